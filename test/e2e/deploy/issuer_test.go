@@ -40,7 +40,7 @@ func TestIssuerRotatesUnderLoad(t *testing.T) {
 			[]string{"gateway-tls", "pod-manager-tls", "image-resolver-tls"},
 		},
 		{
-			"function-runner", "mutual-tls-pods", "function-runner", "FNR_POD_MANAGER_",
+			"function-runner", "mutual-tls-pods", "function-runner", "FNR_",
 			func(p place) string { return p.functions }, nil,
 		},
 	} {

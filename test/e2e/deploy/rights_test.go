@@ -42,7 +42,7 @@ func TestRightsAreMinimal(t *testing.T) {
 	for _, m := range []managing{
 		{"microservices", "pod-manager", "pod-manager", "FNR_", []string{"pod-template"}, lease},
 		{
-			"function-runner", "function-runner", "porch-fn-runner", "FNR_POD_MANAGER_",
+			"function-runner", "function-runner", "porch-fn-runner", "FNR_",
 			[]string{"pod-template", "mutual-tls-pods"},
 			evaluate,
 		},

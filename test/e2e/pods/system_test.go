@@ -7,7 +7,6 @@ package pods_test
 import (
 	"maps"
 	"os"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -151,7 +150,7 @@ func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]s
 func microservices(t testing.TB, env map[string]string, prepare ...func(*system)) *system {
 	t.Helper()
 	sys := newSystem(t, []string{"get", "list", "watch"}, prepare)
-	resolver := sys.start(t, sys.program(t, "image-resolver", 9449, resolverSettings(t, "FNR_")))
+	resolver := sys.start(t, sys.program(t, "image-resolver", 9449, resolverSettings(t)))
 	settings := sys.podSettings(t,
 		with(map[string]string{"FNR_IMAGE_RESOLVER": "http://" + resolver.Status.PodIP + ":9449"}, env))
 	manager := mountCacheConfig(sys.program(t, "pod-manager", 9448, settings))
@@ -186,10 +185,10 @@ func (sys *system) service(t testing.TB, pod *corev1.Pod, port int32) string {
 
 // resolverSettings are the settings of the image-resolver: the bed's registries without TLS, and
 // the open one as the catalog's.
-func resolverSettings(t testing.TB, prefix string) map[string]string {
+func resolverSettings(t testing.TB) map[string]string {
 	t.Helper()
 	open, private := s.Registry(t, "open").Host, s.Registry(t, "private").Host
-	return map[string]string{prefix + "INSECURE_REGISTRIES": open + "," + private, prefix + "MIRRORS": "ghcr.io=" + open}
+	return map[string]string{"FNR_INSECURE_REGISTRIES": open + "," + private, "FNR_MIRRORS": "ghcr.io=" + open}
 }
 
 // functionRunner deploys everything in one process.
@@ -197,13 +196,7 @@ func functionRunner(t testing.TB, env map[string]string, prepare ...func(*system
 	t.Helper()
 	// These verbs are in the Role that Porch publishes.
 	sys := newSystem(t, []string{"get", "list"}, prepare)
-	settings := resolverSettings(t, "FNR_IMAGE_RESOLVER_")
-	for name, value := range sys.podSettings(t, env) {
-		if rest, ok := strings.CutPrefix(name, "FNR_"); ok {
-			name = "FNR_POD_MANAGER_" + rest
-		}
-		settings[name] = value
-	}
+	settings := with(sys.podSettings(t, env), resolverSettings(t))
 	runner := mountCacheConfig(sys.program(t, "function-runner", 9445, settings, "--disable-runtimes=exec"))
 	use := func(pod *corev1.Pod) { sys.manager, sys.gateway = pod.Name, pod.Status.PodIP+":9445" }
 	use(sys.start(t, runner.DeepCopy()))
