@@ -6,6 +6,7 @@ package compose
 import (
 	"context"
 	"errors"
+	"net"
 
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -25,6 +26,10 @@ func Components(ctx context.Context, s settings.Settings, frame program.Frame) (
 	if err != nil {
 		return nil, err
 	}
+	if sandboxes != nil && frame.Identity == nil && !onLoopback(s.Gateway.Address) {
+		frame.Telemetry.Log.Warn("sandboxes open to the network: anyone who reaches the port may run any image here "+
+			"(set FNR_ADDRESS to an address on loopback, or use mutual TLS)", "address", s.Gateway.Address)
+	}
 	services := gateway.Services{Sandboxes: sandboxes}
 	components, err := addServices(s, &services, frame)
 	if err != nil {
@@ -35,6 +40,17 @@ func Components(ctx context.Context, s settings.Settings, frame program.Frame) (
 		return nil, errors.Join(err, sandboxes.Close())
 	}
 	return append([]serve.Component{front}, components...), nil
+}
+
+// onLoopback reports whether only programs of this machine reach an address. Names other than localhost may
+// resolve to any address.
+func onLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // addServices adds what sandboxes and pods need to services, and returns their components. Pods are

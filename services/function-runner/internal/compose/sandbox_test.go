@@ -5,7 +5,9 @@
 package compose_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +17,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
+	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
 )
 
@@ -60,5 +67,29 @@ func TestDisabledSandboxRunsNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a store was made, %v", err)
+	}
+}
+
+// TestSandboxesOpenToTheNetworkAreWarnedOf starts a program that runs any image, on loopback and on all addresses.
+func TestSandboxesOpenToTheNetworkAreWarnedOf(t *testing.T) {
+	for address, want := range map[string]bool{"localhost:0": false, ":0": true} {
+		t.Run(address, func(t *testing.T) {
+			t.Setenv("FNR_ADDRESS", address)
+			t.Setenv("FNR_SANDBOX", "bubblewrap")
+			t.Setenv("FNR_SANDBOX_STORE", filepath.Join(machinetest.SharedDir(t), "store"))
+			s, err := settings.Load([]string{"--disable-runtimes=exec,pod"}, t.Output())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+				frame.Telemetry.Log = slog.New(slog.NewTextHandler(&log, nil))
+				components, err := compose.Components(t.Context(), s, frame)
+				return join(components), err
+			})
+			if got := strings.Contains(log.String(), "sandboxes open to the network"); got != want {
+				t.Errorf("warned: %v, want %v:\n%s", got, want, &log)
+			}
+		})
 	}
 }
