@@ -40,6 +40,7 @@ PROTOC_GEN_CONNECT_VERSION := v1.21.1
 PROTOC_GEN_GRPC_VERSION   := v1.6.0
 GOLANGCI_LINT_VERSION     := v2.8.0
 HELM_VERSION              := v3.18.4
+GOVULNCHECK_VERSION       := v1.9.0
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/function-runner
 TOOLS := $(CACHE)/tools
@@ -49,6 +50,7 @@ PROTOC_GEN_CONNECT := $(TOOLS)/protoc-gen-connect-go@$(PROTOC_GEN_CONNECT_VERSIO
 PROTOC_GEN_GRPC    := $(TOOLS)/protoc-gen-go-grpc@$(PROTOC_GEN_GRPC_VERSION)/protoc-gen-go-grpc
 GOLANGCI_LINT      := $(TOOLS)/golangci-lint@$(GOLANGCI_LINT_VERSION)/golangci-lint
 HELM               := $(TOOLS)/helm@$(HELM_VERSION)/helm
+GOVULNCHECK        := $(TOOLS)/govulncheck@$(GOVULNCHECK_VERSION)/govulncheck
 PLUGINS            := $(PROTOC_GEN_GO) $(PROTOC_GEN_CONNECT) $(PROTOC_GEN_GRPC)
 
 # tool builds $(1) at $(2) into the directory of its target, which it creates as a whole.
@@ -71,6 +73,8 @@ $(GOLANGCI_LINT):
 	$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
 $(HELM):
 	$(call tool,helm.sh/helm/v3/cmd/helm,$(HELM_VERSION))
+$(GOVULNCHECK):
+	$(call tool,golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION))
 
 LINT = $(COMPILER_ENV) $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml
 
@@ -304,6 +308,15 @@ check-modules: ## Fail if a module does not build by itself, is not tidy, or use
 	@for m in $(WORKSPACE); do (cd $$m && $(COMPILER_ENV) go list -export -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./...); done | sort -u | \
 	 awk '$$2 && seen[$$1]++ {print "modules use different versions of " $$1 ": run make tidy"; bad = 1} END {exit bad}'
 	@for m in $(MODULES) $(TOOL_MODULES); do (cd $$m && go mod tidy -diff); done
+
+# The programs as they are built: govulncheck reads which functions they link.
+.PHONY: vulnerabilities
+vulnerabilities: build $(GOVULNCHECK) ## Report known vulnerabilities in the programs (needs vuln.go.dev)
+	@failed=; for program in $(BUILD)/bin/*; do \
+	  echo "== $$program"; out=$$($(GOVULNCHECK) -mode=binary $$program 2>&1) || \
+	  case $$out in *"fetching vulnerabilities"*) echo "skipped: the vulnerability database at vuln.go.dev cannot be reached"; exit 0;; \
+	    *) failed=1;; esac; echo "$$out"; \
+	 done; test -z "$$failed"
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
