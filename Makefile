@@ -181,6 +181,9 @@ endef
 test-here:
 	$(call run_each,$(COMMIT_TARGETS))
 test-here-long:
+	@[ -n "$(AS_ROOT)" ] || echo "skipped: make new-user-short, which needs root"
+	@command -v npm >/dev/null || echo "skipped: make site, which needs npm"
+	@[ -n "$(LINUX)" ] || echo "skipped: make attack-short, which needs Linux"
 	$(call run_each,$(LONG_TARGETS))
 test-alone:
 	$(call run_each,$(LONG_ALONE))
@@ -374,8 +377,7 @@ fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
 prepare: ## Install what the tests need, as root on Debian
 	@{ command -v apt-get >/dev/null && $(MAKE) --no-print-directory prometheus; } || \
 	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the unit tests of the alerts, which need Debian's promtool"; }
-	@[ -n "$(AS_ROOT)" ] || echo "skipped: make new-user-short, which needs root"
-	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, and make site, which need npm"
+	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, which needs npm"
 	@{ command -v gcc && command -v tmux && command -v bwrap && command -v runc && command -v crun && command -v chromium; } >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
