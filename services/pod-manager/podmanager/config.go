@@ -71,8 +71,6 @@ type Config struct {
 	Launcher string `default:"auto"`
 	// Endpoint is how pods are reached: service or pod-ip.
 	Endpoint string `default:"service"`
-	// PinDigest is whether pods name their image by digest too.
-	PinDigest bool `split_words:"true" default:"true"`
 	// PullSecret is the name of the pull secret for private registries.
 	PullSecret string `split_words:"true" default:"auth-secret"`
 	// EnablePrivateRegistries is whether the pod-manager keeps the pull secret: a copy of

@@ -160,7 +160,8 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 	synced, awaitSync := all(cluster.Synced(), configured.Synced(), keeper.Joined(), podTLS.known)
 	core, err = manager.New(manager.Config{
 		Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
-		Synced: synced, Obstacle: cluster.Obstacle, Settings: cfg.settings(templates.Current(), file.Settings()),
+		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
+		Synced:  synced, Obstacle: cluster.Obstacle, Settings: cfg.settings(templates.Current(), file.Settings()),
 		Replica: cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})

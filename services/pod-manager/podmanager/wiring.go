@@ -42,7 +42,7 @@ func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
 		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes,
 		PullSecret: c.PullSecret, AlwaysPullSecret: c.EnablePrivateRegistries,
-		ByTag: !c.PinDigest, Env: c.wrapperEnv(), Network: c.network(),
+		Env: c.wrapperEnv(), Network: c.network(),
 	}
 }
 

@@ -56,7 +56,7 @@ func (r Request) UsesNetwork(configured bool) bool {
 func (r Request) Moved(digest string) error {
 	if digest == "" {
 		return fault.New(fault.Precondition, "%s is rejected: the policy has decided about %s, and the function pod names "+
-			"its image by tag, so that its node may run another one: set FNR_PIN_DIGEST of the pod-manager to true",
+			"its image by tag, so that its node may run another one: use the pod-manager of this version",
 			r.Given, r.Digest)
 	}
 	return fault.New(fault.Unavailable, "%s moved from %s to %s while the policy was asked about it: try again",

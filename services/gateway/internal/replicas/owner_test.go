@@ -105,3 +105,27 @@ func TestOwnerThatDNSDoesNotNameCountsAsTried(t *testing.T) {
 	}
 	held.Finish(lease.Done, "")
 }
+
+// TestOwnerThatALeaseNamesIsAskedNext: any replica grants leases on ready pods, and only the owner knows of all leases.
+func TestOwnerThatALeaseNamesIsAskedNext(t *testing.T) {
+	all := []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}
+	c := newCluster(t, all...)
+	c.set(all...)
+	const owner = "127.0.0.3"
+	for _, a := range all {
+		granted := &lease.Granted{Pod: a}
+		if a != owner {
+			granted.Owner = owner + ":" + c.port
+		}
+		c.replicas[a].SetGrant(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+			return granted, nil
+		})
+	}
+	m := c.manager(t, "pod-manager")
+	for range 9 {
+		leaseFrom(t, m, "fn")
+		if got := leaseFrom(t, m, "fn"); got != owner {
+			t.Errorf("leased from %s, and %s is the owner", got, owner)
+		}
+	}
+}

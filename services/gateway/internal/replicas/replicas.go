@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package replicas leases pods from the replicas of the pod-manager. Pod-managers know which of them owns a function: a
-// replica that does not own the function names the owner, and a gateway remembers which replica granted the last lease.
+// replica that does not own the function names the owner, also if it grants a lease on a ready pod, and a gateway remembers it.
 package replicas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,8 +62,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	}
 }
 
-// leaseFromAny asks the replica that granted the function's last lease, then the owner that a replica names, then all
-// others, until one answers.
+// leaseFromAny asks the owner of the function as it was named last, then the owner that a replica names, then all others,
+// until one answers.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
@@ -86,7 +87,7 @@ func (m *Manager) leaseFromAny(
 		var held lease.Lease
 		held, err = m.leaseFrom(ctx, r, open, waiting, probeTimeout)
 		if err == nil {
-			m.owners.remember(image, r.Address())
+			m.owners.remember(image, cmp.Or(held.Granted().GetOwner(), r.Address()))
 		}
 		if !lease.IsElsewhere(err) {
 			return held, err
@@ -151,7 +152,7 @@ func silence(r *rpcclient.Replica, err error) error {
 // maxOwners bounds the number of functions whose owners are remembered.
 const maxOwners = 10_000
 
-// owners remembers which replica granted the last lease of each function.
+// owners remembers which replica owns each function.
 type owners struct {
 	mu      sync.Mutex
 	byImage map[string]string

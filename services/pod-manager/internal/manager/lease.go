@@ -180,6 +180,9 @@ func (m *Manager) granted(got answer, unsynced, resolving time.Duration) *lease.
 		Reference: g.Function.Reference, Digest: g.Function.Digest, ColdStart: g.Cold,
 		MaxMessageBytes: int64(m.config.MaxMessageBytes),
 	}
+	if m.config.OwnerOf != nil {
+		granted.Owner = m.config.OwnerOf(g.Function.Reference)
+	}
 	if g.Identity != (pool.Identity{}) {
 		granted.Identity = &podmanagerv1.PodIdentity{Id: g.Identity.ID, Secret: g.Identity.Secret}
 	}

@@ -54,6 +54,8 @@ type Config struct {
 	// Obstacle is what keeps them from being known; nil if nothing is known of one.
 	// One of class [fault.Precondition] does not go away by itself.
 	Obstacle func() error
+	// OwnerOf returns the address of the replica that owns an image's function; empty if it is this one. It may be nil.
+	OwnerOf func(image string) string
 	// StandDown has this replica own no functions for a reason, while other replicas do; empty
 	// ends that. It does not wait. Nil if there are no other replicas.
 	StandDown func(reason string)

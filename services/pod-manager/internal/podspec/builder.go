@@ -28,8 +28,6 @@ type Builder struct {
 	// the wrapper server's, may be in registries that require credentials too. A kubelet shows
 	// them to no other registry.
 	AlwaysPullSecret bool
-	// ByTag names images by tag only. Otherwise they are pinned by digest too.
-	ByTag bool
 	// Env are variables for the wrapper server, where the template sets no others of
 	// these names. Those with the prefixes FNR_ and OTEL_ are kept from the function.
 	Env []corev1.EnvVar
@@ -103,7 +101,7 @@ func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
 func (b Builder) SettingsVersion(r Request) string {
 	env := slices.Concat(b.Env, b.networkEnv(r.Function))
 	shape := []any{
-		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.ByTag, env,
+		r.Template.content, b.MaxMessageBytes, b.PullSecret, env,
 		r.Concurrency, r.MaxEvaluationTime, r.Prefork, r.Resources,
 	}
 	if r.Overrides != nil { // without them, the version is that of programs that did not have them
@@ -119,7 +117,7 @@ func (b Builder) SettingsVersion(r Request) string {
 func (b Builder) function(pod *corev1.Pod, r Request) {
 	spec := &pod.Spec
 	c := &spec.Containers[0]
-	c.Image = b.image(r.Function)
+	c.Image = pinned(r.Function)
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
 	c.Args = append(append(c.Args, "--"), r.Function.Command...)
@@ -172,9 +170,9 @@ func shutdownTimeout(spec *corev1.PodSpec) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: "FNR_SERVE_SHUTDOWN_TIMEOUT", Value: max(grace-10*time.Second, grace/2).String()}}
 }
 
-// image returns the image to run. One without tag has nothing but its digest.
-func (b Builder) image(f Function) string {
-	if f.Digest == "" || b.ByTag && repository(f.Reference) != f.Reference {
+// pinned returns the image to run, by its digest.
+func pinned(f Function) string {
+	if f.Digest == "" {
 		return f.Reference
 	}
 	return f.Reference + "@" + f.Digest

@@ -94,8 +94,6 @@ func TestBuild(t *testing.T) {
 	}
 	outspoken := request(parsed(t, "outspoken"))
 	outspoken.Function.PullSecret, outspoken.Function.Architecture = true, "amd64"
-	byTag := builder()
-	byTag.ByTag = true
 	always := builder()
 	always.AlwaysPullSecret = true
 
@@ -116,7 +114,6 @@ func TestBuild(t *testing.T) {
 		"pull-secret": {
 			"the wrapper server's image may need a pull secret too", always, request(podspec.Default(defaults())),
 		},
-		"by-tag": {"images by tag", byTag, request(podspec.Default(defaults()))},
 		"porch": {
 			"the documentation's template with our image is hardened as a whole",
 			builder(), request(parsed(t, "porch")),
@@ -195,43 +192,33 @@ func document(t *testing.T, object any) string {
 func TestImage(t *testing.T) {
 	tests := map[string]struct {
 		reason    string
-		byTag     bool
 		reference string
 		want      string
 		policy    corev1.PullPolicy
 	}{
 		"pinned": {
 			"all pods of a function run the same image",
-			false, "example.com/fn:v1", "example.com/fn:v1@" + digest, corev1.PullIfNotPresent,
+			"example.com/fn:v1", "example.com/fn:v1@" + digest, corev1.PullIfNotPresent,
 		},
 		"latest": {
 			"a digest need not be asked for at each start",
-			false, "example.com/fn:latest", "example.com/fn:latest@" + digest, corev1.PullIfNotPresent,
+			"example.com/fn:latest", "example.com/fn:latest@" + digest, corev1.PullIfNotPresent,
 		},
 		"no tag": {
 			"the digest is enough",
-			false, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent,
-		},
-		"by tag": {
-			"tools may look for the name that they know",
-			true, "example.com/fn:v1", "example.com/fn:v1", corev1.PullIfNotPresent,
-		},
-		"by latest": {"this one may be another image each time", true, "example.com/fn:latest", "example.com/fn:latest", ""},
-		"by no tag": {
-			"without tag there is only the digest",
-			true, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent,
+			"localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			b, r := builder(), request(podspec.Default(defaults()))
-			b.ByTag, r.Function.Reference = tc.byTag, tc.reference
+			r.Function.Reference = tc.reference
 			c := b.Pod(r).Spec.Containers[0]
 			if c.Image != tc.want || c.ImagePullPolicy != tc.policy {
 				t.Errorf("image %q, pulled %q, want %q, %q: %s", c.Image, c.ImagePullPolicy, tc.want, tc.policy, tc.reason)
 			}
-			if o, _ := podspec.Identify(b.Pod(r)); o.ByTag == strings.Contains(c.Image, "@") {
-				t.Errorf("a pod with the image %s is taken to be by tag: %t", c.Image, o.ByTag)
+			if o, _ := podspec.Identify(b.Pod(r)); o.ByTag {
+				t.Errorf("a pod with the image %s is taken to be by tag", c.Image)
 			}
 		})
 	}

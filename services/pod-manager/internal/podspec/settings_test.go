@@ -63,7 +63,6 @@ func TestSettingsVersion(t *testing.T) {
 			},
 			false,
 		},
-		"by tag": {"", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.ByTag = true }, false},
 		"telemetry": {"where to send it is a variable", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) {
 			b.Env = append(b.Env, corev1.EnvVar{Name: "OTEL_X"})
 		}, false},

@@ -1362,7 +1362,10 @@ type LeaseResponse_Granted struct {
 	MaxEvaluationTime *durationpb.Duration `protobuf:"bytes,10,opt,name=max_evaluation_time,json=maxEvaluationTime,proto3" json:"max_evaluation_time,omitempty"`
 	// identity is how the pod proves who it is; not set for a pod without a certificate, which
 	// is called without TLS.
-	Identity      *PodIdentity `protobuf:"bytes,11,opt,name=identity,proto3" json:"identity,omitempty"`
+	Identity *PodIdentity `protobuf:"bytes,11,opt,name=identity,proto3" json:"identity,omitempty"`
+	// owner is the address of the replica that owns the function, as host:port; empty if the replica that grants the
+	// lease owns it. Any replica grants leases on ready pods, and only the owner knows of all leases.
+	Owner         string `protobuf:"bytes,12,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1472,6 +1475,13 @@ func (x *LeaseResponse_Granted) GetIdentity() *PodIdentity {
 		return x.Identity
 	}
 	return nil
+}
+
+func (x *LeaseResponse_Granted) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 // Synced marks the end of the initial list.
@@ -1617,7 +1627,7 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\fOUTCOME_DONE\x10\x01\x12\x16\n" +
 	"\x12OUTCOME_POD_BROKEN\x10\x02\x12\x15\n" +
 	"\x11OUTCOME_ABANDONED\x10\x03B\t\n" +
-	"\amessage\"\x90\x06\n" +
+	"\amessage\"\xa6\x06\n" +
 	"\rLeaseResponse\x12O\n" +
 	"\awaiting\x18\x01 \x01(\v23.functionrunner.podmanager.v1.LeaseResponse.WaitingH\x00R\awaiting\x12O\n" +
 	"\agranted\x18\x02 \x01(\v23.functionrunner.podmanager.v1.LeaseResponse.GrantedH\x00R\agranted\x1a\x8a\x01\n" +
@@ -1625,7 +1635,7 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\x05phase\x18\x01 \x01(\x0e2#.functionrunner.podmanager.v1.PhaseR\x05phase\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bposition\x18\x03 \x01(\x05R\bposition\x12\x10\n" +
-	"\x03pod\x18\x04 \x01(\tR\x03pod\x1a\xc4\x03\n" +
+	"\x03pod\x18\x04 \x01(\tR\x03pod\x1a\xda\x03\n" +
 	"\aGranted\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x1c\n" +
@@ -1639,7 +1649,8 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\x11max_message_bytes\x18\t \x01(\x03R\x0fmaxMessageBytes\x12I\n" +
 	"\x13max_evaluation_time\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x11maxEvaluationTime\x12E\n" +
-	"\bidentity\x18\v \x01(\v2).functionrunner.podmanager.v1.PodIdentityR\bidentityB\t\n" +
+	"\bidentity\x18\v \x01(\v2).functionrunner.podmanager.v1.PodIdentityR\bidentity\x12\x14\n" +
+	"\x05owner\x18\f \x01(\tR\x05ownerB\t\n" +
 	"\amessage\"5\n" +
 	"\vPodIdentity\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
