@@ -13,9 +13,9 @@ kptcompare-programs:
 	@for f in $(KPTCOMPARE_FUNCTIONS); do ln -f $(KPTCOMPARE_PROGRAMS)/docker $(KPTCOMPARE_PROGRAMS)/functions/$$f; done
 
 .PHONY: kpt-compare
-kpt-compare: kptcompare-programs ## Compare fnctl with kpt itself (UPDATE=1 records what kpt does)
+kpt-compare: kptcompare-programs ## Compare fnctl with kpt itself
 	@cd $(KPTCOMPARE) && $(COMPILER_ENV) go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/ github.com/GoogleContainerTools/kpt
-	@cd $(KPTCOMPARE) && KPTCOMPARE_PROGRAMS=$(KPTCOMPARE_PROGRAMS) KPTCOMPARE_KPT=yes go test -vet=off -count=1 . $(if $(UPDATE),-update)
+	@cd $(KPTCOMPARE) && KPTCOMPARE_PROGRAMS=$(KPTCOMPARE_PROGRAMS) KPTCOMPARE_KPT=yes go test -vet=off -count=1 .
 
 .PHONY: kpt-compare-short
 kpt-compare-short: kptcompare-programs ## The same without building kpt: with what it did before

@@ -94,6 +94,9 @@ var functions = fntest.Gateway{
 			},
 		},
 	}),
+	"silent:v1": fntest.Fail(connect.CodeInternal, "exit status 3", &functionrunnerv1.FunctionFailure{
+		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: 3,
+	}),
 	"hang:v1": fntest.Hang,
 	"late:v1": fntest.Fail(connect.CodeDeadlineExceeded,
 		"waiting for a pod: queued (the Kubernetes API does not answer: connection refused)"),

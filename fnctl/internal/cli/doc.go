@@ -15,7 +15,7 @@ import (
 	"github.com/google/shlex"
 	"github.com/spf13/cobra"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/report"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
@@ -71,7 +71,7 @@ func docCommand(env Environment, image, program, prefix string) ([]string, error
 	if prefix != "" && !strings.Contains(image, "/") {
 		image = strings.TrimSuffix(prefix, "/") + "/" + image
 	}
-	return []string{runtime, "run", "--rm", report.ImageName(image, ""), "--help"}, nil
+	return []string{runtime, "run", "--rm", kptfile.ImageName(image, ""), "--help"}, nil
 }
 
 func showDoc(ctx context.Context, env Environment, command []string) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -75,6 +76,27 @@ func (c *renderCommand) fail(ctx context.Context, dir string, tree *pkgtree.Tree
 		written = fmt.Sprintf("what was rendered before was written (%s)", c.output.tally(changes))
 	}
 	return &partlyWritten{failure, written}
+}
+
+// failUnplanned writes into the Kptfile that its package cannot be read or planned, so that the status of an earlier
+// rendering does not stay. It returns the failure. As in kpt, nothing is written if the Kptfile itself is at fault. The
+// tree is nil if the package cannot be read.
+func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkgtree.Tree, failure error) error {
+	invalid, ok := errors.AsType[*kptfile.FieldError](failure)
+	if ok && tree != nil && strings.HasSuffix(invalid.Field, ".configPath") && invalid.File == tree.Root.Kptfile.File &&
+		!tree.IsOfSubpackage(invalid.Value) {
+		return failure
+	}
+	tree, err := pkgtree.ReadKptfile(dir)
+	if err != nil {
+		return failure
+	}
+	tree.Root.Kptfile.SaveOnFailure = false
+	rendering := &pipeline.Rendering{}
+	if unplanned, ok := errors.AsType[*pipeline.PlanError](failure); ok {
+		rendering = unplanned.Rendering()
+	}
+	return c.fail(ctx, dir, tree, rendering, failure)
 }
 
 // failureChanges returns the changes of files after a failure. No file is deleted.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
@@ -37,7 +38,6 @@ func (f *oneFunction) register(cmd *cobra.Command) {
 	flags.StringArrayVarP(&f.environment, "env", "e", nil, "variable of the function with --exec or --local, KEY=VALUE, "+
 		"or KEY for your own value; may be repeated")
 	flags.StringVar(&f.configFile, "fn-config", "", "file with the function's configuration")
-	flags.StringVar(&f.When, "when", "", "run the function only if this CEL expression about resources is true")
 	flags.BoolVarP(&f.save, "save", "s", false, "add the function to the Kptfile, so that render runs it")
 	flags.StringVarP(&f.kind, "type", "t", "", "with --save: mutator or validator")
 	registerSelector(flags, &f.match, "match", "run the function on resources with this")
@@ -146,9 +146,7 @@ func relative(dir, file string) (string, error) {
 func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, error) {
 	saved := f.Function
 	saved.ConfigMap = f.data
-	if prefix != "" && saved.Image != "" && !strings.Contains(saved.Image, "/") {
-		saved.Image = strings.TrimSuffix(prefix, "/") + "/" + saved.Image
-	}
+	saved.Image = kptfile.ImageName(pipeline.Options{ImagePrefix: prefix}.FullName(saved.Image), "")
 	if f.configFile != "" {
 		file, err := relative(dir, f.configFile)
 		if err != nil || !filepath.IsLocal(filepath.FromSlash(file)) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -92,7 +91,7 @@ func (c *renderCommand) prepare() error {
 func (c *renderCommand) run(ctx context.Context, dir string) (err error) {
 	tree, plan, err := readPlan(dir, pipeline.Options{AllowExec: c.allowExec, ImagePrefix: c.functions.prefix})
 	if err != nil {
-		return err
+		return c.failUnplanned(ctx, dir, tree, err)
 	}
 	progress := c.env.progress()
 	evaluator, err := c.gateway.open(ctx, c.env, progress)
@@ -105,14 +104,14 @@ func (c *renderCommand) run(ctx context.Context, dir string) (err error) {
 	if ctx.Err() != nil && failure != nil {
 		return failure
 	}
-	err = c.results.write(c.env, slices.Concat(rendering.Mutations, rendering.Validations))
+	err = c.results.write(c.env, rendering.Steps())
 	if err != nil && failure == nil {
 		return err
 	}
 	if failure != nil {
 		return c.fail(ctx, dir, tree, rendering, failure)
 	}
-	progress.Line("Ran %s in %s", count(rendering.Ran(), "function"), count(plan.Packages(), "package"))
+	progress.Line("Ran %s in %s", count(len(rendering.Steps()), "function"), count(plan.Packages(), "package"))
 	return c.finish(ctx, dir, tree, rendering)
 }
 

@@ -41,8 +41,6 @@ pipeline:
     - image: label:v1
       configMap:
         value: y
-    - image: noop:v1
-      when: resources.exists(r, r.kind == 'Secret' && r.metadata.name == 'credentials-of-the-database')
     - image: ghcr.io/kptdev/krm-functions-catalog/a-function-with-a-very-long-name-for-a-line-of-60:v1.2.3
     - image: noop:v1
   validators:

@@ -6,14 +6,9 @@ package kptfile
 // example, would change other resources than intended, and a misspelled pipeline would not run. The
 // fields that rendering does not use are here for their names only.
 type document struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string `yaml:"kind"`
-	Metadata   struct {
-		Name        string            `yaml:"name"`
-		Namespace   any               `yaml:"namespace"`
-		Labels      any               `yaml:"labels"`
-		Annotations map[string]string `yaml:"annotations"`
-	} `yaml:"metadata"`
+	APIVersion   string         `yaml:"apiVersion"`
+	Kind         string         `yaml:"kind"`
+	Metadata     metadata       `yaml:"metadata"`
 	Pipeline     Pipeline       `yaml:"pipeline"`
 	Upstream     upstream       `yaml:"upstream"`
 	UpstreamLock upstreamLock   `yaml:"upstreamLock"`
@@ -21,6 +16,13 @@ type document struct {
 	Inventory    inventory      `yaml:"inventory"`
 	Status       status         `yaml:"status"`
 	Rest         map[string]any `yaml:",inline"`
+}
+
+type metadata struct {
+	Name        string            `yaml:"name"`
+	Namespace   any               `yaml:"namespace"`
+	Labels      any               `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
 }
 
 type upstream struct {
@@ -96,6 +98,4 @@ type step struct {
 	ExitCode       any `yaml:"exitCode"`
 	Results        any `yaml:"results"`
 	ErrorResults   any `yaml:"errorResults"`
-	When           any `yaml:"when"`
-	Skipped        any `yaml:"skipped"`
 }

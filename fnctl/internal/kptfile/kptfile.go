@@ -4,13 +4,7 @@
 // functions.
 package kptfile
 
-import (
-	"cmp"
-	"fmt"
-	"regexp"
-
-	"sigs.k8s.io/kustomize/kyaml/yaml"
-)
+import "cmp"
 
 // FileName is the name of the file that makes a directory a package.
 const FileName = "Kptfile"
@@ -57,18 +51,11 @@ type Function struct {
 	Exec string `yaml:"exec"`
 	// Name distinguishes functions of the same image when packages are merged.
 	Name string `yaml:"name"`
-	// When is a CEL expression over the selected resources; if it is false, the function is skipped.
-	When string `yaml:"when"`
-	// Condition is the first name that kpt gave the field. Parse moves its value to When.
-	Condition string `yaml:"condition"`
 	// ConfigPath is the file of the function's configuration, relative to the
 	// package, with slashes.
 	ConfigPath string `yaml:"configPath"`
-	// ConfigMap is the configuration written in place.
+	// ConfigMap is the configuration written in place, instead of ConfigPath.
 	ConfigMap map[string]string `yaml:"configMap"`
-	// ConfigRef names a resource of the package as the configuration; nil for none. ConfigPath,
-	// ConfigMap and ConfigRef are exclusive.
-	ConfigRef *Reference `yaml:"configRef"`
 	// Selectors choose the input of the function: the resources that match any selector, or all
 	// resources if there is no selector.
 	Selectors []Selector `yaml:"selectors"`
@@ -79,14 +66,6 @@ type Function struct {
 // Title returns the function's image or program, for messages.
 func (f Function) Title() string { return cmp.Or(f.Image, f.Exec) }
 
-// Reference names a resource of a package.
-type Reference struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string `yaml:"kind"`
-	Name       string `yaml:"name"`
-	Namespace  string `yaml:"namespace"`
-}
-
 // Selector matches a resource that has every property it names.
 type Selector struct {
 	APIVersion  string            `yaml:"apiVersion,omitempty"`
@@ -95,29 +74,10 @@ type Selector struct {
 	Namespace   string            `yaml:"namespace,omitempty"`
 	Labels      map[string]string `yaml:"labels,omitempty"`
 	Annotations map[string]string `yaml:"annotations,omitempty"`
-	// File matches the path of the resource's file, relative to the rendered package.
-	File Regexp `yaml:"resourceFileRegexp,omitempty"`
 }
 
 // IsEmpty reports whether the selector names no property.
 func (s Selector) IsEmpty() bool {
 	return s.APIVersion == "" && s.Kind == "" && s.Name == "" && s.Namespace == "" &&
-		len(s.Labels) == 0 && len(s.Annotations) == 0 && s.File.Regexp == nil
-}
-
-// Regexp is a regular expression in a Kptfile; nil for none.
-type Regexp struct{ *regexp.Regexp }
-
-// UnmarshalYAML compiles the expression.
-func (r *Regexp) UnmarshalYAML(node *yaml.Node) error {
-	var text string
-	if err := node.Decode(&text); err != nil || text == "" {
-		return err
-	}
-	compiled, err := regexp.Compile(text)
-	if err != nil {
-		return fmt.Errorf("line %d: %q is not a regular expression: %w", node.Line, text, err)
-	}
-	r.Regexp = compiled
-	return nil
+		len(s.Labels) == 0 && len(s.Annotations) == 0
 }

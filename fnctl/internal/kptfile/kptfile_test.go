@@ -48,17 +48,10 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseToday reads the fields that newer releases of kpt have.
+// TestParseToday reads what newer releases of kpt write.
 func TestParseToday(t *testing.T) {
 	got, err := kptfile.Parse("Kptfile", []byte(header+`  annotations: {kpt.dev/save-on-render-failure: "TRUE"}
 pipeline:
-  mutators:
-    - image: a
-      condition: "true"
-      configRef: {kind: ConfigMap, name: c, namespace: ns}
-      selectors: [{resourceFileRegexp: "^a"}]
-  validators:
-    - {image: b, when: "false"}
 upstream: {git: {repo: r}, preserveExplicitNull: true}
 status:
   conditions: [{type: Rendered, status: "False", observedgeneration: 0, lasttransitiontime: ""}]
@@ -66,18 +59,21 @@ status:
 	if err != nil {
 		t.Fatal(err)
 	}
-	mutator, validator := got.Pipeline.Mutators[0], got.Pipeline.Validators[0]
 	if !got.SaveOnFailure || got.ParentsFirst {
 		t.Errorf("annotations are lost: %+v", got)
 	}
-	if mutator.When != "true" || mutator.Condition != "" || validator.When != "false" {
-		t.Errorf("conditions are lost: %+v", got)
-	}
-	if diff := cmp.Diff(&kptfile.Reference{Kind: "ConfigMap", Name: "c", Namespace: "ns"}, mutator.ConfigRef); diff != "" {
-		t.Errorf("configRef (-want +got):\n%s", diff)
-	}
-	if s := mutator.Selectors[0]; s.IsEmpty() || !s.File.MatchString("a.yaml") || s.File.MatchString("b/a.yaml") {
-		t.Errorf("selector %+v, want one of files", s)
+}
+
+// TestParseRejectsProposals rejects fields that were proposed for kpt and that no kpt reads: it and Porch refuse the
+// package.
+func TestParseRejectsProposals(t *testing.T) {
+	for _, field := range []string{
+		"when: 'true'", "condition: 'true'", "configRef: {kind: a, name: b}", "selectors: [{resourceFileRegexp: a}]",
+	} {
+		_, err := kptfile.Parse("Kptfile", []byte(header+"pipeline: {mutators: [{image: a, "+field+"}]}"))
+		if err == nil || !strings.Contains(err.Error(), "here: it was proposed for kpt, and no release has it") {
+			t.Errorf("with %s: %v, want an error", field, err)
+		}
 	}
 }
 
@@ -116,18 +112,9 @@ func TestParseRejects(t *testing.T) {
 			"the gateway would reject it, without naming the file",
 			header + "pipeline: {mutators: [{image: 'A B'}]}", "pipeline.mutators[0].image", "A B",
 		},
-		"two configurations by reference": {
-			"it is not clear which of the two is meant",
-			header + "pipeline: {mutators: [{image: a, configPath: b, configRef: {kind: c, name: d}}]}",
-			"pipeline.mutators[0]", "",
-		},
-		"reference without a name": {
-			"it could be any resource",
-			header + "pipeline: {mutators: [{image: a, configRef: {kind: c}}]}", "pipeline.mutators[0].configRef", "",
-		},
-		"two conditions": {
-			"it is not clear which of the two is meant",
-			header + "pipeline: {mutators: [{image: a, when: 'true', condition: 'false'}]}", "pipeline.mutators[0]", "",
+		"no key": {
+			"the function would get a value that has no name",
+			header + "pipeline: {mutators: [{image: a, configMap: {'': x}}]}", "pipeline.mutators[0].configMap", "",
 		},
 		"configPath above": {
 			"a package must not read files around it",

@@ -4,7 +4,6 @@ package kptfile
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +33,7 @@ func Parse(file string, data []byte) (*Kptfile, error) {
 		Name:          doc.Metadata.Name,
 		ParentsFirst:  isOn(parentsFirstAnnotation),
 		SaveOnFailure: isOn(saveOnFailureAnnotation),
-		Pipeline:      doc.Pipeline.renamed(),
+		Pipeline:      doc.Pipeline,
 	}, nil
 }
 
@@ -71,15 +70,4 @@ func checkType(file string, doc document) error {
 		return &FieldError{file, "apiVersion", doc.APIVersion, "must be " + apiVersion}
 	}
 	return nil
-}
-
-// renamed returns the pipeline with fields under their current names.
-func (p Pipeline) renamed() Pipeline {
-	for _, functions := range [][]Function{p.Mutators, p.Validators} {
-		for i := range functions {
-			functions[i].When = cmp.Or(functions[i].When, functions[i].Condition)
-			functions[i].Condition = ""
-		}
-	}
-	return p
 }

@@ -40,7 +40,9 @@ func problem(file string, err error) error {
 func typeProblem(text string) string {
 	if found := unknownField.FindStringSubmatch(text); found != nil {
 		hint := ""
-		if near := nearest(found[2], fieldsOf(found[3])); near != "" {
+		if slices.Contains(unreleased, found[2]) {
+			hint = ": it was proposed for kpt, and no release has it"
+		} else if near := nearest(found[2], fieldsOf(found[3])); near != "" {
 			hint = fmt.Sprintf(" (do you mean %s?)", near)
 		}
 		return fmt.Sprintf("%s: a Kptfile has no field %s here%s", found[1], found[2], hint)
@@ -53,6 +55,9 @@ func typeProblem(text string) string {
 	}
 	return " it is not a Kptfile"
 }
+
+// unreleased are fields that kpt's book or its proposals have, and no kpt.
+var unreleased = []string{"when", "condition", "configRef", "resourceFileRegexp"}
 
 // yamlKinds are the types of YAML values as users call them.
 var yamlKinds = map[string]string{

@@ -5,6 +5,7 @@ package kptfile
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -25,7 +26,6 @@ type saved struct {
 	Tag        string            `yaml:"tag,omitempty"`
 	Selectors  []Selector        `yaml:"selectors,omitempty"`
 	Exclude    []Selector        `yaml:"exclude,omitempty"`
-	When       string            `yaml:"when,omitempty"`
 }
 
 // Save adds a function to a list of a Kptfile's pipeline. It replaces those of the same image or
@@ -38,14 +38,14 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	functions, err := root.Pipe(yaml.LookupCreate(yaml.SequenceNode, "pipeline", list))
+	functions, err := Create(root, yaml.SequenceNode, "pipeline", list)
 	if err != nil {
 		return false, fmt.Errorf("add the function to the Kptfile: %w", err)
 	}
 	content := functions.YNode()
-	content.Style &^= yaml.FlowStyle
 	for i, old := range content.Content {
-		if value(old, "image") == f.Image && value(old, "exec") == f.Exec {
+		// An entry may have the short name of the same image.
+		if ImageName(value(old, "image"), "") == ImageName(f.Image, "") && value(old, "exec") == f.Exec {
 			content.Content[i], replaced = node, true
 		}
 	}
@@ -55,11 +55,41 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	return replaced, nil
 }
 
+// Create returns the node at a path of fields below a map. Fields that are missing or have no value become maps, the
+// last one a node of the given kind. Empty ones are in block style from then on.
+func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
+	for i, name := range path {
+		want := yaml.MappingNode
+		if i == len(path)-1 {
+			want = kind
+		}
+		field := node.Field(name)
+		if field == nil {
+			if err := node.PipeE(yaml.SetField(name, yaml.NewRNode(&yaml.Node{Kind: want}))); err != nil {
+				return nil, err
+			}
+			field = node.Field(name)
+		}
+		value := field.Value.YNode()
+		if value.ShortTag() == yaml.NodeTagNull {
+			value.Kind, value.Tag, value.Value = want, "", ""
+		}
+		if value.Kind != want {
+			return nil, fmt.Errorf("%s has a value of another kind", strings.Join(path[:i+1], "."))
+		}
+		if len(value.Content) == 0 || i == len(path)-1 {
+			value.Style &^= yaml.FlowStyle
+		}
+		node = field.Value
+	}
+	return node, nil
+}
+
 // encode returns a function as a node of a Kptfile.
 func encode(f Function) (*yaml.Node, error) {
 	data, err := yaml.Marshal(saved{
 		Image: f.Image, Exec: f.Exec, ConfigPath: f.ConfigPath, ConfigMap: f.ConfigMap, Tag: f.Tag,
-		Selectors: f.Selectors, Exclude: f.Exclude, When: f.When,
+		Selectors: f.Selectors, Exclude: f.Exclude,
 	})
 	if err != nil {
 		return nil, err

@@ -54,8 +54,6 @@ func checkFunction(file, field string, f Function) error {
 		return &FieldError{file, field, "", "must name a function: set image"}
 	case f.Image != "" && f.Exec != "":
 		return &FieldError{file, field, "", "must have image or exec, not both"}
-	case f.When != "" && f.Condition != "":
-		return &FieldError{file, field, "", "must have when or its first name, condition, not both"}
 	}
 	if f.Image != "" {
 		if _, err := reference.ParseNormalizedNamed(f.Image); err != nil {
@@ -66,17 +64,12 @@ func checkFunction(file, field string, f Function) error {
 }
 
 func checkConfig(file, field string, f Function) error {
-	sources := 0
-	for _, given := range []bool{len(f.ConfigMap) > 0, f.ConfigPath != "", f.ConfigRef != nil} {
-		if given {
-			sources++
-		}
-	}
+	_, nameless := f.ConfigMap[""]
 	switch {
-	case sources > 1:
-		return &FieldError{file, field, "", "must have one of configMap, configPath and configRef"}
-	case f.ConfigRef != nil && (f.ConfigRef.Kind == "" || f.ConfigRef.Name == ""):
-		return &FieldError{file, field + ".configRef", "", "must have kind and name"}
+	case len(f.ConfigMap) > 0 && f.ConfigPath != "":
+		return &FieldError{file, field, "", "must have configMap or configPath, not both"}
+	case nameless:
+		return &FieldError{file, field + ".configMap", "", "has an entry without a key"}
 	case f.ConfigPath != "":
 		return checkConfigPath(file, field+".configPath", f.ConfigPath)
 	}

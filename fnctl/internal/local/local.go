@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/google/shlex"
@@ -68,6 +69,9 @@ func failure(name string, exited *exec.ExitError, resp pipeline.Response) error 
 	details := &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: int32(exited.ExitCode()), //nolint:gosec // small
 		Stderr: string(resp.Log),
+	}
+	if signal, killed := strings.CutPrefix(exited.String(), "signal: "); killed {
+		details.Reason, details.Signal = functionrunnerv1.FunctionFailure_REASON_SIGNALED, signal
 	}
 	if list, err := yaml.Parse(string(resp.ResourceList)); err == nil {
 		if field := list.Field("results"); field != nil {

@@ -13,25 +13,7 @@ import (
 // Mutate runs a function on the resources that it selects, and returns all resources with its
 // changes. The resources are only marked while it runs: after an error they are as before.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
-	input, config, err := call.configure(resources)
-	if err != nil {
-		return nil, Step{Call: call, Outcome: Outcome{Err: err}}, err
-	}
-	output, step, err := r.mutateSelected(ctx, call, input)
-	if err != nil {
-		return nil, step, err
-	}
-	if config != nil {
-		// kpt puts it behind the others.
-		output = append(output, config)
-	}
-	return output, step, nil
-}
-
-// mutateSelected is Mutate for resources without the function's configuration.
-func (r *Renderer) mutateSelected(ctx context.Context, call Call,
-	resources []*yaml.RNode,
-) ([]*yaml.RNode, Step, error) {
+	call.configure(resources)
 	if !call.selective() {
 		return r.mutate(ctx, call, resources)
 	}
@@ -61,11 +43,8 @@ func (r *Renderer) mutate(ctx context.Context, call Call, resources []*yaml.RNod
 
 // Validate runs a function on copies of the resources that it selects.
 func (r *Renderer) Validate(ctx context.Context, call Call, resources []*yaml.RNode) (Step, error) {
-	input, _, err := call.configure(resources)
-	if err != nil {
-		return Step{Call: call, Outcome: Outcome{Err: err}}, err
-	}
-	selected := call.selects(input)
+	call.configure(resources)
+	selected := call.selects(resources)
 	copies := make([]*yaml.RNode, 0, len(selected))
 	for _, resource := range selected {
 		copies = append(copies, resource.Copy())

@@ -171,10 +171,8 @@ func TestSelectionMarksDoNotStay(t *testing.T) {
 func TestPlanRejects(t *testing.T) {
 	const kptfile = "-- Kptfile --\napiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: p}\npipeline: {mutators: ["
 	for function, want := range map[string]string{
-		"{exec: ./script.sh}":              `pipeline.mutators[0].exec "./script.sh" is a program of this machine`,
-		"{image: a, when: 'resources.x('}": "pipeline.mutators[0].when",
-		"{image: a, condition: '1'}":       "must be true or false",
-		"{image: a, configPath: b.yaml}":   `pipeline.mutators[0].configPath "b.yaml" is not a resource file`,
+		"{exec: ./script.sh}":            `pipeline.mutators[0].exec "./script.sh" is a program of this machine`,
+		"{image: a, configPath: b.yaml}": `pipeline.mutators[0].configPath "b.yaml" is not a resource file`,
 	} {
 		if _, err := plan(t, kptfile+function+"]}\n"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewPlan of %s = %v, want %q", function, err, want)

@@ -49,8 +49,6 @@ type Observer interface {
 	Started(call Call, resources int)
 	// Finished is called after a function ran or failed.
 	Finished(call Call, outcome Outcome)
-	// Skipped is called for a function that did not run because its condition was false.
-	Skipped(call Call)
 }
 
 // Outcome describes how a function ended.
@@ -86,17 +84,7 @@ type Rendering struct {
 type Step struct {
 	Call    Call
 	Outcome Outcome
-	// Skipped reports whether the function's condition was false.
-	Skipped bool
 }
 
-// Ran counts the functions that ran.
-func (r *Rendering) Ran() int {
-	n := 0
-	for _, step := range slices.Concat(r.Mutations, r.Validations) {
-		if !step.Skipped {
-			n++
-		}
-	}
-	return n
-}
+// Steps are the functions whose turn came, mutators first.
+func (r *Rendering) Steps() []Step { return slices.Concat(r.Mutations, r.Validations) }

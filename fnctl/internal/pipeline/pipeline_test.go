@@ -56,8 +56,6 @@ func (o *observer) Started(c pipeline.Call, n int) {
 	o.lines = append(o.lines, fmt.Sprintf("%s on %d", c.Function.Image, n))
 }
 
-func (o *observer) Skipped(c pipeline.Call) { o.lines = append(o.lines, c.Function.Image+" skipped") }
-
 func (o *observer) Finished(c pipeline.Call, outcome pipeline.Outcome) {
 	if outcome.Err != nil {
 		o.lines = append(o.lines, c.Function.Image+" failed")

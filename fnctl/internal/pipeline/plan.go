@@ -10,7 +10,6 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/condition"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
@@ -31,7 +30,6 @@ type Call struct {
 	// Config is the function's configuration; nil if it has none.
 	Config *yaml.RNode
 
-	when condition.Condition
 	// places are the annotations with the places of resources before a mutator ran, by a number
 	// that each resource carries; nil for a validator.
 	places map[string]map[string]string
@@ -81,8 +79,30 @@ type Options struct {
 	ImagePrefix string
 }
 
+// PlanError is an error of a function whose package cannot be planned.
+type PlanError struct {
+	// Call is the function that cannot run.
+	Call Call
+	// IsValidator is true if it is in the list of validators.
+	IsValidator bool
+	Err         error
+}
+
+func (e *PlanError) Error() string { return e.Err.Error() }
+
+func (e *PlanError) Unwrap() error { return e.Err }
+
+// Rendering returns what came of a plan that could not be made.
+func (e *PlanError) Rendering() *Rendering {
+	step := []Step{{Call: e.Call, Outcome: Outcome{Err: e.Err}}}
+	if e.IsValidator {
+		return &Rendering{Validations: step}
+	}
+	return &Rendering{Mutations: step}
+}
+
 // NewPlan determines what runs for a package. It reports every error that can be found without
-// running a function; an invalid field as a [kptfile.FieldError].
+// running a function; an invalid field as a [kptfile.FieldError], and an error of a function as a [PlanError].
 func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	plan := &Plan{Package: pkg}
 	for _, sub := range pkg.Subpackages {
@@ -92,16 +112,27 @@ func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 		}
 		plan.Subpackages = append(plan.Subpackages, subplan)
 	}
-	if err := CheckInput(pkg.Resources); err != nil {
-		return nil, fmt.Errorf("package %s: %w", pkg.Kptfile.Name, err)
-	}
 	var err error
 	pipeline := pkg.Kptfile.Pipeline
-	if plan.Mutators, err = options.calls(pkg, "mutators", pipeline.Mutators); err != nil {
+	if plan.Mutators, err = options.calls(pkg, kptfile.Mutators, pipeline.Mutators); err != nil {
 		return nil, err
 	}
-	plan.Validators, err = options.calls(pkg, "validators", pipeline.Validators)
-	return plan, err
+	if plan.Validators, err = options.calls(pkg, kptfile.Validators, pipeline.Validators); err != nil {
+		return nil, err
+	}
+	if err := CheckInput(pkg.Resources); err != nil {
+		return nil, unplanned(pkg, fmt.Errorf("package %s: %w", pkg.Kptfile.Name, err))
+	}
+	return plan, nil
+}
+
+// unplanned returns the error of a package whose resources no function can get, as that of its first function.
+func unplanned(pkg *pkgtree.Package, err error) error {
+	p := pkg.Kptfile.Pipeline
+	for _, f := range slices.Concat(p.Mutators, p.Validators) {
+		return &PlanError{Call: Call{Package: pkg, Function: f}, IsValidator: len(p.Mutators) == 0, Err: err}
+	}
+	return err
 }
 
 func (o Options) calls(pkg *pkgtree.Package, list string, functions []kptfile.Function) ([]Call, error) {
@@ -111,6 +142,9 @@ func (o Options) calls(pkg *pkgtree.Package, list string, functions []kptfile.Fu
 		if invalid, ok := errors.AsType[*kptfile.FieldError](err); ok {
 			invalid.File = pkg.Kptfile.File
 			invalid.Field = fmt.Sprintf("pipeline.%s[%d].%s", list, i, invalid.Field)
+			if invalid.Value == f.Exec {
+				err = &PlanError{Call: Call{Package: pkg, Function: f}, IsValidator: list == kptfile.Validators, Err: err}
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -130,15 +164,11 @@ func (o Options) NewCall(pkg *pkgtree.Package, f kptfile.Function) (Call, error)
 		}
 	}
 	f.Image = o.FullName(f.Image)
-	when, err := condition.Compile(f.When)
-	if err != nil {
-		return Call{}, &kptfile.FieldError{Field: "when", Value: f.When, Reason: err.Error()}
-	}
 	config, err := newConfig(pkg, f)
 	if err != nil {
 		return Call{}, &kptfile.FieldError{Field: "configPath", Value: f.ConfigPath, Reason: err.Error()}
 	}
-	return Call{Package: pkg, Function: f, Config: config, when: when}, nil
+	return Call{Package: pkg, Function: f, Config: config}, nil
 }
 
 // FullName returns an image with the prefix, if it has no repository of its own.

@@ -27,18 +27,8 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// run evaluates a function on resources, if its condition holds, and returns the resources of its
-// output.
+// run evaluates a function on resources, and returns the resources of its output.
 func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
-	holds, err := call.when.Holds(ctx, resources)
-	switch {
-	case err != nil:
-		err = fmt.Errorf("evaluate the condition %q of function %q: %w", call.Function.When, call.Function.Title(), err)
-		return nil, Step{Call: call, Outcome: Outcome{Err: err}}, err
-	case !holds:
-		r.Observer.Skipped(call)
-		return resources, Step{Call: call, Skipped: true}, nil
-	}
 	r.Observer.Started(call, len(resources))
 	var outcome Outcome
 	output, err := r.evaluate(ctx, call, resources, &outcome)

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
 // idAnnotation identifies a selected resource until its function has returned. The key is kpt's:
@@ -60,8 +59,7 @@ func match(r *yaml.RNode, s kptfile.Selector) bool {
 		matchValue(s.Name, r.GetName()) &&
 		matchValue(s.Namespace, r.GetNamespace()) &&
 		matchAll(s.Labels, r.GetLabels()) &&
-		matchAll(s.Annotations, r.GetAnnotations()) &&
-		(s.File.Regexp == nil || s.File.MatchString(pkgtree.FileInTree(r)))
+		matchAll(s.Annotations, r.GetAnnotations())
 }
 
 func matchValue(want, have string) bool {

@@ -37,8 +37,8 @@ var bookkeeping = []string{
 // migrationAnnotation is kyaml's own number of a resource, which it does not export.
 const migrationAnnotation = "internal.config.kubernetes.io/annotations-migration-resource-id"
 
-// groupByFile groups resources by file, ordered by index; resources without an index come first, as
-// in kpt.
+// groupByFile groups resources by file, ordered by index. As in kpt, a resource without an index has the highest one of
+// its file, and equal indexes keep their order.
 func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	byFile := map[string][]*yaml.RNode{}
 	for _, r := range resources {
@@ -50,11 +50,22 @@ func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 		byFile[path] = append(byFile[path], r)
 	}
 	for _, rs := range byFile {
-		slices.SortStableFunc(rs, func(a, b *yaml.RNode) int { return cmp.Compare(position(a), position(b)) })
+		highest := 0
+		for _, r := range rs {
+			highest = max(highest, position(r))
+		}
+		place := func(r *yaml.RNode) int {
+			if n := position(r); n >= 0 {
+				return n
+			}
+			return highest
+		}
+		slices.SortStableFunc(rs, func(a, b *yaml.RNode) int { return cmp.Compare(place(a), place(b)) })
 	}
 	return byFile, nil
 }
 
+// position returns the index of a resource in its file; -1 if it has none.
 func position(resource *yaml.RNode) int {
 	_, index := File(resource)
 	if n, err := strconv.Atoi(index); err == nil {

@@ -3,6 +3,7 @@
 package pkgtree
 
 import (
+	"path"
 	"slices"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -10,16 +11,22 @@ import (
 
 // Original returns copies of a file's resources as they were read, by the file's path relative to
 // the tree's root.
-func (t *Tree) Original(path string) []*yaml.RNode {
+func (t *Tree) Original(file string) []*yaml.RNode {
 	var resources []*yaml.RNode
-	for _, r := range t.files[path].resources {
+	for _, r := range t.files[file].resources {
 		resources = append(resources, r.Copy())
 	}
 	return resources
 }
 
+// IsOfSubpackage reports whether a file, by its path relative to the tree's root, is one of a package inside the root.
+func (t *Tree) IsOfSubpackage(file string) bool {
+	f, ok := t.files[path.Clean(file)]
+	return ok && f.resources[0].GetAnnotations()[PackageAnnotation] != t.Root.Label()
+}
+
 // Only returns the changes of one file when resources replace its own.
-func (t *Tree) Only(path string, resources []*yaml.RNode) ([]Change, error) {
+func (t *Tree) Only(file string, resources []*yaml.RNode) ([]Change, error) {
 	changes, err := t.Changes(resources)
-	return slices.DeleteFunc(changes, func(c Change) bool { return c.Path != path }), err
+	return slices.DeleteFunc(changes, func(c Change) bool { return c.Path != file }), err
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/kio"
@@ -36,6 +37,22 @@ type file struct {
 // a package's .krmignore names are left out.
 func Read(dir string) (*Tree, error) {
 	return read(dir, func(r *reader) (*Package, error) { return r.readPackage(".") })
+}
+
+// ReadKptfile reads the Kptfile of a package alone, for a package whose other files cannot be read.
+func ReadKptfile(dir string) (*Tree, error) {
+	return read(dir, func(r *reader) (*Package, error) {
+		data, err := r.read(kptfile.FileName)
+		if err != nil {
+			return nil, err
+		}
+		pkg := &Package{Path: "."}
+		if pkg.Kptfile, err = kptfile.Parse(r.full(kptfile.FileName), data); err != nil {
+			return nil, err
+		}
+		pkg.Resources, err = r.parse(pkg.Path, kptfile.FileName, data)
+		return pkg, err
+	})
 }
 
 // ReadFlat reads all resources below dir as one package without a pipeline.
@@ -116,6 +133,8 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 		packages = append(packages, pkg)
 		return fs.SkipDir
 	})
+	// As in kpt: app-db/web comes before app/web.
+	slices.SortFunc(packages, func(a, b *Package) int { return strings.Compare(a.Path, b.Path) })
 	return packages, err
 }
 

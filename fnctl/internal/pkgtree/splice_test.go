@@ -81,9 +81,9 @@ func TestStatusKeepsTheRestOfTheFile(t *testing.T) {
 	}
 }
 
-// TestNewResourcesComeFirst puts a resource without an index into an existing file, as kpt does, but
-// behind the comments at its top.
-func TestNewResourcesComeFirst(t *testing.T) {
+// TestNewResourcesHaveTheHighestIndex puts resources without an index into an existing file: as in kpt, in the order of
+// the function's output among those with the highest index.
+func TestNewResourcesHaveTheHighestIndex(t *testing.T) {
 	dir := t.TempDir()
 	const file = "# Licence\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: old\n"
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(file), 0o600); err != nil {
@@ -95,10 +95,14 @@ func TestNewResourcesComeFirst(t *testing.T) {
 	}
 	added := yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: new\n  annotations:\n" +
 		"    internal.config.kubernetes.io/path: a.yaml\n")
-	files, err := tree.Files(append(tree.Root.Resources, added))
-	want := "# Licence\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: new\n---\n" +
-		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: old\n"
-	if err != nil || string(files["a.yaml"]) != want {
-		t.Errorf("%v\n%s\nwant\n%s", err, files["a.yaml"], want)
+	const head, second = "# Licence\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ", "\n---\napiVersion: v1\n" +
+		"kind: ConfigMap\nmetadata:\n  name: "
+	for want, output := range map[string][]*yaml.RNode{
+		head + "old" + second + "new\n": {tree.Root.Resources[0], added},
+		head + "new" + second + "old\n": {added, tree.Root.Resources[0]},
+	} {
+		if files, err := tree.Files(output); err != nil || string(files["a.yaml"]) != want {
+			t.Errorf("%v\n%s\nwant\n%s", err, files["a.yaml"], want)
+		}
 	}
 }

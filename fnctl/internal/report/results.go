@@ -53,9 +53,6 @@ func newList(steps []pipeline.Step) list {
 		ObjectMeta: yaml.ObjectMeta{NameMeta: yaml.NameMeta{Name: "fnresults"}},
 	}}
 	for _, step := range steps {
-		if step.Skipped {
-			continue
-		}
 		e := newEntry(step)
 		results.Items = append(results.Items, item{e.image, e.exec, e.stderr, e.exitCode, e.results})
 		if e.exitCode != 0 {

@@ -40,8 +40,6 @@ type step struct {
 	ExitCode       int             `yaml:"exitCode"`
 	Results        []result.Record `yaml:"results,omitempty"`
 	ErrorResults   []result.Record `yaml:"errorResults,omitempty"`
-	When           string          `yaml:"when,omitempty"`
-	Skipped        bool            `yaml:"skipped,omitempty"`
 }
 
 // SetStatus writes into a Kptfile how the rendering of its package ended: the condition "Rendered",
@@ -50,7 +48,7 @@ func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) e
 	if err := kptfile.ChooseStyle(root); err != nil {
 		return err
 	}
-	conditions, err := root.Pipe(yaml.LookupCreate(yaml.SequenceNode, "status", "conditions"))
+	conditions, err := kptfile.Create(root, yaml.SequenceNode, "status", "conditions")
 	if err != nil {
 		return fmt.Errorf("write the status of the Kptfile: %w", err)
 	}
@@ -59,7 +57,6 @@ func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) e
 		return err
 	}
 	list := conditions.YNode()
-	list.Style &^= yaml.FlowStyle // an empty list may have been in flow style
 	list.Content = append(others(list.Content), now.YNode())
 	return setRenderStatus(root, rendering)
 }
@@ -119,7 +116,7 @@ func newRenderStatus(rendering *pipeline.Rendering) renderStatus {
 			}
 			described = append(described, step{
 				Name: f.Name, Image: e.image, Exec: e.exec, ExecutionError: e.problem, Stderr: e.stderr, ExitCode: e.exitCode,
-				Results: e.results, ErrorResults: e.errorResults(), When: f.When, Skipped: taken.Skipped,
+				Results: e.results, ErrorResults: e.errorResults(),
 			})
 		}
 		return described

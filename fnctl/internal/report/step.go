@@ -8,12 +8,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
 // entry describes one function that ran or failed to.
@@ -29,11 +30,17 @@ type entry struct {
 // newEntry describes a step.
 func newEntry(step pipeline.Step) entry {
 	f, outcome := step.Call.Function, step.Outcome
-	e := entry{image: ImageName(f.Image, f.Tag), exec: f.Exec, stderr: string(outcome.Log), results: outcome.Results}
+	e := entry{image: kptfile.ImageName(f.Image, f.Tag), exec: f.Exec, stderr: string(outcome.Log), results: outcome.Results}
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		details := failed.Failure
-		e.stderr, e.results = cmp.Or(details.GetStderr(), failed.Message), result.FromFailure(details)
+		e.stderr, e.results = details.GetStderr(), result.FromFailure(details)
 		e.exitCode = cmp.Or(int(details.GetExitCode()), 1)
+		if details.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED {
+			e.exitCode = -1
+		}
+		if details == nil {
+			e.stderr = failed.Message // all that the runner says
+		}
 	} else if outcome.Err != nil {
 		e.problem, e.exitCode = outcome.Err.Error(), 1
 	}
@@ -65,32 +72,4 @@ func (e entry) errorResults() []result.Record {
 		}
 	}
 	return worst
-}
-
-// catalog is kpt's own prefix of images without a repository, which gateways have as well unless
-// they are told otherwise.
-const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
-
-// exactTag matches tags; other values of the field are constraints.
-var exactTag = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
-
-// ImageName returns an image's full name as kpt writes it, as far as it is known without the
-// gateway: a tag that is a constraint is left out.
-func ImageName(image, tag string) string {
-	if image == "" {
-		return ""
-	}
-	if !strings.Contains(image, "/") {
-		image = catalog + image
-	}
-	slash := strings.LastIndexByte(image, '/')
-	named, _, _ := strings.Cut(image[slash:], "@")
-	switch {
-	case exactTag.MatchString(tag):
-		named, _, _ = strings.Cut(named, ":")
-		return image[:slash] + named + ":" + tag
-	case tag == "" && !strings.ContainsAny(image[slash:], ":@"):
-		return image + ":latest"
-	}
-	return image
 }

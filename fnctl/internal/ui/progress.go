@@ -98,13 +98,6 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	}
 }
 
-// Skipped shows a function that did not run.
-func (p *Progress) Skipped(call pipeline.Call) {
-	why := "skipped: " + OneLine(call.Function.When) + " is false"
-	shown := p.shorten(name(call), p.limit()/2)
-	p.Line("  - %s %s", shown, p.style.faint(p.cut(why, len("  -  ")+columns(shown))))
-}
-
 // failure shows why a function failed.
 func (p *Progress) failure(err *client.FunctionError) {
 	f := err.Failure

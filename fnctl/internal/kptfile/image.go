@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kptfile
+
+import (
+	"regexp"
+	"strings"
+)
+
+// catalog is kpt's own prefix of images without a repository, which gateways have as well unless
+// they are told otherwise.
+const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
+
+// exactTag matches tags; other values of the field are constraints.
+var exactTag = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
+
+// ImageName returns an image's full name as kpt writes it, as far as it is known without the
+// gateway: a tag that is a constraint is left out.
+func ImageName(image, tag string) string {
+	if image == "" {
+		return ""
+	}
+	if !strings.Contains(image, "/") {
+		image = catalog + image
+	}
+	slash := strings.LastIndexByte(image, '/')
+	named, _, _ := strings.Cut(image[slash:], "@")
+	switch {
+	case exactTag.MatchString(tag):
+		named, _, _ = strings.Cut(named, ":")
+		return image[:slash] + named + ":" + tag
+	case tag == "" && !strings.ContainsAny(image[slash:], ":@"):
+		return image + ":latest"
+	}
+	return image
+}
