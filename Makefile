@@ -345,12 +345,16 @@ PACKAGES ?= .
 steady: prepare functions ## Run tests of processes and real time again and again, half of the rounds on a busy machine (N=10 PACKAGES=expression)
 	@PACKAGES='$(PACKAGES)' test/steady.sh $(N) $(EVIDENCE)/steady "$(GO_TEST) $(SANDBOX_TAG)"
 
+.PHONY: loadgen
+loadgen:
+	@cd test && go build -o $(BUILD)/bin/loadgen ./loadgen
+
 .PHONY: bench
-bench: build ## Measure what gateway and wrapper-server add to a bare process, and sandboxes beside podman
+bench: build loadgen ## Measure what gateway and wrapper-server add to a bare process, and sandboxes beside podman
 	cd test && go run ./overhead
 
 .PHONY: bench-docs
-bench-docs: build ## Measure the same, and what is remembered, and write all of it into docs/performance.md
+bench-docs: build loadgen ## Measure the same, and what is remembered, and write all of it into docs/performance.md
 	cd test && go run ./overhead -document ../docs/performance.md \
 	  -tables overhead,throughput,mutualtls,sandboxes,local,first,confinement,telemetry,hits,memory,round-trips
 

@@ -178,11 +178,11 @@ BENCH_TIME   ?= 1m
 BENCH_BURSTS ?= 10
 BENCH_TABLES := $(BUILD)/bench
 E2E_BENCH = $(E2E_TEST) -v -run '^$$' -timeout 60m $(E2E_IN_CLUSTER)
-BENCH_PODS = ./e2e/pods -args -bench.fnctl $(BUILD)/bin/fnctl -bench.functions $(FUNCTIONS_DIR) \
+BENCH_PODS = ./e2e/pods -args -bench.loadgen $(BUILD)/bin/loadgen -bench.functions $(FUNCTIONS_DIR) \
   -bench.time $(BENCH_TIME) -bench.tables $(BENCH_TABLES)
 
 .PHONY: bench-cluster
-bench-cluster: build cluster-up ## Measure function pods beside bare processes: one caller, 8 with 4 pods, bursts of 100 (BENCH_TIME=1m, BENCH_BURSTS=10)
+bench-cluster: build loadgen cluster-up ## Measure function pods beside bare processes: one caller, 8 with 4 pods, bursts of 100 (BENCH_TIME=1m, BENCH_BURSTS=10)
 	$(CLUSTER_COMMAND) images
 	@rm -rf $(BENCH_TABLES) && mkdir -p $(BENCH_TABLES)
 	$(E2E_BENCH) -bench BarePod -benchtime 10x ./e2e/cluster
@@ -190,7 +190,7 @@ bench-cluster: build cluster-up ## Measure function pods beside bare processes: 
 	$(E2E_BENCH) -bench Burst -benchtime $(BENCH_BURSTS)x $(BENCH_PODS)
 
 .PHONY: bench-cold
-bench-cold: cluster-up ## Measure cold starts of each kind, and of a bare pod
+bench-cold: loadgen cluster-up ## Measure cold starts of each kind, and of a bare pod
 	$(CLUSTER_COMMAND) images
 	@mkdir -p $(BENCH_TABLES)
 	$(E2E_BENCH) -bench ColdStart -benchtime 30x $(BENCH_PODS)

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -69,7 +68,7 @@ func (b *bench) tables(ctx context.Context, list string) error {
 	return errors.Join(failed...)
 }
 
-// run has fnctl measure all sizes and numbers of callers, with a picture beside the document, if there is one.
+// run measures all sizes and numbers of callers.
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.open(ctx)
 	defer stop()
@@ -80,30 +79,21 @@ func (b *bench) run(ctx context.Context) error {
 	for _, w := range ways {
 		args = append(args, "--target", w.name+"="+w.target)
 	}
-	if b.document != "" {
-		args = append(args, "--svg", filepath.Join(filepath.Dir(b.document), "images", "latency.svg"))
-	}
-	figures, err := b.fnctl(ctx, args...)
-	if b.document != "" {
-		figures += "\n![Latency against load](images/latency.svg)\n"
-	}
+	figures, err := b.loadgen(ctx, args...)
 	if err == nil {
 		_, err = fmt.Fprint(b.out, figures)
 	}
 	return err
 }
 
-// fnctl has fnctl measure the function, and returns what it prints.
-func (b *bench) fnctl(ctx context.Context, args ...string) (string, error) {
-	args = append([]string{
-		"bench", "--image", b.image, "--duration", b.budget.String(), "--turn", b.block.String(),
-		"--max-message-size", strconv.Itoa(maxMessage),
-	}, args...)
-	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "fnctl"), append(args, "--", "namespace=shop")...)
+// loadgen measures the function, and returns a table.
+func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
+	args = append([]string{"--image", b.image, "--duration", b.budget.String(), "--turn", b.block.String()}, args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "loadgen"), args...)
 	cmd.Stderr = b.stderr
 	figures, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("run fnctl bench: %w", err)
+		return "", fmt.Errorf("run loadgen: %w", err)
 	}
 	return string(figures), nil
 }

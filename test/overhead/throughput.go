@@ -20,7 +20,7 @@ func (b *bench) throughput(ctx context.Context) error {
 	}
 	defer s.stop()
 	shells := "shell:" + filepath.Join(b.functions, b.function)
-	figures, err := b.fnctl(ctx, "--items", "1", "--callers", "8", "--target", "shells="+shells,
+	figures, err := b.loadgen(ctx, "--items", "1", "--callers", "8", "--target", "shells="+shells,
 		"--target", "exec="+s.conn.Target())
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.AddCommand(newRender(env), newEval(env), newSource(env), newSink(env), newDoc(env), newPods(env),
-		newTop(env), newBench(env), newImages(env), newPolicy(env), newVersion(env))
+		newTop(env), newImages(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		env.errPrinter().Line("fnctl: %s", ui.Printable(summary(err).Error()))

@@ -54,9 +54,8 @@ func TestGatewaysThroughKubectl(t *testing.T) {
 // TestFlagsOfClusters has flags that mean nothing without the namespace of a gateway, or beside other addresses.
 func TestFlagsOfClusters(t *testing.T) {
 	for args, want := range map[string]string{
-		"pods --context=c":                                      "with --namespace only",
-		"eval --local --namespace=a -i a":                       "not both",
-		"bench -i a --target=b=host:1 --namespace=porch-system": "takes --target or --namespace",
+		"pods --context=c":                "with --namespace only",
+		"eval --local --namespace=a -i a": "not both",
 	} {
 		var out strings.Builder
 		env := cli.Environment{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out}

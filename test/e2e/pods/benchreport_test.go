@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// The settings of benchmarks that fnctl measures.
+// The settings of benchmarks that loadgen measures.
 var (
-	benchFnctl     = flag.String("bench.fnctl", "", "the program fnctl")
+	benchLoadgen   = flag.String("bench.loadgen", "", "the program loadgen")
 	benchFunctions = flag.String("bench.functions", "", "directory with the functions of the catalog as programs")
 	benchTime      = flag.Duration("bench.time", 30*time.Second, "about how long each list is measured")
 	benchTables    = flag.String("bench.tables", "", "directory to write tables into, as Markdown; empty for none")
 )
 
-// benchReport is what fnctl bench writes.
+// benchReport is what loadgen writes.
 type benchReport struct {
 	Machine struct{ Description string }
 	Levels  []struct {
@@ -49,19 +49,19 @@ func (r benchRatio) String() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High)
 }
 
-// fnctlBench has fnctl measure one list with one load.
-func fnctlBench(b *testing.B, args ...string) benchReport {
+// runLoadgen measures one list with one load.
+func runLoadgen(b *testing.B, args ...string) benchReport {
 	b.Helper()
-	if *benchFnctl == "" {
-		b.Fatal("-bench.fnctl names no program: run make bench-cluster")
+	if *benchLoadgen == "" {
+		b.Fatal("-bench.loadgen names no program: run make bench-cluster")
 	}
-	args = append([]string{"bench", "-o", "json", "--duration", benchTime.String()}, args...)
-	cmd := exec.CommandContext(b.Context(), *benchFnctl, append(args, "--", "namespace=shop")...)
+	args = append([]string{"--json", "--duration", benchTime.String()}, args...)
+	cmd := exec.CommandContext(b.Context(), *benchLoadgen, args...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.Output()
 	if err != nil {
-		b.Fatalf("fnctl %s: %v: %s", strings.Join(args, " "), err, &log)
+		b.Fatalf("loadgen %s: %v: %s", strings.Join(args, " "), err, &log)
 	}
 	var report benchReport
 	if err := json.Unmarshal(out, &report); err != nil {

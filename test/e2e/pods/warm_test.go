@@ -55,7 +55,7 @@ func BenchmarkWarm(b *testing.B) {
 	for _, goal := range latencyGoals {
 		loads := goal.loads()
 		for _, load := range slices.Sorted(maps.Keys(loads)) {
-			report := fnctlBench(b, append(loads[load], "--image", image[goal.function], "--items", goal.items,
+			report := runLoadgen(b, append(loads[load], "--image", image[goal.function], "--items", goal.items,
 				"--target", "bare=exec:"+bare[goal.function], "--target", "pod="+sys.gateway)...)
 			bare, pod := report.both(b)
 			table.row(goal.function, goal.items, load, ms(bare.Milliseconds.P50), ms(pod.Milliseconds.P50),
@@ -85,7 +85,7 @@ func BenchmarkThroughput(b *testing.B) {
 			sys.cacheConfig(b, fmt.Sprintf("- name: %s\n  minPods: %d\n", image, throughputPods))
 		})
 	sys.awaitReady(b, image, throughputPods)
-	report := fnctlBench(b, "--image", image, "--items", "1", "--callers", strconv.Itoa(throughputCallers),
+	report := runLoadgen(b, "--image", image, "--items", "1", "--callers", strconv.Itoa(throughputCallers),
 		"--target", "shells=shell:"+program(b, "set-namespace"), "--target", "pods="+sys.gateway)
 	shells, pods := report.both(b)
 	table := newTable("callers, 1 item", "evaluations in a second", "over the shells", "goal", "p50", "p99", "client")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package main
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // take calls a target for one turn. Evaluations that nothing is measured of come before a loop, one for each
-// caller: another target had the machine before. A burst meets an idle target.
+// caller: another target had the machine before.
 func (p Plan) take(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
@@ -21,9 +21,7 @@ func (p Plan) take(
 		_, err := target.Evaluate(ctx, list)
 		return err
 	}
-	if load.Burst == 0 {
-		together(max(load.Callers, 1), func() { _ = evaluate() }) // one that fails is counted when it is repeated
-	}
+	together(max(load.Callers, 1), func() { _ = evaluate() }) // one that fails is counted when it is repeated
 	var due []time.Duration
 	if load.Rate > 0 {
 		due = arrivals(rng, load.Rate, length)
@@ -32,8 +30,6 @@ func (p Plan) take(
 	switch {
 	case load.Rate > 0:
 		open(ctx, due, p.MaxInFlight, evaluate, to)
-	case load.Burst > 0:
-		burst(load.Burst, evaluate, to)
 	default:
 		closed(ctx, load.Callers, length, target.loop(ctx, list), to)
 	}
@@ -75,15 +71,6 @@ func closed(ctx context.Context, callers int, length time.Duration, loop func(fu
 			began = now
 			return now.Sub(start) < length && ctx.Err() == nil
 		})
-	})
-}
-
-// burst begins evaluations at the same moment. All latencies count from it.
-func burst(callers int, evaluate func() error, to *recorder) {
-	start := time.Now()
-	together(callers, func() {
-		err := evaluate()
-		to.add(time.Since(start), err)
 	})
 }
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench measures how long evaluations take at one or several targets. The targets take
-// turns, in a new order in each round, so that all of them meet the same machine; the rounds
-// show how sure a ratio between two targets is.
-//
-// Schedule and statistics are pure: schedule.go, statistics.go. What calls targets and
-// waits is in loop.go.
-package bench
+package main
 
 import (
 	"context"
@@ -38,12 +32,10 @@ type Input struct {
 
 // Load is how many evaluations are asked for: by a number of callers, of which each waits for
 // its answer before it calls again (closed loop), at a rate in a second, whether or not
-// earlier ones were answered (open loop), or by so many callers at the same moment, once in each turn (burst).
-// The others of the three are zero.
+// earlier ones were answered (open loop). The other one is zero.
 type Load struct {
 	Callers int
 	Rate    float64
-	Burst   int
 }
 
 // String returns the load for readers.
@@ -51,8 +43,6 @@ func (l Load) String() string {
 	switch {
 	case l.Rate > 0:
 		return fmt.Sprintf("%g/s", l.Rate)
-	case l.Burst > 0:
-		return fmt.Sprintf("burst of %d", l.Burst)
 	case l.Callers == 1:
 		return "1 caller"
 	}
@@ -78,8 +68,6 @@ type Plan struct {
 	MaxInFlight int
 	// Seed decides the order of turns, the arrivals of open loops, and the resamples.
 	Seed uint64
-	// Progress is called with what is measured next, if it is not nil.
-	Progress func(string)
 }
 
 // Run measures the whole plan. It fails if the first evaluation of a target does.
@@ -92,14 +80,14 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 			return nil, err
 		}
 		for _, load := range plan.Loads {
-			plan.progress("%s, %v", input.Name, load)
 			rounds, err := plan.measure(ctx, input, load, rng)
 			if err != nil {
 				return nil, err
 			}
 			level := summarize(plan.Targets, rounds, rng)
 			level.Input, level.Bytes = input.Name, len(input.List)
-			level.Callers, level.Rate, level.Burst = load.Callers, load.Rate, load.Burst
+			level.Callers = load.Callers
+			level.Rate = load.Rate
 			level.Different = different
 			levels = append(levels, level)
 		}
@@ -151,10 +139,4 @@ func (p Plan) measure(ctx context.Context, input Input, load Load, rng *rand.Ran
 		}
 	}
 	return rounds, nil
-}
-
-func (p Plan) progress(format string, args ...any) {
-	if p.Progress != nil {
-		p.Progress(fmt.Sprintf(format, args...))
-	}
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
-
-package local
+package main
 
 import (
 	"bufio"
@@ -73,7 +71,7 @@ func shell(ctx context.Context, environ []string, command string, list []byte, l
 
 // temporary returns the path of a new file with this content.
 func temporary(content []byte) (string, error) {
-	file, err := os.CreateTemp("", "fnctl-list-")
+	file, err := os.CreateTemp("", "loadgen-list-")
 	if err != nil {
 		return "", err
 	}

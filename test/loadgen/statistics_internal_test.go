@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package main
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -130,38 +128,6 @@ func TestTargetsThatAlwaysFail(t *testing.T) {
 	}
 	if text := report.Text(); !strings.Contains(text, "| 1 item | 1 caller | <denied> | 0           | 2      | 0.0 ") {
 		t.Errorf("text:\n%s", text)
-	}
-	wellFormed(t, report.SVG())
-}
-
-func TestPlotIsWellFormed(t *testing.T) {
-	var levels []Level
-	for _, callers := range []int{1, 8} {
-		rounds := [][]turn{{ofMillis(1, 9), ofMillis(2, 2000)}}
-		level := summarize([]Target{{Name: "a & b"}, {Name: "<c>"}}, rounds, rand.New(rand.NewPCG(1, 1)))
-		level.Input, level.Callers = "\"1\" item", callers
-		levels = append(levels, level)
-	}
-	svg := Report{Machine: ThisMachine(), Levels: levels}.SVG()
-	wellFormed(t, svg)
-	if n := strings.Count(svg, "<circle"); n != 8 {
-		t.Errorf("%d points, want 8:\n%s", n, svg)
-	}
-	if strings.Contains(svg, "NaN") {
-		t.Errorf("a point is nowhere:\n%s", svg)
-	}
-}
-
-func wellFormed(t *testing.T, document string) {
-	t.Helper()
-	decoder := xml.NewDecoder(strings.NewReader(document))
-	for {
-		switch _, err := decoder.Token(); {
-		case errors.Is(err, io.EOF):
-			return
-		case err != nil:
-			t.Fatalf("%v:\n%s", err, document)
-		}
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package main
 
 import (
 	"fmt"
@@ -21,11 +21,9 @@ type Report struct {
 type Level struct {
 	Input string `json:"input"`
 	Bytes int    `json:"bytes"`
-	// Callers is the number of callers of a closed loop, Rate that of evaluations in a second of an open one,
-	// and Burst that of callers at the same moment.
+	// Callers is the number of callers of a closed loop, and Rate the evaluations in a second of an open one.
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
-	Burst   int     `json:"burst,omitempty"`
 	Rounds  int     `json:"rounds"`
 	// Different are the targets whose output differs from that of the first.
 	Different []string `json:"different,omitempty"`
@@ -40,7 +38,7 @@ type Result struct {
 	// Failure is why the last one failed.
 	Failure   string  `json:"failure,omitempty"`
 	PerSecond float64 `json:"perSecond"`
-	// ClientMilliseconds is the processor time of fnctl itself for an evaluation; zero where the system does not
+	// ClientMilliseconds is the processor time of this program for an evaluation; zero where the system does not
 	// show it.
 	ClientMilliseconds float64 `json:"clientMilliseconds,omitempty"`
 	// Milliseconds is nil if all evaluations failed, and the ratios also for the first target.
@@ -58,29 +56,6 @@ type Latencies struct {
 	P99  float64 `json:"p99"`
 	Max  float64 `json:"max"`
 	Mean float64 `json:"mean"`
-}
-
-// Failed returns how many evaluations failed, and how many there were.
-func (r Report) Failed() (failed, all int64) {
-	for _, level := range r.Levels {
-		for _, result := range level.Results {
-			failed += result.Failed
-			all += result.Failed + result.Evaluations
-		}
-	}
-	return failed, all
-}
-
-// Failure is why the last evaluation failed; empty if none did.
-func (r Report) Failure() string {
-	for _, level := range slices.Backward(r.Levels) {
-		for _, result := range slices.Backward(level.Results) {
-			if result.Failure != "" {
-				return result.Failure
-			}
-		}
-	}
-	return ""
 }
 
 // Text returns the report as a description of the machine and a table, which is Markdown too.
@@ -102,7 +77,7 @@ func (r Report) Text() string {
 // row returns the cells of a result.
 func (l Level) row(result Result) []string {
 	row := []string{
-		l.Input, Load{l.Callers, l.Rate, l.Burst}.String(), result.Target,
+		l.Input, Load{l.Callers, l.Rate}.String(), result.Target,
 		strconv.FormatInt(result.Evaluations, 10), strconv.FormatInt(result.Failed, 10),
 		fmt.Sprintf("%.1f", result.PerSecond), "",
 	}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
-
-package local_test
+package main
 
 import (
 	"context"
@@ -11,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 )
 
 // environ is that of the commands.
@@ -23,7 +19,7 @@ func TestShellRunsACommandInALoop(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	file := filepath.Join(t.TempDir(), "calls")
 	reported := 0
-	local.Shell(t.Context(), environ, "cat >>"+file, []byte("list\n"), time.Minute, func(err error) bool {
+	Shell(t.Context(), environ, "cat >>"+file, []byte("list\n"), time.Minute, func(err error) bool {
 		if err != nil {
 			t.Error(err)
 		}
@@ -54,7 +50,7 @@ func TestShellReportsFailures(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got error
-			local.Shell(t.Context(), environ, tc.command, nil, tc.limit, func(err error) bool {
+			Shell(t.Context(), environ, tc.command, nil, tc.limit, func(err error) bool {
 				got = err
 				return false
 			})
@@ -78,7 +74,7 @@ func TestShellEndsWithItsContext(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 	}()
-	local.Shell(ctx, environ, "touch "+pipe+"; sleep 3600", nil, 0, func(err error) bool {
+	Shell(ctx, environ, "touch "+pipe+"; sleep 3600", nil, 0, func(err error) bool {
 		t.Errorf("reported: %v", err)
 		return true
 	})

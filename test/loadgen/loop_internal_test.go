@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package main
 
 import (
 	"context"
@@ -86,31 +86,6 @@ func TestLoopsEndWithTheirContext(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestBurstsBeginTogether has a target that evaluates one list at a time.
-func TestBurstsBeginTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one := make(chan struct{}, 1)
-		target := Target{Name: "narrow", Evaluate: func(context.Context, []byte) ([]byte, error) {
-			one <- struct{}{}
-			<-time.After(10 * time.Millisecond)
-			<-one
-			return nil, nil
-		}}
-		levels, err := Run(t.Context(), Plan{
-			Targets: []Target{target}, Inputs: []Input{{Name: "list"}}, Loads: []Load{{Burst: 100}},
-			Duration: 5 * time.Second, Turn: time.Second,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		result := levels[0].Results[0]
-		if got := result.Milliseconds; result.Evaluations != 500 || got.P50 < 499 || got.P50 > 501 || got.Max < 999 {
-			t.Errorf("%d evaluations, %+v; want 5 times 100 callers, of which half wait for half a second",
-				result.Evaluations, got)
-		}
-	})
 }
 
 // TestTargetsRestBetweenTurns measures a target that does something else for a time after each answer, in which it is

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command loadgen measures how long evaluations of one function take, and compares targets: gateways, the function's
+// program, or a loop in a shell. Targets take turns, in a new order in each round, so that all of them meet the same
+// machine; the rounds show how sure a ratio between two targets is. make bench and make bench-cluster run it.
+//
+// Schedule and statistics are pure: schedule.go, statistics.go. What calls targets and waits is in loop.go.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// maxMessage is the maximum size of a list, in bytes.
+const maxMessage = 16 << 20
+
+// settings are the flags.
+type settings struct {
+	image, items, callers string
+	rate                  float64
+	json                  bool
+	targets               []string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "loadgen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	s := settings{}
+	plan := Plan{WarmUp: 2 * time.Second, Settle: 200 * time.Millisecond, MaxInFlight: 1000, Seed: 1}
+	flags := flag.NewFlagSet("loadgen", flag.ContinueOnError)
+	flags.StringVar(&s.image, "image", "", "image of the function")
+	flags.StringVar(&s.items, "items", "1,200,2000", "numbers of resources in the lists")
+	flags.StringVar(&s.callers, "callers", "", "numbers of callers, of which each waits for its answer (closed loop)")
+	flags.Float64Var(&s.rate, "rate", 0, "evaluations in a second, whether or not earlier ones were answered (open loop)")
+	flags.DurationVar(&plan.Duration, "duration", 30*time.Second, "time for each list with each load")
+	flags.DurationVar(&plan.Turn, "turn", time.Second, "time of a target before the next one's turn")
+	flags.BoolVar(&s.json, "json", false, "print JSON")
+	flags.Func("target", "NAME=ADDRESS of a gateway, NAME=exec:PROGRAM or NAME=shell:COMMAND; may be repeated",
+		func(target string) error { s.targets = append(s.targets, target); return nil })
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if plan.Inputs, err = inputs(s.items); err != nil {
+		return err
+	}
+	if plan.Loads, err = loads(s.callers, s.rate); err != nil {
+		return err
+	}
+	for _, t := range s.targets {
+		target, err := newTarget(t, s.image)
+		if err != nil {
+			return err
+		}
+		plan.Targets = append(plan.Targets, target)
+	}
+	levels, err := Run(ctx, plan)
+	if err != nil {
+		return err
+	}
+	return s.print(Report{Machine: ThisMachine(), Image: s.image, Seed: plan.Seed, Levels: levels})
+}
+
+// print writes the report, and returns an error if evaluations failed.
+func (s settings) print(report Report) error {
+	text := report.Text()
+	if s.json {
+		data, err := json.MarshalIndent(report, "", "  ")
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	}
+	fmt.Println(text)
+	for _, level := range report.Levels {
+		for _, result := range level.Results {
+			if result.Failed > 0 {
+				return fmt.Errorf("%d evaluations of target %s failed, the last one with: %s", result.Failed, result.Target,
+					result.Failure)
+			}
+		}
+	}
+	return nil
+}
+
+// loads returns closed loops of these numbers of callers, and an open one, unless its rate is zero.
+func loads(callers string, rate float64) ([]Load, error) {
+	var all []Load
+	if rate > 0 {
+		all = append(all, Load{Rate: rate})
+	}
+	if callers == "" && rate == 0 {
+		callers = "1"
+	}
+	numbers, err := numbers(callers)
+	for _, n := range numbers {
+		all = append(all, Load{Callers: n})
+	}
+	return all, err
+}
+
+// numbers returns the numbers of a list that commas separate.
+func numbers(list string) ([]int, error) {
+	var all []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if list == "" {
+			break
+		} else if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is not a number of one or more", text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// newTarget returns the target that a flag describes.
+func newTarget(description, image string) (Target, error) {
+	name, where, found := strings.Cut(description, "=")
+	if !found {
+		return Target{}, fmt.Errorf("target %q has no name", description)
+	}
+	if program, ok := strings.CutPrefix(where, "exec:"); ok {
+		return Target{Name: name, Evaluate: runProgram(program)}, nil
+	}
+	if command, ok := strings.CutPrefix(where, "shell:"); ok {
+		return Target{
+			Name: name, Evaluate: runProgram("sh", "-c", command),
+			Loop: func(ctx context.Context, list []byte, each func(error) bool) {
+				Shell(ctx, os.Environ(), command, list, 0, each)
+			},
+		}, nil
+	}
+	conn, err := grpc.NewClient(where, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+	if err != nil {
+		return Target{}, err
+	}
+	client := evaluator.NewFunctionEvaluatorClient(conn)
+	return Target{Name: name, Evaluate: func(ctx context.Context, list []byte) ([]byte, error) {
+		resp, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
+		return resp.GetResourceList(), err
+	}}, nil
+}
+
+// runProgram returns a program that is started for each list.
+func runProgram(name string, args ...string) Evaluate {
+	return func(ctx context.Context, list []byte) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Stdin = strings.NewReader(string(list))
+		out, err := cmd.Output()
+		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("%w: %s", err, failed.Stderr)
+		}
+		return out, err
+	}
+}
+
+// inputs returns a list of Deployments of each size, for the function set-namespace.
+func inputs(items string) ([]Input, error) {
+	sizes, err := numbers(items)
+	if err != nil {
+		return nil, err
+	}
+	var all []Input
+	for _, n := range sizes {
+		var b strings.Builder
+		b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")
+		for i := range n {
+			fmt.Fprintf(&b, deployment, i)
+		}
+		b.WriteString(configuration)
+		all = append(all, Input{Name: fmt.Sprintf("%d items", n), List: []byte(b.String())})
+	}
+	return all, nil
+}
+
+const configuration = `functionConfig:
+  apiVersion: v1
+  kind: ConfigMap
+  metadata:
+    name: function-input
+  data:
+    namespace: "shop"
+`
+
+const deployment = `- apiVersion: apps/v1
+  kind: Deployment
+  metadata:
+    name: web-%[1]d
+    namespace: default
+    labels:
+      app: web
+    annotations:
+      config.kubernetes.io/index: '0'
+      config.kubernetes.io/path: 'deployment-%[1]d.yaml'
+      internal.config.kubernetes.io/index: '0'
+      internal.config.kubernetes.io/path: 'deployment-%[1]d.yaml'
+  spec:
+    replicas: 3 # as many as there are zones
+    selector:
+      matchLabels:
+        app: web
+    template:
+      metadata:
+        labels:
+          app: web
+      spec:
+        containers:
+        - name: web
+          image: example.com/web:v1.2.3
+`
