@@ -14,6 +14,6 @@ import (
 // TestKernelsThatCannotConfine starts the real program.
 func TestKernelsThatCannotConfine(t *testing.T) {
 	confinetest.Run(t, confinetest.Program{
-		Path: gobuild.Program(t, ".", "."), Args: []string{"--port", freePort(t), "--", "cat"},
+		Path: gobuild.Program(t, ".", "."), Flags: true, Args: []string{"--port", freePort(t), "--", "cat"},
 	})
 }

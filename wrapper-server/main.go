@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -19,22 +20,32 @@ func main() {
 	if run, args := applet.Find(os.Args); run != nil {
 		os.Exit(run(args))
 	}
-	program.Slacken()
+	isolate()
 	program.Begin()
-	cfg, err := wrapper.LoadConfig(os.Args[1:], os.Stderr)
+	cfg, err := wrapper.LoadConfig(os.Args[1:], os.Environ(), os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		os.Exit(0)
 	}
 	if err != nil {
 		os.Exit(program.RejectConfig("wrapper-server", err))
 	}
-	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" { //nolint:forbidigo // it is Kubernetes', no setting
+	if wrapper.InPod(os.Environ()) {
 		cfg.Shared = []string{"/tmp", "/dev/shm"} // a pod runs one function
 	}
 	settings := program.Settings{Serve: cfg.Serve, Telemetry: cfg.Telemetry}
 	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
-		component, err := wrapper.New(cfg, os.Environ(), frame)
+		component, err := wrapper.New(cfg, frame)
 		return []serve.Component{component}, err
 	}
 	os.Exit(program.Main("wrapper-server", settings, start))
+}
+
+// isolate has the program execute itself once, with an environment in which the image configures nothing.
+func isolate() {
+	args, env, needed := wrapper.Isolate(os.Args, os.Environ())
+	if needed {
+		err := program.Execute(args, env)
+		os.Exit(program.RejectConfig("wrapper-server", fmt.Errorf("isolate the server from the image's environment: %w", err)))
+	}
+	os.Args = args
 }

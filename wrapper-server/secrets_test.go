@@ -35,20 +35,12 @@ func TestAFunctionFindsNoSecrets(t *testing.T) {
 	const secret = "Bearer of-a-collector"
 	port := freePort(t)
 	log := startProgram(t, []string{
-		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=" + secret, "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s",
+		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=" + secret,
 		"PATH=" + os.Getenv("PATH"), //nolint:forbidigo // where the shell's programs are
-	}, "--port", port, "--", "sh", "-c", "("+findSecrets+") 1>&2 && printf 'kind: ResourceList\n'")
+	}, "--telemetry-metrics-address=off", "--serve-drain-delay=0s", "--environment=OTEL_EXPORTER_OTLP_HEADERS",
+		"--port", port, "--", "sh", "-c", "("+findSecrets+") 1>&2 && printf 'kind: ResourceList\n'")
 
-	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	req := &evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte("kind: ResourceList\n")}
-	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(), req, grpc.WaitForReady(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := evaluate(t, port)
 	found := string(resp.GetLog())
 	readable := strings.Contains(found, secret) || strings.Contains(found, "can be read")
 	if readable || !strings.Contains(found, "Permission denied") {
@@ -61,6 +53,22 @@ func TestAFunctionFindsNoSecrets(t *testing.T) {
 		}
 		<-time.After(wait)
 	}
+}
+
+// evaluate evaluates an empty list by the server at a port, when that serves.
+func evaluate(t *testing.T, port string) *evaluator.EvaluateFunctionResponse {
+	t.Helper()
+	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	req := &evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte("kind: ResourceList\n")}
+	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(), req, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
 }
 
 // freePort returns a port that is free now.

@@ -28,10 +28,17 @@ func Slacken() {
 	if err != nil || now >= int(thread.Slack) {
 		return
 	}
+	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // this very program, as it was started
+}
+
+// Execute has the program execute itself with slack, args and env. It returns only if that fails.
+func Execute(args, env []string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	path, err := os.Executable()
-	if err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0) != nil {
-		return
+	if err != nil {
+		return err
 	}
-	//nolint:forbidigo // this very program, as it was started
-	_ = syscall.Exec(path, os.Args, os.Environ())
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0) // some kernels have none
+	return os.NewSyscallError("execve", syscall.Exec(path, args, env))
 }

@@ -68,7 +68,6 @@ var configurations = map[string]string{
 	"gateway":        "services/gateway/gateway",
 	"pod-manager":    "services/pod-manager/podmanager",
 	"image-resolver": "services/image-resolver/imageresolver",
-	"wrapper-server": "wrapper-server/internal/wrapper",
 }
 
 // TestDocumentHasEveryVariable compares the tables of variables with the code.

@@ -110,10 +110,10 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 	start := map[string]func() (*server, error){
 		"hop":         func() (*server, error) { return b.startHop(ctx) },
 		"gateway":     func() (*server, error) { return b.startGateway(ctx) },
-		"wrapper":     func() (*server, error) { return b.startWrapper(ctx, binary) },
+		"wrapper":     func() (*server, error) { return b.startWrapper(ctx, binary, nil) },
 		"gateway-off": func() (*server, error) { return b.startGateway(ctx, "FNR_CONFINE=off") },
 		"gateway-np":  func() (*server, error) { return b.startGateway(ctx, "FNR_EXEC_PREFORK=0") },
-		"wrapper-np":  func() (*server, error) { return b.startWrapper(ctx, binary, "FNR_PREFORK=0") },
+		"wrapper-np":  func() (*server, error) { return b.startWrapper(ctx, binary, nil, "--prefork=0") },
 	}
 	for _, name := range strings.Split(b.ways, ",") {
 		switch {

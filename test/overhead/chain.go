@@ -28,6 +28,7 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 	c := &chain{way: way{name: "plaintext"}}
 	var pod, gateway, lender []string
 	id, secret, scheme, certificate := "", "", "http://", ""
+	var env []string
 	if secure {
 		c.name, id, secret, scheme = "mutual TLS", podID, podSecret, "https://"
 		a, err := newAuthority()
@@ -45,12 +46,13 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 			return c, err
 		}
 		gateway = []string{"FNR_TLS_DIRECTORY=" + own}
+		env = []string{"FNR_TLS_SECRET=" + secret}
 		pod = []string{
-			"FNR_TLS_ID=" + id, "FNR_TLS_SECRET=" + secret, "FNR_TLS_AUTHORITIES=" + string(a.pem()),
-			"FNR_TLS_CALLERS=" + gatewayID,
+			"--tls-id=" + id, "--tls-authorities=" + string(a.pem()), "--tls-callers=" + gatewayID,
+			"--environment=FNR_TLS_SECRET",
 		}
 	}
-	wrapper, err := b.startWrapper(ctx, filepath.Join(b.functions, b.function), pod...)
+	wrapper, err := b.startWrapper(ctx, filepath.Join(b.functions, b.function), env, pod...)
 	if err != nil {
 		return c, err
 	}

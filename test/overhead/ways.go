@@ -56,13 +56,14 @@ func (b *bench) startGateway(ctx context.Context, env ...string) (*server, error
 		"--max-request-body-size", strconv.Itoa(maxMessage))
 }
 
-func (b *bench) startWrapper(ctx context.Context, binary string, env ...string) (*server, error) {
+func (b *bench) startWrapper(ctx context.Context, binary string, env []string, flags ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return b.start(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), "--port", port, "--verbosity=1",
-		"--max-request-body-size", strconv.Itoa(maxMessage), "--", binary)
+	flags = append(flags, "--port", port, "--verbosity=1", "--max-request-body-size", strconv.Itoa(maxMessage),
+		"--telemetry-metrics-address=off", "--serve-drain-delay=0s", "--", binary)
+	return b.start(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), flags...)
 }
 
 // start runs a server, with env on top of our environment, and waits until it is healthy.

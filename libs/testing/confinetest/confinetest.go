@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +24,8 @@ type Program struct {
 	Path string
 	Args []string
 	Env  []string
+	// Flags is true if flags set the program's settings, and the environment does not.
+	Flags bool
 }
 
 // startTimeout is how long a program may take to start or to refuse on a busy machine.
@@ -73,9 +76,14 @@ func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 func (p Program) run(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
-	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
-	cmd.Env = append(append(cmd.Environ(), p.Env...),
-		"FNR_CONFINE="+level, "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
+	var args, env []string
+	if p.Flags {
+		args = []string{"--confine=" + level, "--telemetry-metrics-address=off", "--serve-drain-delay=0s"}
+	} else {
+		env = []string{"FNR_CONFINE=" + level, "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s"}
+	}
+	cmd := exec.CommandContext(ctx, p.Path, append(args, p.Args...)...)
+	cmd.Env = slices.Concat(cmd.Environ(), p.Env, env)
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
 		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes,
 		PullSecret: c.PullSecret, AlwaysPullSecret: c.EnablePrivateRegistries,
-		Env: c.wrapperEnv(), Network: c.network(),
+		Args: c.wrapperArgs(), Env: c.wrapperEnv(), Network: c.network(),
 	}
 }
 
@@ -94,26 +94,28 @@ func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launche
 	return kube.NewLaunching(client, use, log)
 }
 
-// wrapperEnv are the variables of wrapper servers, in order.
-func (c *Config) wrapperEnv() []corev1.EnvVar {
-	env := map[string]string{
+// wrapperArgs are the arguments of wrapper servers.
+func (c *Config) wrapperArgs() []string {
+	args := []string{
 		// Leases end before the pod-manager deletes a pod: the pod ends as soon as its
 		// evaluations are done. Only a pod that is deleted from outside may get calls for
 		// a moment.
-		"FNR_SERVE_DRAIN_DELAY": drainDelay.String(),
+		"--serve-drain-delay=" + drainDelay.String(),
 	}
-	// A wrapper server of an earlier version does not know the variable, and would not
-	// start with it.
 	if c.MaxEvaluationTime != wrapperEvaluationTime {
-		env["FNR_MAX_EVALUATION_TIME"] = c.MaxEvaluationTime.String()
+		args = append(args, "--max-evaluation-time="+c.MaxEvaluationTime.String())
 	}
 	if c.Confine != "" && c.Confine != confine.BestEffort {
-		env["FNR_CONFINE"] = string(c.Confine)
+		args = append(args, "--confine="+string(c.Confine))
 	}
-	maps.Copy(env, c.PodEnv)
-	vars := make([]corev1.EnvVar, 0, len(env))
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		vars = append(vars, corev1.EnvVar{Name: name, Value: env[name]})
+	return args
+}
+
+// wrapperEnv are the variables of wrapper servers, in order.
+func (c *Config) wrapperEnv() []corev1.EnvVar {
+	vars := make([]corev1.EnvVar, 0, len(c.PodEnv))
+	for _, name := range slices.Sorted(maps.Keys(c.PodEnv)) {
+		vars = append(vars, corev1.EnvVar{Name: name, Value: c.PodEnv[name]})
 	}
 	return vars
 }

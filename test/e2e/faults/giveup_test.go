@@ -72,8 +72,8 @@ func callerGivesUpOnStubborn(t *testing.T, sys *system) {
 	f.giveUpBusy(t, f.pod(t))
 }
 
-// withoutPrefork turns spare processes off: each process of the function evaluates.
-func withoutPrefork(config *v1.Config) { config.Env = append(config.Env, "FNR_PREFORK=0") }
+// withoutPrefork has processes write more than a spare one may: each process of the function evaluates.
+func withoutPrefork(config *v1.Config) { config.Env = append(config.Env, "TESTFN_GREETING=65537") }
 
 // giveUpBusy evaluates the function on its ready pod for a caller that cancels while the function's
 // process runs. The process ends, nothing is in use any more, and the pod keeps running.

@@ -7,28 +7,30 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Config is the wrapper server's settings. The flags are Porch's, since its pod
-// templates give them; everything has a variable too.
+// Config configures the wrapper server. Only arguments set it: the environment of a container
+// contains the variables of its image, which must not configure the server.
 type Config struct {
 	// Port is where callers connect.
-	Port int `default:"9446"`
-	// MaxRequestBodySize bounds requests and responses, in bytes.
-	MaxRequestBodySize int `split_words:"true" default:"6291456"`
+	Port int
+	// MaxRequestBodySize is the maximum size of requests and responses, in bytes.
+	MaxRequestBodySize int
 	// FlattenLog puts each log on one line.
-	FlattenLog bool `split_words:"true"`
-	// Queue is how many evaluations may wait for their turn.
-	Queue int `default:"100"`
+	FlattenLog bool
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
 	// waiting included; 0 is any time. A caller's shorter deadline comes first.
-	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
+	MaxEvaluationTime time.Duration
+	// Queue is how many evaluations may wait for their turn.
+	Queue int
 	// Network allows the function to use the network.
 	Network bool
 	function.Settings
@@ -40,38 +42,30 @@ type Config struct {
 
 	// Shared are directories that the function may write to as in a container of its own, such as /tmp. They are emptied:
 	// nothing else may use them.
-	Shared []string `ignored:"true"`
-	// Entrypoint is the function's command line.
-	Entrypoint []string `ignored:"true"`
+	Shared []string
+	// Entrypoint is the function's command line, and Env its environment.
+	Entrypoint, Env []string
 }
 
-// flagNames are the settings that flags set too.
-var flagNames = map[string]string{
-	"Port": "--port", "MaxRequestBodySize": "--max-request-body-size",
-	"FlattenLog": "--flatten-log", "Telemetry.LogVerbosity": "--verbosity",
-}
-
-// LoadConfig returns the settings of a command line, on top of those of the
-// environment. Help and mistakes go to w.
-func LoadConfig(args []string, w io.Writer) (Config, error) {
-	var cfg Config
-	if err := config.Fill(&cfg); err != nil {
-		return Config{}, err
+// LoadConfig returns the settings of a command line. Environ is the environment that [Isolate] made: only the
+// variables of the function and the secret of the TLS settings come from it. Help and mistakes go to w. The
+// flags port, max-request-body-size, verbosity and flatten-log are Porch's.
+func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
+	cfg := Config{
+		Settings:    function.Settings{MaxLogBytes: 1 << 20, Prefork: 2, Processors: 1, GCPercent: 200},
+		Confinement: function.Confinement{Confine: confine.BestEffort},
+		Queue:       100,
+		Env:         functionEnv(environ),
 	}
+	cfg.TLS.Secret = lookup(environ, secretVariable)
 	flags := flag.NewFlagSet("wrapper-server", flag.ContinueOnError)
 	flags.SetOutput(w)
-	flags.IntVar(&cfg.Port, "port", cfg.Port, "port to serve on")
-	flags.IntVar(&cfg.MaxRequestBodySize, "max-request-body-size", cfg.MaxRequestBodySize,
-		"largest request and response, in bytes")
-	verbosity := &cfg.Telemetry.LogVerbosity
-	flags.IntVar(verbosity, "verbosity", *verbosity, "log verbosity, 0 (errors) to 5 (everything)")
-	flags.BoolVar(&cfg.FlattenLog, "flatten-log", cfg.FlattenLog,
-		"put each function log on one line, with | between its lines")
+	cfg.define(flags)
+	flags.String(environmentFlag, "",
+		"variables that the pod sets, in place of those of the image, and the server may use: names, separated by commas")
 	flags.Usage = func() {
 		_, _ = fmt.Fprintf(w, "usage: wrapper-server [FLAG]... -- ENTRYPOINT [ARG]...\n       wrapper-server install DIR\n")
 		flags.PrintDefaults()
-		_, _ = fmt.Fprintln(w)
-		config.Help(w, new(Config), nil)
 	}
 	if err := flags.Parse(args); err != nil {
 		return Config{}, err
@@ -80,24 +74,53 @@ func LoadConfig(args []string, w io.Writer) (Config, error) {
 	if len(cfg.Entrypoint) == 0 {
 		return Config{}, errors.New("no entrypoint: give the function's command line after --")
 	}
-	return cfg, config.Rename(cfg.Validate(), name)
+	return cfg, config.Rename(cfg.Validate(), flagName)
 }
 
-// name is what a user calls a setting: its flag, or else its variable.
-func name(field string) string {
-	if f, ok := flagNames[field]; ok {
-		return f
+// define adds the flags of the settings to a flag set.
+func (c *Config) define(flags *flag.FlagSet) {
+	flags.IntVar(&c.Port, "port", 9446, "port to serve on")
+	flags.IntVar(&c.MaxRequestBodySize, "max-request-body-size", 6291456, "largest request and response, in bytes")
+	flags.BoolVar(&c.FlattenLog, "flatten-log", false, "put each function log on one line, with | between its lines")
+	flags.DurationVar(&c.MaxEvaluationTime, "max-evaluation-time", 5*time.Minute,
+		"how long an evaluation may take; 0 is any time")
+	flags.BoolVar(&c.Network, "network", false, "let the function use the network")
+	flags.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "functions that run concurrently; 0 is four per processor")
+	flags.IntVar(&c.Prefork, "prefork", c.Prefork, "spare processes, 0 (off) to 64")
+	flags.StringVar((*string)(&c.Confine), "confine", string(c.Confine),
+		"what to do where the kernel cannot confine functions: require (do not start), best-effort or off")
+	flags.DurationVar(&c.Serve.DrainDelay, "serve-drain-delay", 5*time.Second,
+		"how long it accepts requests after SIGTERM")
+	flags.DurationVar(&c.Serve.ShutdownTimeout, "serve-shutdown-timeout", 5*time.Minute,
+		"how long requests in flight may take after that")
+	flags.IntVar(&c.Telemetry.LogVerbosity, "verbosity", 2, "log verbosity, 0 (errors) to 5 (everything)")
+	flags.StringVar(&c.Telemetry.LogFormat, "telemetry-log-format", "json", "json or text")
+	flags.StringVar(&c.Telemetry.MetricsAddress, "telemetry-metrics-address", ":9464",
+		"address that Prometheus scrapes; off for none")
+	flags.StringVar(&c.TLS.ID, "tls-id", "",
+		"SPIFFE ID of the pod, which it proves by the secret in "+secretVariable+"; empty for no TLS")
+	flags.StringVar(&c.TLS.Authorities, "tls-authorities", "", "authorities of callers' certificates, as PEM")
+	flags.BoolVar(&c.TLS.Permissive, "tls-permissive", false, "accept callers without a certificate too")
+	flags.Func("tls-callers", "SPIFFE IDs of callers, separated by commas", func(ids string) error {
+		c.TLS.Callers = strings.Split(ids, ",")
+		return nil
+	})
+}
+
+// flagName returns the flag of a field: "Serve.DrainDelay" is --serve-drain-delay.
+func flagName(field string) string {
+	if field == "Telemetry.LogVerbosity" {
+		return "--verbosity"
 	}
-	return config.Variable(field)
+	words := strings.TrimPrefix(config.Variable(field), config.Prefix+"_")
+	return "--" + strings.ReplaceAll(strings.ToLower(words), "_", "-")
 }
 
 // Validate checks the settings.
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Port > 0 && c.Port < 1<<16, "Port", c.Port, "1 to 65535")
-	limits := function.Limits{MessageBytes: c.MaxRequestBodySize, LogBytes: c.MaxLogBytes}
-	limits.Check(&checks, "MaxRequestBodySize", "MaxLogBytes")
-	checks.That(c.Queue >= 0, "Queue", c.Queue, "0 or more")
+	function.Limits{MessageBytes: c.MaxRequestBodySize}.Check(&checks, "MaxRequestBodySize", "MaxLogBytes")
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	function.CheckSettings(&checks, "", c.Settings)
 	function.CheckConfinement(&checks, c.Confinement)

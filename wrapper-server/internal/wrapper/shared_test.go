@@ -16,10 +16,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
-	"github.com/krm-function-runner/function-runner/libs/serve"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
-	"github.com/krm-function-runner/function-runner/wrapper-server/internal/wrapper"
 )
 
 // startScript serves a shell script that may use a directory, $SHARED, while it runs alone.
@@ -30,14 +26,9 @@ func startScript(t *testing.T, script string) (evaluate func(list string) (strin
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := wrapper.LoadConfig([]string{"--", path}, t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := load(t, []string{"PATH=/usr/bin:/bin", "SHARED=" + shared}, "--", path)
 	cfg.Shared = []string{shared}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
-		return wrapper.New(cfg, []string{"PATH=/usr/bin:/bin", "SHARED=" + shared}, frame)
-	})
+	address := serveWith(t, cfg)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

@@ -12,11 +12,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 )
 
-// TLS is how the server proves who it is, and whom it accepts. The pod-manager sets it in function pods.
+// secretVariable is the variable of the secret. The pod-manager sets it in each pod that gets --tls-id, in
+// place of one that the image has.
+const secretVariable = "FNR_TLS_SECRET"
+
+// TLS configures how the server proves who it is, and whom it accepts. The pod-manager sets it in function pods.
 type TLS struct {
 	// ID is the pod's SPIFFE ID; empty for no TLS, and any caller.
 	ID string
-	// Secret proves the ID: the callers know it too.
+	// Secret proves the ID: the callers know it too. It comes from the environment, since functions
+	// can read the server's command line.
 	Secret string
 	// Authorities are those of the callers' certificates, as PEM.
 	Authorities string
@@ -32,7 +37,7 @@ func (t TLS) check(checks *config.Checks) {
 		return
 	}
 	_, err := mtls.NewProof(t.ID, t.Secret)
-	checks.That(err == nil, "TLS.ID", t.ID, mtls.IDWanted+", with a secret in FNR_TLS_SECRET")
+	checks.That(err == nil, "TLS.ID", t.ID, mtls.IDWanted+", with a secret in "+secretVariable)
 	_, err = mtls.ParsePatterns(t.Callers)
 	checks.That(err == nil && len(t.Callers) > 0, "TLS.Callers", strings.Join(t.Callers, ","), mtls.IDsWanted)
 }
@@ -48,7 +53,7 @@ func (t TLS) identity(frame program.Frame) (*mtls.Identity, rpcserve.Access, err
 	}
 	identity, err := mtls.Make(proof, t.Authorities, t.Permissive, frame.Telemetry.Log, frame.Telemetry.Meters)
 	if err != nil {
-		return nil, nil, fmt.Errorf("FNR_TLS_AUTHORITIES: %w", err)
+		return nil, nil, fmt.Errorf("--tls-authorities: %w", err)
 	}
 	access, err := rpcserve.Callers(identity, t.Callers)
 	return identity, access, err

@@ -5,6 +5,7 @@ package wrapper_test
 import (
 	"crypto/tls"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,13 +30,12 @@ const (
 	secret   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// secure sets the variables of a pod that accepts gateways that the authority knows.
-func secure(t *testing.T, authority *mtlstest.Authority) {
-	t.Helper()
-	t.Setenv("FNR_TLS_ID", podID)
-	t.Setenv("FNR_TLS_SECRET", secret)
-	t.Setenv("FNR_TLS_AUTHORITIES", string(authority.PEM))
-	t.Setenv("FNR_TLS_CALLERS", gateway)
+// secured are the arguments of a pod that accepts gateways that the authority knows, and its environment.
+func secured(authority *mtlstest.Authority) (args, environ []string) {
+	return []string{
+		"--tls-id=" + podID, "--tls-authorities=" + string(authority.PEM), "--tls-callers=" + gateway,
+		"--environment=FNR_TLS_SECRET",
+	}, []string{"FNR_TLS_SECRET=" + secret}
 }
 
 // transport is how a program with an ID connects to a pod.
@@ -51,8 +51,8 @@ func transport(t *testing.T, authority *mtlstest.Authority, id, pod string) cred
 // TestCallers has callers of all kinds evaluate in a pod. The network is open to all of them.
 func TestCallers(t *testing.T) {
 	authority, stranger := mtlstest.NewAuthority(t, time.Hour), mtlstest.NewAuthority(t, time.Hour)
-	secure(t, authority)
-	address := start(t, "echo", nil)
+	args, environ := secured(authority)
+	address := start(t, "echo", environ, args...)
 	for name, test := range map[string]struct {
 		transport credentials.TransportCredentials
 		want      codes.Code
@@ -86,22 +86,27 @@ func TestCallers(t *testing.T) {
 
 // TestPermissivePods accept callers that prove nothing, while a system changes to TLS.
 func TestPermissivePods(t *testing.T) {
-	authority := mtlstest.NewAuthority(t, time.Hour)
-	secure(t, authority)
-	t.Setenv("FNR_TLS_PERMISSIVE", "true")
-	if _, err := evaluate(t.Context(), t, start(t, "echo", nil)); err != nil {
+	args, environ := secured(mtlstest.NewAuthority(t, time.Hour))
+	if _, err := evaluate(t.Context(), t, start(t, "echo", environ, append(args, "--tls-permissive")...)); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestBrokenTLSSettings(t *testing.T) {
-	for name, text := range map[string]string{"FNR_TLS_ID": "pod", "FNR_TLS_SECRET": "short", "FNR_TLS_CALLERS": "all"} {
+	args, environ := secured(mtlstest.NewAuthority(t, time.Hour))
+	for name, tc := range map[string]struct {
+		secret string
+		args   []string
+	}{
+		"ID":      {secret, []string{"--tls-id=pod"}},
+		"secret":  {"short", nil},
+		"callers": {secret, []string{"--tls-callers=all"}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			secure(t, mtlstest.NewAuthority(t, time.Hour))
-			t.Setenv(name, text)
-			_, err := wrapper.LoadConfig([]string{"--", "fn"}, t.Output())
-			if err == nil || !strings.Contains(err.Error(), "FNR_TLS_") || strings.Contains(err.Error(), "short") {
-				t.Errorf("got %v, want an error that names the variable, without a secret", err)
+			environ[0] = "FNR_TLS_SECRET=" + tc.secret
+			_, err := wrapper.LoadConfig(slices.Concat(args, tc.args, []string{"--", "fn"}), environ, t.Output())
+			if err == nil || !strings.Contains(err.Error(), "--tls-") || strings.Contains(err.Error(), "short") {
+				t.Errorf("got %v, want an error that names the flag, without a secret", err)
 			}
 		})
 	}

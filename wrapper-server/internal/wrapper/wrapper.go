@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -28,20 +28,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// New returns the wrapper server as a part of a program. Functions get the
-// variables of environ that are not the server's own.
-func New(cfg Config, environ []string, frame program.Frame) (serve.Component, error) {
+// New returns the wrapper server as a part of a program.
+func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	identity, access, err := cfg.TLS.identity(frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the certificate: %w", err)
 	}
-	service, err := newService(cfg, functionEnv(environ), frame)
+	service, err := newService(cfg, frame)
 	if err != nil {
 		return serve.Component{}, err
 	}
 	s := &server{
 		command: command(cfg), service: service, maxMessage: int64(cfg.MaxRequestBodySize),
-		maxTime: cfg.MaxEvaluationTime, timeSetting: timeSetting(environ),
+		maxTime: cfg.MaxEvaluationTime,
 		budget: membudget.NewBehind(
 			windows, membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout, ""),
 	}
@@ -74,15 +73,15 @@ const (
 	maxConnectionsPerPeer = serve.DefaultMaxConnectionsPerPeer / 4
 )
 
-// newService returns what runs the function, in an environment.
-func newService(cfg Config, env []string, frame program.Frame) (*function.Service, error) {
+// newService returns the service that runs the function.
+func newService(cfg Config, frame program.Frame) (*function.Service, error) {
 	return function.NewService(function.ServiceConfig{
 		Program:         "wrapper-server",
 		Settings:        cfg.Settings,
 		Confinement:     cfg.Confinement,
 		Queue:           cfg.Queue,
 		MaxMessageBytes: cfg.MaxRequestBodySize,
-		Env:             env,
+		Env:             cfg.Env,
 		PreforkTotal:    fnproc.MostSpares(cfg.Prefork),
 		ReadAll:         true,
 		Hidden:          hidden(cfg.Network),
@@ -107,34 +106,20 @@ func hidden(network bool) []string {
 
 // server implements Porch's FunctionEvaluator service around one command.
 type server struct {
-	command     fnproc.Command
-	service     *function.Service
-	maxTime     time.Duration
-	timeSetting string // for users
-	maxMessage  int64
-	budget      *membudget.Budget
+	command    fnproc.Command
+	service    *function.Service
+	maxTime    time.Duration
+	maxMessage int64
+	budget     *membudget.Budget
 }
 
 // budgetTimeout is how long a request may be queued for memory. It is long: the gateway has chosen
 // this pod, and an evaluation before it ends soon.
 const budgetTimeout = time.Minute
 
-// What users set to change the bound on an evaluation's time.
-const (
-	maxTimeSetting = "the wrapper server's setting FNR_MAX_EVALUATION_TIME"
-	maxTimeInPod   = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (function-runner's is " +
-		"FNR_MAX_EVALUATION_TIME), or the function's maxEvaluationTime"
-)
-
-// timeSetting returns what users can set where the server runs: in a pod its own variable is the
-// pod-manager's.
-func timeSetting(environ []string) string {
-	inPod := func(variable string) bool { return strings.HasPrefix(variable, "KUBERNETES_SERVICE_HOST=") }
-	if slices.ContainsFunc(environ, inPod) {
-		return maxTimeInPod
-	}
-	return maxTimeSetting
-}
+// maxTimeSetting is what users set to change the bound on an evaluation's time.
+const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
+	"without a pod-manager, the wrapper server's --max-evaluation-time), or the function's maxEvaluationTime"
 
 // maintain keeps spare processes from the start: there will be evaluations.
 func (s *server) maintain(ctx context.Context) error {
@@ -166,7 +151,7 @@ func (s *server) EvaluateFunction(
 
 // evaluate checks the input and runs the function.
 func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (function.Result, error) {
-	ctx, cancel := function.NewTimeLimit(s.maxTime, s.timeSetting).Context(ctx)
+	ctx, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
 	defer cancel()
 	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
 		return function.Result{}, err
@@ -178,32 +163,23 @@ func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRe
 
 // command returns what a container of the function's image would run.
 func command(cfg Config) fnproc.Command {
-	path := cfg.Entrypoint[0]
-	// A program that is not found is reported with each evaluation: the pod's
-	// caller reads that, but not the log of a pod that does not start.
-	if found, err := exec.LookPath(path); err == nil {
-		path = found
-	}
+	path := findProgram(cfg.Entrypoint[0], lookup(cfg.Env, "PATH"))
 	return fnproc.Command{Path: path, Args: cfg.Entrypoint[1:], Network: cfg.Network}
 }
 
-// functionEnv returns the image's own environment: what is left of the pod's
-// without the server's settings and without what Kubernetes injects.
-func functionEnv(environ []string) []string {
-	env := []string{}
-	for _, variable := range environ {
-		if !hasAnyPrefix(variable, "FNR_", "OTEL_", "KUBERNETES_") {
-			env = append(env, variable)
+// findProgram returns the path of a program that is searched in the directories of the image, as containers do. One
+// that is not found is reported with each evaluation: the pod's caller reads that, but not the log of a pod that does
+// not start.
+func findProgram(name, directories string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	for _, dir := range filepath.SplitList(directories) {
+		if path := filepath.Join(dir, name); filepath.IsAbs(dir) {
+			if _, err := exec.LookPath(path); err == nil {
+				return path
+			}
 		}
 	}
-	return env
-}
-
-func hasAnyPrefix(s string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	return false
+	return name
 }

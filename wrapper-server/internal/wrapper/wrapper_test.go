@@ -5,6 +5,8 @@ package wrapper_test
 import (
 	"context"
 	"net"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -26,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs a wrapper server around a function of that behaviour.
+// start runs a wrapper server around a function of that behaviour, in an environment.
 func start(t *testing.T, behaviour string, environ []string, flags ...string) string {
 	t.Helper()
 	return startIn(t, t.TempDir(), behaviour, environ, flags...)
@@ -35,32 +38,41 @@ func start(t *testing.T, behaviour string, environ []string, flags ...string) st
 // startIn does so with the function's binary in dir.
 func startIn(t *testing.T, dir, behaviour string, environ []string, flags ...string) string {
 	t.Helper()
-	path := conformance.Install(t, dir, behaviour)
-	cfg, err := wrapper.LoadConfig(append(flags, "--", path), t.Output())
+	return serveWith(t, load(t, environ, append(flags, "--", conformance.Install(t, dir, behaviour))...))
+}
+
+// load returns the configuration of a server with an environment and arguments, as the program has it.
+func load(t *testing.T, environ []string, args ...string) wrapper.Config {
+	t.Helper()
+	argv, environ, _ := wrapper.Isolate(append([]string{"wrapper-server"}, args...), environ)
+	cfg, err := wrapper.LoadConfig(argv[2:], environ, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
-		return wrapper.New(cfg, environ, frame)
-	})
+	return cfg
+}
+
+// serveWith runs a wrapper server.
+func serveWith(t *testing.T, cfg wrapper.Config) string {
+	t.Helper()
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return wrapper.New(cfg, frame) })
 }
 
 func TestConformance(t *testing.T) {
 	for name, prefork := range map[string]string{"without prefork": "0", "with prefork": "2"} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("FNR_PREFORK", prefork)
-			testConformance(t)
+			testConformance(t, prefork)
 		})
 	}
 }
 
-func testConformance(t *testing.T) {
+func testConformance(t *testing.T, prefork string) {
 	t.Helper()
 	conformance.Run(t, conformance.Target{
 		Serve: func(t *testing.T, behaviour string) conformance.Function {
 			dir := t.TempDir()
 			return conformance.Function{
-				Dir: dir, Address: startIn(t, dir, behaviour, nil),
+				Dir: dir, Address: startIn(t, dir, behaviour, nil, "--prefork="+prefork),
 				Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1",
 			}
 		},
@@ -99,6 +111,48 @@ func TestFunctionGetsTheImagesEnvironmentOnly(t *testing.T) {
 	}
 }
 
+// TestTheEnvironmentSetsNothing gives a server the variables that all of its settings would have, by name: its
+// settings are those of a server without environment. It also tests the variables that the pod sets.
+func TestTheEnvironmentSetsNothing(t *testing.T) {
+	image := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://192.0.2.1", "GODEBUG=http2debug=2", "HTTPS_PROXY=http://192.0.2.1"}
+	settings := config.Settings(new(wrapper.Config))
+	if len(settings) < 15 {
+		t.Fatalf("the settings are %v: are they found in another way now?", settings)
+	}
+	for _, s := range settings {
+		for _, value := range []string{"true", "1", "off"} {
+			image = append(image, s.Variable+"="+value)
+		}
+	}
+	args := []string{"--port=9446", "--environment=OTEL_TRACES_EXPORTER,FNR_TLS_SECRET", "--", "fn"}
+	pod := []string{"OTEL_TRACES_EXPORTER=otlp", "FNR_TLS_SECRET=" + secret}
+	image = slices.DeleteFunc(image, func(variable string) bool { return strings.HasPrefix(variable, "FNR_TLS_SECRET=") })
+	argv, environ, ok := wrapper.Isolate(append([]string{"wrapper-server"}, args...), slices.Concat(image, pod))
+	if !ok {
+		t.Fatal("the server is not isolated")
+	}
+	own := slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, "function:") })
+	if !slices.Equal(own, pod) {
+		t.Errorf("the server's environment is %q, want %q", own, pod)
+	}
+	_, inPod, _ := wrapper.Isolate(argv[:1], []string{"KUBERNETES_SERVICE_HOST=10.0.0.1"})
+	if wrapper.InPod(environ) || !wrapper.InPod(inPod) {
+		t.Error("the server takes itself to be in a pod where it is not, or the other way round")
+	}
+	if _, _, again := wrapper.Isolate(argv, environ); again {
+		t.Error("an isolated server is isolated again")
+	}
+	got, err := wrapper.LoadConfig(argv[2:], environ, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := load(t, pod, args...)
+	want.Env = append(want.Env, "GODEBUG=http2debug=2", "HTTPS_PROXY=http://192.0.2.1")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("with the image's variables, the settings are\n%+v, want\n%+v", got, want)
+	}
+}
+
 func TestFlattenLog(t *testing.T) {
 	_, err := evaluate(t.Context(), t, start(t, "exit1", nil, "--flatten-log"))
 	if msg := status.Convert(err).Message(); strings.Contains(msg, "\n") {
@@ -111,9 +165,9 @@ func TestFlattenLog(t *testing.T) {
 }
 
 func TestQueueIsBounded(t *testing.T) {
-	t.Setenv("FNR_CONCURRENCY", "1")
-	t.Setenv("FNR_QUEUE", "0")
-	address := start(t, "hang", nil)
+	cfg := load(t, nil, "--concurrency=1", "--", conformance.Install(t, t.TempDir(), "hang"))
+	cfg.Queue = 0
+	address := serveWith(t, cfg)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	errs := make(chan error)
@@ -136,10 +190,8 @@ func TestQueueIsBounded(t *testing.T) {
 
 // TestOnePeerDoesNotTakeAllSlots has one address evaluate without end, and another one after it.
 func TestOnePeerDoesNotTakeAllSlots(t *testing.T) {
-	t.Setenv("FNR_CONCURRENCY", "1")
-	t.Setenv("FNR_PREFORK", "0")
 	dir := t.TempDir()
-	address := startIn(t, dir, "hang", nil)
+	address := startIn(t, dir, "hang", nil, "--concurrency=1", "--prefork=0")
 	var evaluations sync.WaitGroup
 	defer evaluations.Wait()
 	ctx, leave := context.WithCancel(t.Context())
@@ -180,10 +232,8 @@ const timedOut = "function evaluation timed out for fn: after "
 // TestDeadlineInTheQueue has a caller wait behind another one until its deadline: the
 // text is Porch's.
 func TestDeadlineInTheQueue(t *testing.T) {
-	t.Setenv("FNR_CONCURRENCY", "1")
-	t.Setenv("FNR_PREFORK", "0")
 	dir := t.TempDir()
-	address := startIn(t, dir, "hang", nil)
+	address := startIn(t, dir, "hang", nil, "--concurrency=1", "--prefork=0")
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -199,29 +249,16 @@ func TestDeadlineInTheQueue(t *testing.T) {
 // TestEvaluationTime has a caller who waits for ever, in a server's queue and in the function. The
 // answer names what the user can set there.
 func TestEvaluationTime(t *testing.T) {
-	tests := map[string]struct {
-		environ []string
-		setting string
-	}{
-		"alone":    {nil, "the wrapper server's setting FNR_MAX_EVALUATION_TIME"},
-		"in a pod": {[]string{"KUBERNETES_SERVICE_HOST=10.0.0.1"}, "the pod-manager's setting FNR_MAX_EVALUATION_TIME ("},
+	address := start(t, "hang", nil, "--concurrency=1", "--max-evaluation-time=100ms")
+	errs := make(chan error, 2)
+	for range cap(errs) {
+		go func() {
+			_, err := evaluate(t.Context(), t, address)
+			errs <- err
+		}()
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("FNR_CONCURRENCY", "1")
-			t.Setenv("FNR_MAX_EVALUATION_TIME", "100ms")
-			address := start(t, "hang", tc.environ)
-			errs := make(chan error, 2)
-			for range cap(errs) {
-				go func() {
-					_, err := evaluate(t.Context(), t, address)
-					errs <- err
-				}()
-			}
-			for range cap(errs) {
-				checkTimeLimit(t, <-errs, tc.setting)
-			}
-		})
+	for range cap(errs) {
+		checkTimeLimit(t, <-errs, "the pod-manager's setting FNR_MAX_EVALUATION_TIME (")
 	}
 }
 
@@ -251,7 +288,7 @@ func TestLoadConfigRejects(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := wrapper.LoadConfig(tc.args, t.Output()); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := wrapper.LoadConfig(tc.args, nil, t.Output()); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("LoadConfig = %v, want an error that says %q", err, tc.want)
 			}
 		})

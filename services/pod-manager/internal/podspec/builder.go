@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +29,10 @@ type Builder struct {
 	// the wrapper server's, may be in registries that require credentials too. A kubelet shows
 	// them to no other registry.
 	AlwaysPullSecret bool
+	// Args are arguments for the wrapper server, as --flag=value. Flags that the template sets take precedence.
+	Args []string
 	// Env are variables for the wrapper server, where the template sets no others of
-	// these names. Those with the prefixes FNR_ and OTEL_ are kept from the function.
+	// these names. Those with the prefix OTEL_ are kept from the function.
 	Env []corev1.EnvVar
 	// Network are the images whose functions may use the network.
 	Network imagename.Patterns
@@ -48,7 +51,6 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	pod.Status = corev1.PodStatus{}
 
 	b.function(pod, r)
-	b.identify(pod, r)
 	selectArchitecture(&pod.Spec, r.Function.Architecture)
 	spread(pod, podname.PoolID(r.Function.Reference, r.Function.Digest))
 	if b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret) {
@@ -99,9 +101,8 @@ func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
 // What differs from pod to pod is not part of it, nor what a digest stands for. The endpoint
 // setting is not either: it is not part of a pod, and existing pods can be reached both ways.
 func (b Builder) SettingsVersion(r Request) string {
-	env := slices.Concat(b.Env, b.networkEnv(r.Function))
 	shape := []any{
-		r.Template.content, b.MaxMessageBytes, b.PullSecret, env,
+		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.Env, slices.Concat(b.Args, b.networkArgs(r.Function)),
 		r.Concurrency, r.MaxEvaluationTime, r.Prefork, r.Resources,
 	}
 	if r.Overrides != nil { // without them, the version is that of programs that did not have them
@@ -113,15 +114,28 @@ func (b Builder) SettingsVersion(r Request) string {
 	return contentHash(shape...)
 }
 
-// function completes the function container.
+// function completes the function container. The settings of the wrapper server are arguments, which an image
+// cannot set. An image's variables lie beneath the pod's: the server uses only those that the pod sets, which it is
+// told by name. Variables from envFrom, and from references that may be missing, are not among them.
 func (b Builder) function(pod *corev1.Pod, r Request) {
-	spec := &pod.Spec
-	c := &spec.Containers[0]
+	c := &pod.Spec.Containers[0]
 	c.Image = pinned(r.Function)
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
+	setMissing(c, b.Env)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
-	c.Args = append(append(c.Args, "--"), r.Function.Command...)
-	setMissing(c, slices.Concat(processes(r), b.networkEnv(r.Function), b.Env, shutdownTimeout(spec)))
+	settings := slices.Concat(processes(r), b.networkArgs(r.Function), b.Args, shutdownTimeout(&pod.Spec), b.identify(pod, r))
+	for _, arg := range settings { // the template's come first, then the function's own
+		if !setsFlag(c.Args, arg) {
+			c.Args = append(c.Args, arg)
+		}
+	}
+	if names := setNames(c.Env); len(names) > 0 {
+		c.Args = append(c.Args, "--environment="+strings.Join(names, ","))
+	}
+	c.Args = append(c.Args, "--")
+	for _, arg := range r.Function.Command {
+		c.Args = append(c.Args, strings.ReplaceAll(arg, "$", "$$")) // else $(NAME) would become the variable's value
+	}
 	fillUser(c, pod, r.Function.User)
 	if r.Resources != nil {
 		c.Resources = overlay(c.Resources, *r.Resources)
@@ -137,37 +151,64 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	}
 }
 
-// processes are the variables that bound the processes of the function in the wrapper server:
-// how many, and for how long.
-func processes(r Request) []corev1.EnvVar {
-	env := []corev1.EnvVar{{Name: "FNR_CONCURRENCY", Value: strconv.Itoa(r.Concurrency)}}
-	if r.MaxEvaluationTime > 0 {
-		env = append(env, corev1.EnvVar{Name: "FNR_MAX_EVALUATION_TIME", Value: r.MaxEvaluationTime.String()})
+// setNames returns the names of the variables that a container has in any case.
+func setNames(env []corev1.EnvVar) (names []string) {
+	for _, v := range env {
+		if !optional(v.ValueFrom) && !slices.Contains(names, v.Name) {
+			names = append(names, v.Name)
+		}
 	}
-	if r.Prefork != nil {
-		env = append(env, corev1.EnvVar{Name: "FNR_PREFORK", Value: strconv.Itoa(*r.Prefork)})
-	}
-	return env
+	return names
 }
 
-// networkEnv is the variable that lets the function use the network; none if it may not.
-func (b Builder) networkEnv(f Function) []corev1.EnvVar {
+// optional reports whether a variable is left out if what it refers to is missing.
+func optional(source *corev1.EnvVarSource) bool {
+	set := func(missing *bool) bool { return missing != nil && *missing }
+	return source != nil && (source.SecretKeyRef != nil && set(source.SecretKeyRef.Optional) ||
+		source.ConfigMapKeyRef != nil && set(source.ConfigMapKeyRef.Optional) ||
+		source.FileKeyRef != nil && set(source.FileKeyRef.Optional))
+}
+
+// setsFlag reports whether arguments have the flag of one more argument, which is written as --flag=value.
+func setsFlag(args []string, more string) bool {
+	flag := func(arg string) string {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		return name
+	}
+	return slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") && flag(arg) == flag(more) })
+}
+
+// processes are the arguments that bound the processes of the function in the wrapper server:
+// how many, and for how long.
+func processes(r Request) []string {
+	args := []string{"--concurrency=" + strconv.Itoa(r.Concurrency)}
+	if r.MaxEvaluationTime > 0 {
+		args = append(args, "--max-evaluation-time="+r.MaxEvaluationTime.String())
+	}
+	if r.Prefork != nil {
+		args = append(args, "--prefork="+strconv.Itoa(*r.Prefork))
+	}
+	return args
+}
+
+// networkArgs is the argument that lets the function use the network; none if it may not.
+func (b Builder) networkArgs(f Function) []string {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil || !b.Network.Match(name) {
 		return nil
 	}
-	return []corev1.EnvVar{{Name: "FNR_NETWORK", Value: "true"}}
+	return []string{"--network"}
 }
 
-// shutdownTimeout is the variable that bounds how long the wrapper server may finish what it
+// shutdownTimeout is the argument that bounds how long the wrapper server may finish what it
 // runs: what the grace period leaves, with time before for callers to notice and after for it
 // to end by itself.
-func shutdownTimeout(spec *corev1.PodSpec) []corev1.EnvVar {
+func shutdownTimeout(spec *corev1.PodSpec) []string {
 	if spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 2 {
 		return nil
 	}
 	grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
-	return []corev1.EnvVar{{Name: "FNR_SERVE_SHUTDOWN_TIMEOUT", Value: max(grace-10*time.Second, grace/2).String()}}
+	return []string{"--serve-shutdown-timeout=" + max(grace-10*time.Second, grace/2).String()}
 }
 
 // pinned returns the image to run, by its digest.

@@ -66,7 +66,7 @@ func request(template podspec.Template) podspec.Request {
 		Workload: podspec.Workload{
 			Function: podspec.Function{
 				Reference: "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", Digest: digest,
-				Command: []string{"function", "--flag"},
+				Command: []string{"function", "--flag", "$(HOME)"},
 			},
 			Concurrency: 8,
 		},
@@ -78,7 +78,7 @@ func request(template podspec.Template) podspec.Request {
 func builder() podspec.Builder {
 	return podspec.Builder{
 		Namespace: "porch-fn-system", MaxMessageBytes: 6291456, PullSecret: "auth-secret",
-		Env: []corev1.EnvVar{{Name: "FNR_QUEUE", Value: "20"}},
+		Args: []string{"--serve-drain-delay=0s"},
 	}
 }
 

@@ -37,6 +37,7 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 			readOnlyRoot(c)
 			fillTmp(pod, c)
 			fillResources(c, builtin.pod.Spec.Containers[0].Resources)
+			warnings = append(warnings, unusedVariables(c)...)
 		case d.WrapperImage != "" && repository(c.Image) == repository(d.WrapperImage):
 			restrict(c)
 			readOnlyRoot(c)
@@ -47,6 +48,17 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 			warnings = append(warnings, fmt.Sprintf("%s: container %q (%s) has no securityContext, and it is not known "+
 				"which one it works with: a namespace that enforces Pod Security \"restricted\" refuses it",
 				podKey, c.Name, c.Image))
+		}
+	}
+	return warnings
+}
+
+// unusedVariables returns warnings about variables that seem to configure the wrapper server.
+func unusedVariables(c *corev1.Container) (warnings []string) {
+	for _, v := range c.Env {
+		if strings.HasPrefix(v.Name, "FNR_") {
+			warnings = append(warnings, fmt.Sprintf("%s: container %q sets %s, which has no effect: the wrapper server "+
+				"takes its settings as arguments only, which the template can have", podKey, c.Name, v.Name))
 		}
 	}
 	return warnings

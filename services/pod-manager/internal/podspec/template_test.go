@@ -32,6 +32,12 @@ func TestParseWarns(t *testing.T) {
 		},
 		"foreign init": {"what will be refused is better known before", configMap(t, "foreign-init"), []string{foreign}},
 		"outspoken":    {"a template that says all it needs to", configMap(t, "outspoken"), nil},
+		"settings": {
+			"variables do not configure the wrapper server",
+			map[string]string{"template": pod("{containers: [{name: function, command: [/w], env: [{name: FNR_CONFINE, value: require}]}]}")},
+			[]string{`template: container "function" sets FNR_CONFINE, which has no effect: the wrapper server takes its ` +
+				`settings as arguments only, which the template can have`},
+		},
 		"unknown field": {
 			"a typing error must not stay unseen",
 			map[string]string{"template": pod("{containers: [{name: function, command: [/w], comand: [/x]}]}")},

@@ -3,7 +3,7 @@
 package podspec
 
 import (
-	"strconv"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,31 +34,29 @@ type TLS struct {
 // id is the SPIFFE ID of a pod.
 func (t *TLS) id(namespace, pod string) string { return t.IDs + "/" + namespace + "/" + pod }
 
-// env are the variables of a pod's wrapper server. Its secret is not among them, but the place of it.
-func (t *TLS) env(id string) []corev1.EnvVar {
-	secret := &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + AnnotationSecret + "']"},
-	}
-	env := []corev1.EnvVar{
-		{Name: "FNR_TLS_ID", Value: id},
-		{Name: "FNR_TLS_SECRET", ValueFrom: secret},
-		{Name: "FNR_TLS_AUTHORITIES", Value: t.Authorities},
-		{Name: "FNR_TLS_CALLERS", Value: strings.Join(t.Callers, ",")},
-	}
-	if t.Permissive {
-		env = append(env, corev1.EnvVar{Name: "FNR_TLS_PERMISSIVE", Value: strconv.FormatBool(true)})
-	}
-	return env
-}
+// secretVariable is the variable of a pod's secret. It is no argument: functions can read those of the server.
+const secretVariable = "FNR_TLS_SECRET"
 
-// identify adds a pod's identity, if its workload has one.
-func (b Builder) identify(pod *corev1.Pod, r Request) {
+// identify adds a pod's identity, if its workload has one, and returns the arguments for it.
+func (b Builder) identify(pod *corev1.Pod, r Request) (args []string) {
 	if r.TLS == nil {
-		return
+		return nil
 	}
 	id := r.TLS.id(b.Namespace, r.Name)
-	pod.Annotations[AnnotationIdentity], pod.Annotations[AnnotationSecret] = id, r.Secret
-	setMissing(&pod.Spec.Containers[0], r.TLS.env(id))
+	pod.Annotations[AnnotationIdentity] = id
+	pod.Annotations[AnnotationSecret] = r.Secret
+	secret := corev1.EnvVar{Name: secretVariable, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + AnnotationSecret + "']"},
+	}}
+	c := &pod.Spec.Containers[0]
+	c.Env = append(slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == secretVariable }), secret)
+	args = []string{
+		"--tls-id=" + id, "--tls-authorities=" + r.TLS.Authorities, "--tls-callers=" + strings.Join(r.TLS.Callers, ","),
+	}
+	if r.TLS.Permissive {
+		args = append(args, "--tls-permissive")
+	}
+	return args
 }
 
 // identity is how a pod proves who it is; zero for one that does not.

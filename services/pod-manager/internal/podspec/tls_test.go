@@ -4,6 +4,7 @@ package podspec_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,15 +35,15 @@ func TestPodsWithAnIdentity(t *testing.T) {
 	if want := (pool.Identity{ID: id, Secret: secret}); !ok || got.Identity != want {
 		t.Errorf("the identity is %v, want %v", got.Identity, want)
 	}
-	env := variables(pod)
-	for name, want := range map[string]string{
-		"FNR_TLS_ID": id, "FNR_TLS_AUTHORITIES": "PEM", "FNR_TLS_PERMISSIVE": "",
-		"FNR_TLS_CALLERS": "spiffe://function-runner/gateway,spiffe://other/*",
+	for _, want := range []string{
+		"--tls-id=" + id, "--tls-authorities=PEM", "--tls-callers=spiffe://function-runner/gateway,spiffe://other/*",
+		"--environment=FNR_TLS_SECRET",
 	} {
-		if env[name].Value != want {
-			t.Errorf("%s is %q, want %q", name, env[name].Value, want)
+		if args := pod.Spec.Containers[0].Args; !slices.Contains(args, want) {
+			t.Errorf("the arguments are %q, want %q", args, want)
 		}
 	}
+	env := variables(pod)
 	source := env["FNR_TLS_SECRET"].ValueFrom
 	if source == nil || source.FieldRef.FieldPath != "metadata.annotations['"+podspec.AnnotationSecret+"']" {
 		t.Errorf("the secret comes from %v", source)
@@ -51,7 +52,7 @@ func TestPodsWithAnIdentity(t *testing.T) {
 		t.Errorf("the Service has the secret: %s, %v", service, err)
 	}
 	r.TLS.Permissive = true
-	if env := variables(builder().Pod(r)); env["FNR_TLS_PERMISSIVE"].Value != "true" {
+	if args := builder().Pod(r).Spec.Containers[0].Args; !slices.Contains(args, "--tls-permissive") {
 		t.Error("the pod does not accept callers without certificate")
 	}
 }
@@ -64,7 +65,7 @@ func TestPodsWithoutAnIdentity(t *testing.T) {
 		t.Errorf("the identity is %v", got.Identity)
 	}
 	text, err := json.Marshal(pod)
-	if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "FNR_TLS") {
+	if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "FNR_TLS") || strings.Contains(string(text), "--tls") {
 		t.Errorf("the pod has an identity: %s, %v", text, err)
 	}
 }

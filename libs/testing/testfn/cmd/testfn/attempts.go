@@ -148,6 +148,9 @@ const x32Getpid = 0x40000000 + 39
 
 func onPID(attempt func(pid int) error) func(string) error {
 	return func(target string) error {
+		if target == "parent" {
+			return attempt(os.Getppid())
+		}
 		pid, err := strconv.Atoi(target)
 		check(err)
 		return attempt(pid)

@@ -77,6 +77,9 @@ func main() {
 		fmt.Fprintf(os.Stderr, "testfn: no behaviour %q; there are %s\n", name, strings.Join(known, ", "))
 		os.Exit(usageStatus)
 	}
+	if size := os.Getenv("TESTFN_GREETING"); size != "" {
+		flood(os.Stderr, size) // before its input: with more than 64 KiB, it is no spare process for long
+	}
 	os.Exit(behave(value))
 }
 

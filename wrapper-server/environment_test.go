@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+)
+
+// hostileEnv is the environment of an image that turns off what holds its function back, and has its server
+// print and send what callers gave it.
+var hostileEnv = []string{
+	"FNR_CONFINE=off", "FNR_NETWORK=true", "FNR_TLS_PERMISSIVE=true", "FNR_TLS_ID=", "FNR_PORT=1",
+	"GODEBUG=http2debug=2", "GOTRACEBACK=crash", "GOMEMLIMIT=1", "GOMAXPROCS=1000", "GOGC=1",
+	"SSL_CERT_FILE=/nowhere", "SSL_CERT_DIR=/nowhere", "HTTPS_PROXY=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1",
+	"OTEL_TRACES_EXPORTER=carrier-pigeon", "OTEL_METRICS_EXPORTER=carrier-pigeon", "OTEL_RESOURCE_ATTRIBUTES=a=b",
+	"TMPDIR=/nowhere", "function:FNR_CONFINE=off", "isolated=1",
+}
+
+// TestAnImageDoesNotConfigureItsServer has hostile functions attempt what none may do in a server that starts as
+// it does in a pod, with their image's environment.
+func TestAnImageDoesNotConfigureItsServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	functions, others := t.TempDir(), t.TempDir()
+	testfn.Install(t, functions, "testfn")
+	for name, tc := range map[string]struct{ try, want string }{
+		"a connection":   {"socket:tcp," + l.Addr().String(), "operation not permitted"},
+		"a server":       {"listen:127.0.0.1:0", "operation not permitted"},
+		"files":          {"write:" + filepath.Join(others, "x"), "permission denied"},
+		"the server":     {"kill:parent", "operation not permitted"},
+		"its memory":     {"vm-read:parent", "operation not permitted"},
+		"its command":    {"ptrace:parent", "operation not permitted"},
+		"namespaces":     {"unshare", "operation not permitted"},
+		"kernel's rings": {"io-uring", "function not implemented"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			port := freePort(t)
+			log := startProgram(t, append([]string{"PATH=" + os.Getenv("PATH")}, hostileEnv...), //nolint:forbidigo // for setpriv
+				"--telemetry-metrics-address=off", "--serve-drain-delay=0s", "--port="+port,
+				"--", filepath.Join(functions, "testfn"), "try="+tc.try)
+			if got := evaluate(t, port); !strings.Contains(string(got.GetResourceList()), tc.want) {
+				t.Errorf("a function that attempts %s gets\n%s\nwant %s", tc.try, got.GetResourceList(), tc.want)
+			}
+			for _, unwanted := range []string{"http2:", "carrier-pigeon", "kind: ResourceList"} {
+				if log := log(); strings.Contains(log, unwanted) {
+					t.Errorf("the server's log has %q:\n%s", unwanted, log)
+				}
+			}
+		})
+	}
+}
