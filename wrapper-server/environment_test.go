@@ -17,7 +17,7 @@ import (
 // hostileEnv is the environment of an image that turns off what holds its function back, and has its server
 // print and send what callers gave it.
 var hostileEnv = []string{
-	"FNR_CONFINE=off", "FNR_NETWORK=true", "FNR_TLS_PERMISSIVE=true", "FNR_TLS_ID=", "FNR_PORT=1",
+	"FNR_CONFINE=off", "FNR_NETWORK=true", "FNR_TLS_ID=", "FNR_PORT=1",
 	"GODEBUG=http2debug=2", "GOTRACEBACK=crash", "GOMEMLIMIT=1", "GOMAXPROCS=1000", "GOGC=1",
 	"SSL_CERT_FILE=/nowhere", "SSL_CERT_DIR=/nowhere", "HTTPS_PROXY=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1",
 	"OTEL_TRACES_EXPORTER=carrier-pigeon", "OTEL_METRICS_EXPORTER=carrier-pigeon", "OTEL_RESOURCE_ATTRIBUTES=a=b",

@@ -12,10 +12,8 @@ import (
 
 // Hold returns the identity of a program whose certificate is in no file: [Identity.Replace] brings it. Run has to
 // run while the identity is used.
-func Hold(permissive bool, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
-	i := &Identity{
-		permissive: permissive, log: log, told: make(map[string]time.Time), available: make(chan struct{}),
-	}
+func Hold(log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
+	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
 	return i, i.measure(meters.Meter("mtls"))
 }
 

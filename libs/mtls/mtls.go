@@ -31,9 +31,6 @@ type Config struct {
 	// Directory has tls.crt, tls.key and ca.crt, as cert-manager writes them into Secrets; empty
 	// for no TLS.
 	Directory string `split_words:"true"`
-	// Permissive accepts clients without a certificate, and has clients use plaintext where a server does not
-	// know TLS, while a system changes from plaintext to TLS.
-	Permissive bool
 	// Awaited reports whether the files come later: this program has no identity until then.
 	Awaited bool `ignored:"true"`
 }
@@ -41,11 +38,8 @@ type Config struct {
 // Identity is the certificate of this program, with its key and the authorities that it trusts. All
 // of it may change while it is used.
 type Identity struct {
-	directory  string
-	permissive bool
-	log        *slog.Logger
-	// anonymous counts requests that only a permissive program accepts.
-	anonymous metric.Int64Counter
+	directory string
+	log       *slog.Logger
 	// current is what is used, nil before the files have come.
 	current   atomic.Pointer[material]
 	available chan struct{}
@@ -64,7 +58,7 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 		return nil, nil
 	}
 	i := &Identity{
-		directory: cfg.Directory, permissive: cfg.Permissive, log: log, told: make(map[string]time.Time),
+		directory: cfg.Directory, log: log, told: make(map[string]time.Time),
 		available: make(chan struct{}),
 	}
 	switch found, err := read(cfg.Directory, time.Now()); {
@@ -249,25 +243,8 @@ func (i *Identity) Details() []string {
 	return details
 }
 
-// Permissive reports whether peers without TLS are accepted. It is false for a nil Identity.
-func (i *Identity) Permissive() bool { return i != nil && i.permissive }
-
-// Permit reports whether a request of a client without a certificate is answered, and counts it then.
-func (i *Identity) Permit(ctx context.Context) bool {
-	if i.permissive {
-		i.anonymous.Add(ctx, 1)
-	}
-	return i.permissive
-}
-
 // measure sets up the metrics.
 func (i *Identity) measure(meter metric.Meter) error {
-	anonymous, err := meter.Int64Counter("fn.tls.anonymous_requests", metric.WithDescription(
-		"Requests without a client certificate that were answered because FNR_TLS_PERMISSIVE is set."))
-	if err != nil {
-		return fmt.Errorf("set up the metrics of certificates: %w", err)
-	}
-	i.anonymous = anonymous
 	expires, err := meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
 		metric.WithDescription("When the certificate of this program, or its issuer, expires, in Unix time."))
 	if err != nil {

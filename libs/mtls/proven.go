@@ -88,9 +88,7 @@ func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 
 // Make returns the identity of a server that proves itself, with a new key. Clients are verified by the
 // authorities, which are certificates as PEM. It does not change, so it need not run.
-func Make(
-	proof Proof, authorities string, permissive bool, log *slog.Logger, meters metric.MeterProvider,
-) (*Identity, error) {
+func Make(proof Proof, authorities string, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	made := &material{id: proof.id, authorities: x509.NewCertPool()}
 	if err := made.addAuthorities([]byte(authorities)); err != nil {
 		return nil, fmt.Errorf("read the authorities of callers: %w", err)
@@ -99,7 +97,7 @@ func Make(
 	if made.certificate, err = proof.certificate(); err != nil {
 		return nil, fmt.Errorf("make a certificate for %s: %w", proof.id, err)
 	}
-	i := &Identity{permissive: permissive, log: log, available: make(chan struct{})}
+	i := &Identity{log: log, available: make(chan struct{})}
 	i.use(made)
 	return i, i.measure(meters.Meter("mtls"))
 }

@@ -30,7 +30,7 @@ func proofOf(t testing.TB, id, secret string) mtls.Proof {
 func made(t testing.TB, proof mtls.Proof, authorities []byte) *mtls.Identity {
 	t.Helper()
 	quiet := telemetry.Discard()
-	identity, err := mtls.Make(proof, string(authorities), false, quiet.Log, quiet.Meters)
+	identity, err := mtls.Make(proof, string(authorities), quiet.Log, quiet.Meters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestBrokenProofs(t *testing.T) {
 func TestBrokenAuthoritiesOfCallers(t *testing.T) {
 	quiet := telemetry.Discard()
 	for _, text := range []string{"", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
-		if _, err := mtls.Make(proofOf(t, pod, secret), text, false, quiet.Log, quiet.Meters); err == nil {
+		if _, err := mtls.Make(proofOf(t, pod, secret), text, quiet.Log, quiet.Meters); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
 	}

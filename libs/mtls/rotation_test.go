@@ -105,7 +105,6 @@ func TestAConnectionEndsBeforeItsCertificate(t *testing.T) {
 		defer stop()
 		serving.Go(func() {
 			handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				serve.Admit(r)
 				ids = append(ids, mtls.Peer(r.TLS).String())
 			})
 			err := serve.Run(ctx, serve.Config{ShutdownTimeout: time.Minute}, telemetry.Discard().Log, new(serve.Health),

@@ -9,13 +9,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -41,6 +39,9 @@ const (
 	idleTimeout = 5 * time.Minute
 )
 
+// Option changes a client.
+type Option func(*Client)
+
 // Client makes the clients of one service.
 type Client struct {
 	// HTTP sends requests. It has no timeout of its own: callers have deadlines.
@@ -52,8 +53,6 @@ type Client struct {
 	// dial and lookup may be set by [OverNetwork].
 	dial   dial
 	lookup lookup
-	// permissive is set by [OrPlaintext].
-	permissive bool
 }
 
 // New returns a client for the service at address, which is http://host:port or https://host:port.
@@ -89,17 +88,12 @@ func newClient(
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
 	c.Options = []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)}
-	connections := c.connections(secure, c.dial, tel.Log)
+	connections := func() *http.Transport { return newTransport(secure.Clone(), c.dial) }
 	c.transport = connections()
 	c.balancer = &balancer{
 		url: u, lookup: c.lookup, dial: connections, silences: silences, log: tel.Log, closed: make(chan struct{}),
 	}
 	c.HTTP = &http.Client{Transport: router{c.transport}}
-	if c.permissive {
-		if c.HTTP.Transport, err = newCounted(c.HTTP.Transport, serviceOf(u), tel.Meters); err != nil {
-			return nil, err
-		}
-	}
 	c.balancer.health = connect.NewClient[grpc_health_v1.HealthCheckRequest, grpc_health_v1.HealthCheckResponse](
 		c.HTTP, address+grpc_health_v1.Health_Check_FullMethodName, connect.WithGRPC())
 	return c, nil
@@ -110,17 +104,6 @@ func newClient(
 // whose replica does not answer at all, is retried at the next one and for up to 15 seconds. A silent
 // replica is called after all others until it has answered.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
-
-// connections returns what makes transports.
-func (c *Client) connections(secure *tls.Config, dial dial, log *slog.Logger) func() *http.Transport {
-	if !c.permissive {
-		return func() *http.Transport { return newTransport(secure.Clone(), dial) }
-	}
-	offer := secure.Clone()
-	offer.NextProtos = []string{"h2"}
-	f := fallback{dial: plainErrors(dial), secure: offer, log: log, once: new(sync.Once)}
-	return func() *http.Transport { return f.permit(newTransport(secure.Clone(), dial)) }
-}
 
 // newTransport returns a transport for the replicas of a service.
 func newTransport(secure *tls.Config, dial dial) *http.Transport {

@@ -14,7 +14,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
@@ -23,28 +22,22 @@ import (
 type Access func(r *http.Request) (context.Context, error)
 
 // Callers returns the access of clients that prove with a certificate that they match one of the
-// patterns. It is nil, for all, if this program has no identity that they could trust. A permissive program
-// answers clients that prove nothing too.
+// patterns. It is nil, for all, if this program has no identity that they could trust.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
 		return nil, err
 	}
-	return callersOf(callers, identity), nil
-}
-
-func callersOf(callers mtls.Patterns, identity *mtls.Identity) Access {
 	return func(r *http.Request) (context.Context, error) {
 		id := mtls.Peer(r.TLS)
 		switch {
-		case id == mtls.ID{} && identity.Permit(r.Context()):
 		case id == mtls.ID{}:
 			return nil, Unauthenticated("this port requires a valid client certificate of the function runner")
 		case !callers.Match(id):
 			return nil, fault.New(fault.Denied, "%s may not call this port: it is for %s", id, callers)
 		}
 		return r.Context(), nil
-	}
+	}, nil
 }
 
 // Unauthenticated returns the error of a request without a valid identity. It has no fault class: what
@@ -54,8 +47,7 @@ func Unauthenticated(text string) error {
 }
 
 // Restricted has next answer the requests that access admits at a port, and health checks: probes of Kubernetes
-// have no identity. A nil access admits all. The connections of admitted requests are those of known clients from
-// then on.
+// have no identity. A nil access admits all.
 func Restricted(port string, access Access, t *telemetry.Telemetry, next http.Handler) (http.Handler, error) {
 	if access == nil {
 		access = func(r *http.Request) (context.Context, error) { return r.Context(), nil }
@@ -75,7 +67,7 @@ type restricted struct {
 // ServeHTTP implements http.Handler.
 func (h restricted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
-		h.checkHealth(w, r)
+		h.next.ServeHTTP(w, r)
 		return
 	}
 	ctx, err := h.access(r)
@@ -83,19 +75,7 @@ func (h restricted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.reject(w, r, err)
 		return
 	}
-	if serve.Admit(r) { // otherwise the connection is closed
-		h.next.ServeHTTP(w, r.WithContext(ctx)) //nolint:contextcheck // access returns the request's context with an identity
-	}
-}
-
-// checkHealth answers a health check. Clients whose certificate access admits are known by it too.
-func (h restricted) checkHealth(w http.ResponseWriter, r *http.Request) {
-	if mtls.Peer(r.TLS) != (mtls.ID{}) {
-		if _, err := h.access(r); err == nil && !serve.Admit(r) {
-			return
-		}
-	}
-	h.next.ServeHTTP(w, r)
+	h.next.ServeHTTP(w, r.WithContext(ctx)) //nolint:contextcheck // access returns the request's context with an identity
 }
 
 // reject answers a request with an error.

@@ -3,9 +3,12 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"net"
-	"sync/atomic"
+	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/pace"
@@ -60,14 +63,97 @@ const (
 	DefaultMaxStreams = 250
 )
 
+// limits bounds the connections of an endpoint, in total and per address. At a limit, an idle connection gives way
+// to a new one, so that clients without requests keep nobody out.
+type limits struct {
+	total, perPeer int
+
+	mu    sync.Mutex
+	open  int
+	peers map[string][]*limitedConn
+}
+
+// newLimits returns the limits of e.
+func newLimits(e Endpoint) *limits {
+	return &limits{
+		total:   cmp.Or(max(e.MaxConnections, 0), DefaultMaxConnections),
+		perPeer: cmp.Or(max(e.MaxConnectionsPerPeer, 0), DefaultMaxConnectionsPerPeer),
+		peers:   make(map[string][]*limitedConn),
+	}
+}
+
+// enter counts a new connection, and reports whether it may stay. It returns the connection that has to be closed
+// for it; nil for none.
+func (l *limits) enter(c *limitedConn) (stays bool, evicted *limitedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	peerIsFull := len(l.peers[c.peer]) >= l.perPeer
+	if peerIsFull || l.open >= l.total {
+		if peerIsFull {
+			evicted = l.idlest(l.peers[c.peer], nil)
+		} else {
+			for _, conns := range l.peers {
+				evicted = l.idlest(conns, evicted)
+			}
+		}
+		if evicted == nil {
+			return false, nil
+		}
+		l.remove(evicted)
+	}
+	l.open++
+	l.peers[c.peer] = append(l.peers[c.peer], c)
+	c.counted = true
+	return true, evicted
+}
+
+// idlest returns the connection among conns and best that is evicted first; nil if all have requests. Connections
+// that never had a request come first, then those of the address with most connections, then the ones idle longest.
+func (l *limits) idlest(conns []*limitedConn, best *limitedConn) *limitedConn {
+	for _, c := range conns {
+		if c.requests > 0 {
+			continue
+		}
+		if best == nil || l.compare(c, best) < 0 {
+			best = c
+		}
+	}
+	return best
+}
+
+func (l *limits) compare(a, b *limitedConn) int {
+	if a.used != b.used {
+		if b.used {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
+}
+
+// remove ends the count of a connection, once.
+func (l *limits) remove(c *limitedConn) {
+	if !c.counted {
+		return
+	}
+	c.counted = false
+	l.open--
+	conns := l.peers[c.peer]
+	i := slices.Index(conns, c)
+	if conns = slices.Delete(conns, i, i+1); len(conns) == 0 {
+		delete(l.peers, c.peer)
+	} else {
+		l.peers[c.peer] = conns
+	}
+}
+
 // limitedListener accepts as many connections as its limits admit, and closes further ones
 // at once: a client learns more from that than from a connection that never answers.
 type limitedListener struct {
 	net.Listener
 	limits *limits
-	// rejected is called with the peer of each connection that is closed, and stranger likewise if it is one that
-	// others need.
-	rejected, stranger func(peer string)
+	// rejected is called with the peer of each new connection that is closed, evicted with that of each idle one.
+	rejected, evicted func(peer string)
 }
 
 // Accept implements net.Listener.
@@ -77,14 +163,13 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn := newLimitedConn(accepted, l)
-		stays, leaves := l.limits.enter(conn)
-		if leaves != nil {
-			_ = leaves.Close()
-			l.stranger(leaves.peer)
+		conn := newLimitedConn(accepted, l.limits)
+		stays, evicted := l.limits.enter(conn)
+		if evicted != nil {
+			_ = evicted.Close()
+			l.evicted(evicted.peer)
 		}
 		if stays {
-			conn.await()
 			return conn, nil
 		}
 		_ = conn.Close()
@@ -96,53 +181,64 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 // what the server writes.
 type limitedConn struct {
 	net.Conn
-	listener *limitedListener
-	peer     string
-	began    time.Time
-	meter    *pace.Meter
-	// admitted is set once the client is known.
-	admitted atomic.Bool
-	// counted is where the connection is counted, nil if it is not. The lock of the limits guards it.
-	counted *quota
-	life    *time.Timer // of a stranger, or nil
+	limits *limits
+	peer   string
+	meter  *pace.Meter
+
+	// The lock of the limits guards what follows.
+	counted   bool
+	requests  int // in flight
+	used      bool
+	idleSince time.Time
 }
 
-func newLimitedConn(conn net.Conn, l *limitedListener) *limitedConn {
-	c := &limitedConn{Conn: conn, listener: l, peer: Peer(conn.RemoteAddr().String()), began: time.Now()}
+func newLimitedConn(conn net.Conn, l *limits) *limitedConn {
+	c := &limitedConn{Conn: conn, limits: l, peer: Peer(conn.RemoteAddr().String()), idleSince: time.Now()}
 	c.meter = pace.New(func() { _ = c.Close() })
 	return c
 }
 
-// await begins the life of a stranger's connection, before it is used.
-func (c *limitedConn) await() {
-	if c.listener.limits.restricted {
-		c.life = time.AfterFunc(strangerLife, c.expire)
-	}
+// begin counts a request on the connection, and end the end of one.
+func (c *limitedConn) begin() {
+	c.limits.mu.Lock()
+	defer c.limits.mu.Unlock()
+	c.requests++
+	c.used = true
 }
 
-// expire closes the connection if it is a stranger's.
-func (c *limitedConn) expire() {
-	if c.listener.limits.expel(c) {
-		_ = c.Close()
-	}
+func (c *limitedConn) end() {
+	c.limits.mu.Lock()
+	defer c.limits.mu.Unlock()
+	c.requests--
+	c.idleSince = time.Now()
 }
 
-// admit has the connection be one of a known client. It closes the connection, and returns false, if it cannot be.
-func (c *limitedConn) admit() bool {
-	if c.admitted.Load() {
-		return true
+// inUse has the connection of each request count as in use until next returns.
+func inUse(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _ := r.Context().Value(connKey{}).(net.Conn)
+		if c := limitedOf(conn); c != nil {
+			c.begin()
+			defer c.end()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitedOf returns the connection that is counted, which others wrap.
+func limitedOf(conn net.Conn) *limitedConn {
+	for {
+		switch c := conn.(type) {
+		case *agingConn:
+			conn = c.Conn
+		case *secureConn:
+			conn = c.Conn
+		case *limitedConn:
+			return c
+		default:
+			return nil
+		}
 	}
-	stays, full := c.listener.limits.admit(c)
-	switch {
-	case stays:
-		c.admitted.Store(true)
-		c.life.Stop()
-		return true
-	case full:
-		c.listener.rejected(c.peer)
-	}
-	_ = c.Close()
-	return false
 }
 
 // Write implements net.Conn. The server writes one thing after the other.
@@ -156,10 +252,9 @@ func (c *limitedConn) Write(p []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *limitedConn) Close() error {
-	c.listener.limits.leave(c)
-	if c.life != nil {
-		c.life.Stop()
-	}
+	c.limits.mu.Lock()
+	c.limits.remove(c)
+	c.limits.mu.Unlock()
 	return c.Conn.Close()
 }
 

@@ -346,21 +346,96 @@ func (f from) RemoteAddr() net.Addr { return f }
 func (f from) Network() string      { return "tcp" }
 func (f from) String() string       { return f.address }
 
-func TestConnectionsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		listener := startPipes(t, serve.Endpoint{
-			Handler: http.NotFoundHandler(), MaxConnections: 5, MaxConnectionsPerPeer: 3,
+// door is an endpoint with up to eight connections, four from a peer. Requests for /long last until the test ends.
+type door struct {
+	*pipes
+	dialed int
+}
+
+func openDoor(t *testing.T) *door {
+	t.Helper()
+	return &door{pipes: startPipes(t, serve.Endpoint{
+		MaxConnections: 8, MaxConnectionsPerPeer: 4, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/long" {
+				<-r.Context().Done()
+			}
+		}),
+	})}
+}
+
+// dial connects from a host.
+func (d *door) dial(t *testing.T, host string) net.Conn {
+	t.Helper()
+	client, server := net.Pipe()
+	d.dialed++
+	d.conns <- from{server, fmt.Sprintf("%s:%d", host, d.dialed)}
+	t.Cleanup(func() { _ = client.Close() })
+	<-time.After(time.Millisecond) // connections differ in age
+	synctest.Wait()
+	return client
+}
+
+// send sends a request.
+func send(conn net.Conn, path string) error {
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_, err := conn.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n"))
+	return err
+}
+
+// ask asks on a connection, and reports whether there is an answer.
+func ask(conn net.Conn) bool {
+	if send(conn, "/") != nil {
+		return false
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	synctest.Wait()
+	return err == nil
+}
+
+// isOpen reports whether a connection without an answer is open.
+func isOpen(conn net.Conn) bool {
+	_ = conn.SetDeadline(time.Now().Add(time.Microsecond))
+	_, err := conn.Read(make([]byte, 1))
+	return !errors.Is(err, io.EOF)
+}
+
+// TestIdleConnectionsGiveWay has attackers from two addresses with as many connections as an endpoint has: without a
+// request, and with one that was answered.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	for name, used := range map[string]bool{"without a request": false, "with former requests": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := openDoor(t)
+				var idle []net.Conn
+				for i := range 8 {
+					conn := d.dial(t, fmt.Sprintf("10.0.0.%d", i%2))
+					if used && !ask(conn) {
+						t.Fatal("no answer")
+					}
+					idle = append(idle, conn)
+				}
+				for i := range 3 { // a caller has its answer at once
+					if !ask(d.dial(t, fmt.Sprintf("10.0.1.%d", i))) {
+						t.Errorf("caller %d gets no answer", i)
+					}
+				}
+				for i, conn := range idle {
+					if got, want := isOpen(conn), i >= 3; got != want {
+						t.Errorf("idle connection %d is open: %v, want %v: the oldest go", i, got, want)
+					}
+				}
+			})
 		})
-		dial := func(host string, i int) net.Conn {
-			client, server := net.Pipe()
-			listener.conns <- from{server, fmt.Sprintf("%s:%d", host, i)}
-			return client
-		}
-		open := func(conn net.Conn) bool {
-			_ = conn.SetDeadline(time.Now().Add(time.Second))
-			_, err := conn.Read(make([]byte, 1))
-			return !errors.Is(err, io.EOF)
-		}
+	}
+}
+
+// TestConnectionsInUseStay has connections with requests, whose number is bounded in total and for a peer.
+func TestConnectionsInUseStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDoor(t)
 		var conns []net.Conn
 		for i, want := range []struct {
 			host   string
@@ -369,26 +444,31 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}{
 			{"10.0.0.1", true, "the first"},
 			{"10.0.0.1", true, ""},
-			{"10.0.0.1", true, "the third of three"},
+			{"10.0.0.1", true, ""},
+			{"10.0.0.1", true, "the fourth of four"},
 			{"10.0.0.1", false, "one more than a peer may have"},
 			{"10.0.0.2", true, "another peer"},
-			{"10.0.0.2", true, "the fifth of five"},
+			{"10.0.0.2", true, ""},
+			{"10.0.0.3", true, ""},
+			{"10.0.0.3", true, "the eighth of eight"},
 			{"10.0.0.2", false, "one more than the endpoint may have"},
-			{"10.0.0.3", false, "likewise"},
+			{"10.0.0.4", false, "likewise"},
 		} {
-			conn := dial(want.host, i)
-			defer func() { _ = conn.Close() }()
-			if got := open(conn); got != want.open {
+			conn := d.dial(t, want.host)
+			err := send(conn, "/long")
+			synctest.Wait()
+			if got := err == nil && isOpen(conn); got != want.open {
 				t.Errorf("connection %d from %s is open: %v, want %v: %s", i, want.host, got, want.open, want.reason)
 			}
 			conns = append(conns, conn)
 		}
 		_ = conns[0].Close()
 		synctest.Wait()
-		again := dial("10.0.0.1", 100)
-		defer func() { _ = again.Close() }()
-		if !open(again) {
+		if !ask(d.dial(t, "10.0.0.1")) {
 			t.Error("a connection that was closed still counts")
+		}
+		if !isOpen(conns[1]) || !isOpen(conns[8]) {
+			t.Error("a connection with a request was closed for another one")
 		}
 	})
 }

@@ -53,9 +53,8 @@ type Endpoint struct {
 	Listener net.Listener
 	// Handler answers the requests.
 	Handler http.Handler
-	// TLS, if not nil, is how clients connect that use TLS. Others connect without: their requests
-	// have no TLS state, by which the handler decides whether to answer. A client is a stranger until
-	// the handler calls [Admit]: strangers have connections of their own, half as many, which end soon.
+	// TLS, if not nil, is how clients connect that use TLS. Others connect without, as probes of Kubernetes do: their
+	// requests have no TLS state, by which the handler decides whether to answer.
 	TLS *tls.Config
 	// MaxConnectionAge, if not zero, is how old a connection becomes, give or take a
 	// tenth, before its client is asked to use another one. Requests in flight on it
@@ -64,7 +63,7 @@ type Endpoint struct {
 	MaxConnectionAge time.Duration
 	// MaxConnections bounds the connections at a time, and MaxConnectionsPerPeer those from
 	// one address; zero is [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer].
-	// Further ones are closed; of strangers, the oldest ones of the peer that has most.
+	// A further one takes the place of a connection without a request, and is closed if there is none.
 	MaxConnections, MaxConnectionsPerPeer int
 	// MaxStreams is the number of requests at a time on one connection of HTTP/2; zero is
 	// [DefaultMaxStreams].

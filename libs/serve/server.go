@@ -53,18 +53,18 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 			return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
 		}
 	}
-	tooMany, strangers, failed := Occasionally(), Occasionally(), Occasionally()
+	tooMany, idle, failed := Occasionally(), Occasionally(), Occasionally()
 	log = log.With("endpoint", e.Name)
 	listener = &limitedListener{
 		Listener: listener, limits: newLimits(e),
 		rejected: func(peer string) {
 			tooMany(func(n int) { log.Warn("connections rejected: too many are open", "peer", peer, "count", n) })
 		},
-		stranger: func(peer string) {
-			strangers(func(n int) { log.Warn("connections without valid identity closed", "peer", peer, "count", n) })
+		evicted: func(peer string) {
+			idle(func(n int) { log.Warn("idle connections closed: too many are open", "peer", peer, "count", n) })
 		},
 	}
-	handler := paced(e.Handler)
+	handler := inUse(paced(e.Handler))
 	if e.TLS != nil {
 		listener = &secureListener{Listener: listener, config: e.TLS, failed: func(peer string, err error) {
 			failed(func(n int) { log.Warn("TLS handshake failed", "peer", peer, "count", n, "error", err) })
@@ -73,9 +73,10 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, longestSecure)
 	}
 	s := &server{name: e.Name, listener: listener, http: newHTTPServer(handler, streams(e), windows)}
+	s.http.ConnContext = withConn
 	if e.MaxConnectionAge > 0 {
 		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}
-		s.listener, s.http.ConnContext, s.http.Handler = s.aging, withConn, s.aging.handler(s.http.Handler)
+		s.listener, s.http.Handler = s.aging, s.aging.handler(s.http.Handler)
 	}
 	return s, nil
 }

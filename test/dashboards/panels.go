@@ -243,14 +243,6 @@ var dashboards = map[string]board{
 			{"sum by (secret) (rate(fn_issuer_certificates_total{@}[$__rate_interval]))", "{{secret}}"},
 		}},
 		{
-			"Without TLS", "Requests sent without TLS, or answered without a certificate, because programs are permissive.",
-			"reqps",
-			[]query{
-				{"sum by (service) (rate(fn_tls_plaintext_requests_total{@}[$__rate_interval]))", "{{service}}: sent"},
-				{"sum(rate(fn_tls_anonymous_requests_total{@}[$__rate_interval]))", "answered"},
-			},
-		},
-		{
 			"Memory", "Of each program. Functions that run beside it are not in it.", "bytes",
 			one("process_resident_memory_bytes{@}", "{{pod}}"),
 		},

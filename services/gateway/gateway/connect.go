@@ -104,8 +104,7 @@ func (s *Services) client(address, id string, frame program.Frame) (*rpcclient.C
 	if err != nil {
 		return nil, err
 	}
-	client, err := rpcclient.New(address, secure, frame.Telemetry,
-		rpcclient.OrPlaintext(frame.Identity.Permissive()))
+	client, err := rpcclient.New(address, secure, frame.Telemetry)
 	s.clients = append(s.clients, client)
 	return client, err
 }

@@ -22,8 +22,7 @@ func Connect(cfg Config, frame program.Frame) (Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := rpcclient.New(cfg.ImageResolver, secure, frame.Telemetry,
-		rpcclient.OrPlaintext(frame.Identity.Permissive()))
+	client, err := rpcclient.New(cfg.ImageResolver, secure, frame.Telemetry)
 	if err != nil {
 		return nil, err
 	}

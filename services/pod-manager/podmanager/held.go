@@ -40,7 +40,7 @@ func (c *Config) hold(frame *program.Frame) (component serve.Component, refused 
 	if err != nil {
 		return serve.Component{}, nil, err
 	}
-	identity, err := mtls.Hold(c.Issuer.Permissive, log, frame.Telemetry.Meters)
+	identity, err := mtls.Hold(log, frame.Telemetry.Meters)
 	if err != nil {
 		return serve.Component{}, nil, err
 	}

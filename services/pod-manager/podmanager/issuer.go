@@ -37,8 +37,6 @@ type IssuerConfig struct {
 	AuthorityLife time.Duration `split_words:"true" default:"720h"`
 	// VolumeDelay is how long a change of a Secret takes at most until pods have it.
 	VolumeDelay time.Duration `split_words:"true" default:"5m"`
-	// Permissive has function pods accept callers without a certificate too, where this program alone has one.
-	Permissive bool `ignored:"true"`
 }
 
 // ownPrograms are the certificates that are issued by default.

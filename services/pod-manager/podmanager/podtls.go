@@ -110,6 +110,5 @@ func (p *podTLS) current() *podspec.TLS {
 	}
 	return &podspec.TLS{
 		IDs: own.Sibling("function-pod").String(), Authorities: p.identity.Authorities(), Callers: ids,
-		Permissive: p.identity.Permissive(),
 	}
 }

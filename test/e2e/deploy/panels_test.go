@@ -25,8 +25,8 @@ var uneventful = []string{
 	"fn_retries_total", "fn_silent_replicas_total", "fn_takeovers_total", "fn_kube_watch_failures_total",
 	"fn_kube_template_failures_total", "fn_lease_rejections_total", "fn_pod_evictions_total", "fn_stale_answers_total",
 	"fn_resolver_tag_moves_total", "fn_pull_secret_writes_total", "fn_pull_secret_in_step",
-	"fn_policy_", "fn_result_cache_", "fn_certificate_", "fn_issuer_", "fn_tls_anonymous_",
-	"fn_tls_plaintext_", "fn_callers_", "fn_pods_certified",
+	"fn_policy_", "fn_result_cache_", "fn_certificate_", "fn_issuer_",
+	"fn_callers_", "fn_pods_certified",
 	// On an idle node that has the images, these phases end before the next report.
 	`phase="schedule"`, `phase="pull"`, `phase="start"`,
 }
@@ -40,8 +40,6 @@ var rare = map[string]string{
 	"fn_stale_answers_total":          "an image-resolver that is away for a minute: TestStaleAnswersAreCounted",
 	`phase="start"`:                   "a container that stays created: TestSpans of podeval",
 	`phase="schedule"`:                "nodes that are full twice, as rates need: TestSpans has the phase",
-	"fn_tls_anonymous_":               "a system half with mutual TLS: TestMutualTLSArrivesUnderLoad",
-	"fn_tls_plaintext_":               "the same",
 }
 
 // sawPanels reports the queries that Prometheus had no number for since a time.

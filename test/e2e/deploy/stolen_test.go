@@ -52,7 +52,7 @@ func stolen(t *testing.T, pod corev1.Pod) *tls.Config {
 	}
 	quiet := telemetry.Discard()
 	unused := mtlstest.NewAuthority(t, time.Hour).PEM
-	identity, err := mtls.Make(proof, string(unused), false, quiet.Log, quiet.Meters)
+	identity, err := mtls.Make(proof, string(unused), quiet.Log, quiet.Meters)
 	if err != nil {
 		t.Fatal(err)
 	}

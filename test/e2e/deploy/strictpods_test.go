@@ -18,41 +18,6 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// awaitPods waits until no function pod accepts callers without certificate, or all do. Those of the former step are
-// replaced when they are used, within the minute that pod-managers leave to pods of versions that they do not know.
-func (p place) awaitPods(t *testing.T, strict bool) {
-	t.Helper()
-	ctx := suite.Context(t)
-	for {
-		pods := p.serving(t, p.functions, "fn.kpt.dev/image")
-		if len(pods) > 0 && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return isStrict(pod) != strict }) {
-			return
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			t.Fatalf("there are function pods of the former step still, want strict ones: %t:%s", strict, describe(pods))
-		}
-	}
-}
-
-// describe lists pods with their age and their kind.
-func describe(pods []corev1.Pod) string {
-	var text strings.Builder
-	for i := range pods {
-		age := time.Since(pods[i].CreationTimestamp.Time).Round(time.Second)
-		fmt.Fprintf(&text, "\n%s, created %s ago, strict: %t", pods[i].Name, age, isStrict(pods[i]))
-	}
-	return text.String()
-}
-
-// isStrict reports whether a function pod rejects callers without certificate.
-func isStrict(pod corev1.Pod) bool {
-	env := pod.Spec.Containers[0].Env
-	return pod.Annotations["fn.kpt.dev/identity"] != "" &&
-		!slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == "FNR_TLS_PERMISSIVE" })
-}
-
 // serving returns the pods that are ready, and not about to end.
 func (p place) serving(t *testing.T, namespace, selector string) (serving []corev1.Pod) {
 	t.Helper()
@@ -86,7 +51,6 @@ func (p place) first(t *testing.T, app string) corev1.Pod {
 // strangersGetNothing calls the ports for our own programs without a certificate, with and without TLS.
 func (p place) strangersGetNothing(t *testing.T) {
 	t.Helper()
-	p.awaitPods(t, true)
 	const want = "Unauthenticated; 401 Unauthorized: GET /metrics; OK: Check"
 	attackers := p.attackerPods(t)
 	addresses := make(map[string]string)

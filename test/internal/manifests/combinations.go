@@ -18,7 +18,7 @@ import (
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
-		"api-server", "dev", "mutual-tls-permissive", "node-local-dns", "pod-services", "pod-template", "porch-main",
+		"api-server", "dev", "node-local-dns", "pod-services", "pod-template", "porch-main",
 		"private-registry", "production", "service-mesh", "tracing",
 	}
 	// Microservices and FunctionRunner are components that only the base of that name has a use for.

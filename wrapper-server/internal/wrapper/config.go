@@ -100,7 +100,6 @@ func (c *Config) define(flags *flag.FlagSet) {
 	flags.StringVar(&c.TLS.ID, "tls-id", "",
 		"SPIFFE ID of the pod, which it proves by the secret in "+secretVariable+"; empty for no TLS")
 	flags.StringVar(&c.TLS.Authorities, "tls-authorities", "", "authorities of callers' certificates, as PEM")
-	flags.BoolVar(&c.TLS.Permissive, "tls-permissive", false, "accept callers without a certificate too")
 	flags.Func("tls-callers", "SPIFFE IDs of callers, separated by commas", func(ids string) error {
 		c.TLS.Callers = strings.Split(ids, ",")
 		return nil

@@ -27,8 +27,6 @@ type TLS struct {
 	Authorities string
 	// Callers are patterns of the SPIFFE IDs that may evaluate.
 	Callers []string
-	// Permissive accepts callers without a certificate, and without TLS, too.
-	Permissive bool
 }
 
 // check adds the problems of the settings.
@@ -51,7 +49,7 @@ func (t TLS) identity(frame program.Frame) (*mtls.Identity, rpcserve.Access, err
 	if err != nil {
 		return nil, nil, err
 	}
-	identity, err := mtls.Make(proof, t.Authorities, t.Permissive, frame.Telemetry.Log, frame.Telemetry.Meters)
+	identity, err := mtls.Make(proof, t.Authorities, frame.Telemetry.Log, frame.Telemetry.Meters)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--tls-authorities: %w", err)
 	}

@@ -84,14 +84,6 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// TestPermissivePods accept callers that prove nothing, while a system changes to TLS.
-func TestPermissivePods(t *testing.T) {
-	args, environ := secured(mtlstest.NewAuthority(t, time.Hour))
-	if _, err := evaluate(t.Context(), t, start(t, "echo", environ, append(args, "--tls-permissive")...)); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestBrokenTLSSettings(t *testing.T) {
 	args, environ := secured(mtlstest.NewAuthority(t, time.Hour))
 	for name, tc := range map[string]struct {

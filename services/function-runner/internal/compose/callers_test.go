@@ -87,7 +87,6 @@ func TestCallersProveWhoTheyAreToFunctionRunner(t *testing.T) {
 func TestCallersWithoutTheirPort(t *testing.T) {
 	for variable, want := range map[string]string{
 		"FNR_CALLERS":          "left out without a port with TLS",
-		"FNR_TOKEN_USERS":      "empty without a port with TLS",
 		"FNR_REQUIRE_IDENTITY": "false without a port with TLS",
 	} {
 		t.Run(variable, func(t *testing.T) {

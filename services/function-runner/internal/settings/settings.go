@@ -117,7 +117,6 @@ func (s *Settings) share() {
 	if s.TLS.Directory != "" {
 		s.Gateway.Secrets = append(s.Gateway.Secrets, s.TLS.Directory)
 	}
-	s.PodManager.Issuer.Permissive = s.TLS.Permissive
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
 	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
 }

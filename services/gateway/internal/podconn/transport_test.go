@@ -30,7 +30,7 @@ func secured(t testing.TB, authority *mtlstest.Authority) (address string) {
 		t.Fatal(err)
 	}
 	quiet := telemetry.Discard()
-	identity, err := mtls.Make(proof, string(authority.PEM), false, quiet.Log, quiet.Meters)
+	identity, err := mtls.Make(proof, string(authority.PEM), quiet.Log, quiet.Meters)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type held struct {
 func newHeld(t *testing.T) *held {
 	t.Helper()
 	quiet := telemetry.Discard()
-	identity, err := mtls.Hold(false, quiet.Log, quiet.Meters)
+	identity, err := mtls.Hold(quiet.Log, quiet.Meters)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,6 @@ type TLS struct {
 	Authorities string
 	// Callers are patterns of their SPIFFE IDs.
 	Callers []string
-	// Permissive accepts callers without a certificate too.
-	Permissive bool
 }
 
 // id is the SPIFFE ID of a pod.
@@ -50,13 +48,9 @@ func (b Builder) identify(pod *corev1.Pod, r Request) (args []string) {
 	}}
 	c := &pod.Spec.Containers[0]
 	c.Env = append(slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == secretVariable }), secret)
-	args = []string{
+	return []string{
 		"--tls-id=" + id, "--tls-authorities=" + r.TLS.Authorities, "--tls-callers=" + strings.Join(r.TLS.Callers, ","),
 	}
-	if r.TLS.Permissive {
-		args = append(args, "--tls-permissive")
-	}
-	return args
 }
 
 // identity is how a pod proves who it is; zero for one that does not.

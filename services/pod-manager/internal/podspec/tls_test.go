@@ -51,10 +51,6 @@ func TestPodsWithAnIdentity(t *testing.T) {
 	if service, err := json.Marshal(builder().Service(r)); err != nil || strings.Contains(string(service), secret) {
 		t.Errorf("the Service has the secret: %s, %v", service, err)
 	}
-	r.TLS.Permissive = true
-	if args := builder().Pod(r).Spec.Containers[0].Args; !slices.Contains(args, "--tls-permissive") {
-		t.Error("the pod does not accept callers without certificate")
-	}
 }
 
 func TestPodsWithoutAnIdentity(t *testing.T) {

@@ -27,7 +27,7 @@ func secured(t *testing.T, id pool.Identity, authority *mtlstest.Authority) (add
 		t.Fatal(err)
 	}
 	quiet := telemetry.Discard()
-	identity, err := mtls.Make(proof, string(authority.PEM), false, quiet.Log, quiet.Meters)
+	identity, err := mtls.Make(proof, string(authority.PEM), quiet.Log, quiet.Meters)
 	if err != nil {
 		t.Fatal(err)
 	}

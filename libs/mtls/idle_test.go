@@ -14,9 +14,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 )
 
-// TestStrangersTakeNoConnectionOfACaller has four peers with as many connections as they may have: some with TLS and
+// TestIdleConnectionsKeepNoCallerOut has four peers with as many connections as they may have: some with TLS and
 // without a certificate, some that send nothing.
-func TestStrangersTakeNoConnectionOfACaller(t *testing.T) {
+func TestIdleConnectionsKeepNoCallerOut(t *testing.T) {
 	authority := mtlstest.NewAuthority(t, time.Hour)
 	address := start(t, authority.Identity(t, server))
 	for peer := range 4 {
