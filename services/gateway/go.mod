@@ -22,12 +22,8 @@ require (
 require github.com/hashicorp/golang-lru/v2 v2.0.7
 
 require (
-	cel.dev/expr v0.25.3 // indirect
 	connectrpc.com/connect/v2 v2.0.0 // indirect
-	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/elastic/go-seccomp-bpf v1.6.0 // indirect
-	github.com/google/cel-go v0.29.2 // indirect
-	golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba // indirect
 )
 
 require (

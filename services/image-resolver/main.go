@@ -10,7 +10,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/verifiers"
 )
 
 // settings are everything that the environment sets.
@@ -29,7 +28,6 @@ func main() {
 	program.Load("image-resolver", &s)
 	os.Exit(
 		program.Main("image-resolver", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
-			s.Verifiers = verifiers.New()
 			component, err := imageresolver.New(s.Config, frame)
 			return []serve.Component{component}, err
 		}),

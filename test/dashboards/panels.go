@@ -101,24 +101,6 @@ var dashboards = map[string]board{
 			"reqps", one("sum by (outcome) (rate(fn_prefork_total{@}[$__rate_interval]))", "{{outcome}}"),
 		},
 		{
-			"Policy", "What rules of the policy decide: calls that are allowed, denied, or past a limit.",
-			"reqps",
-			[]query{
-				{
-					"sum by (rule, decision) (rate(fn_policy_decisions_total{@}[$__rate_interval]))",
-					"{{rule}}: {{decision}}",
-				},
-			},
-		},
-		{
-			"Policy file", "Rules in force; whether the file is in force as it is now (1); changes that were rejected.", "short",
-			[]query{
-				{"sum by (pod) (fn_policy_rules{@})", "{{pod}}: rules"},
-				{"min(fn_policy_in_force{@})", "in force"},
-				{"sum(increase(fn_policy_failures_total{@}[$__rate_interval]))", "rejected"},
-			},
-		},
-		{
 			"Result cache", "Evaluations of functions whose results are remembered, by how they were answered.", "reqps",
 			one("sum by (outcome) (rate(fn_result_cache_lookups_total{@}[$__rate_interval]))", "{{outcome}}"),
 		},

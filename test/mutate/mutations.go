@@ -100,11 +100,8 @@ var named = []mutation{
 		Edits: []edit{{`(if )(g\.distrusted\.Load\(\))`, "${1}false && ${2}"}},
 	},
 	{
-		Name: "the policy is not asked for lists of tags", Package: "services/image-resolver/internal/resolver",
-		Edits: []edit{{
-			`if (err := r\.cfg\.Policy\.CheckRepository\(repository\); err != nil )` +
-				`(\{\n\s*return nil, err\n\s*\}\n\s*found, err := r\.get\(ctx, r\.tagsQuery)`, "if ${1}&& false ${2}",
-		}},
+		Name: "the policy is not asked", Package: "services/gateway/internal/naming",
+		Edits: []edit{{`(if err := r\.Policy\.Check\(name\); err != nil )`, "${1}&& false "}},
 	},
 	{
 		Name: "an owner that DNS does not name is not counted as tried", Package: "services/gateway/internal/replicas",

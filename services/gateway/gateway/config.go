@@ -14,14 +14,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/policy"
 )
 
 // The runtimes, which are evaluators by their names.
 const (
-	RuntimeExec    = policy.Exec
-	RuntimeSandbox = policy.Sandbox
-	RuntimePod     = policy.Pod
+	RuntimeExec    = "exec"
+	RuntimeSandbox = "sandbox"
+	RuntimePod     = "pod"
 )
 
 // ServiceAccount is the directory in which Kubernetes mounts the token of a pod's service account.
@@ -166,7 +165,7 @@ func (c *Config) Validate() error {
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix",
 		c.DefaultImagePrefix, imagename.PrefixWanted)
 	for _, r := range c.DisableRuntimes {
-		checks.That(slices.Contains(policy.Evaluators(), r), "DisableRuntimes",
+		checks.That(slices.Contains([]string{RuntimeExec, RuntimeSandbox, RuntimePod}, r), "DisableRuntimes",
 			strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec, sandbox and pod")
 	}
 	limits := function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}

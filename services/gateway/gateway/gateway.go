@@ -27,6 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
@@ -79,17 +80,14 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Component, e
 	if err != nil {
 		return serve.Component{}, err
 	}
-	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluate.tags}
 	tasks := evaluate.tasks
-	policy, err := newGuard(cfg, services, frame)
+	policy, err := imagepolicy.New(imagepolicy.Lists(cfg.Policy))
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
 	}
-	if policy != nil {
-		names.Permit, tasks = policy.Permit, append(tasks, policy.Watch)
-	}
+	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluate.tags, Policy: policy}
 	handler, shown, err := newHandler(cfg, services, frame, frontdoor.Config{
-		Names: names, Chain: guardedBy(policy, evaluate.chain),
+		Names: names, Chain: evaluate.chain,
 	})
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)

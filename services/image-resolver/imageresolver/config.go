@@ -15,9 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/registryname"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
 )
 
 // Config is the image-resolver's own settings, beside those of every program.
@@ -59,16 +57,9 @@ type Config struct {
 	// of one registry are tried in their order.
 	Mirrors Pairs `split_words:"true"`
 
-	Cache  CacheConfig
-	Fetch  FetchConfig
-	Policy PolicyConfig
-
-	// Verifiers verify signatures by certificates; nil for signatures by keys alone.
-	Verifiers *Verifiers `ignored:"true"`
+	Cache CacheConfig
+	Fetch FetchConfig
 }
-
-// Verifiers make verifiers of signatures by certificates; the package verifiers has them.
-type Verifiers = certified.Verifiers
 
 // CacheConfig bounds what is cached, and for how long.
 type CacheConfig struct {
@@ -94,18 +85,6 @@ type FetchConfig struct {
 	Concurrency int64 `split_words:"true" default:"64"`
 	// Queue is how many images may be waited for at a time.
 	Queue int `split_words:"true" default:"10000"`
-}
-
-// PolicyConfig is which images may be used. A rule is a pattern of repositories,
-// such as "ghcr.io/org/**", or name=pattern; "*" is anything but a slash and "**"
-// is anything.
-type PolicyConfig struct {
-	// Allow are the rules of which one has to match, if there are any.
-	Allow []string `split_words:"true"`
-	// Deny are the rules that reject what they match. They come first.
-	Deny []string `split_words:"true"`
-	// RequireDigest rejects images that are not named by digest.
-	RequireDigest bool `split_words:"true"`
 }
 
 // Pairs is a setting of the form "key=value,key=value". A key may come several
@@ -163,7 +142,6 @@ func (c *Config) Validate() error {
 	}
 	checks.Within("Cache", c.Cache.validate())
 	checks.Within("Fetch", c.Fetch.validate())
-	checks.Within("Policy", c.Policy.validate())
 	return checks.Err()
 }
 
@@ -184,16 +162,6 @@ func (c FetchConfig) validate() error {
 	return checks.Err()
 }
 
-func (c PolicyConfig) validate() error {
-	var checks config.Checks
-	const want = "a list of repository patterns, or of name=pattern"
-	_, err := policy.ParseRules(c.Allow)
-	checks.That(err == nil, "Allow", strings.Join(c.Allow, ","), want)
-	_, err = policy.ParseRules(c.Deny)
-	checks.That(err == nil, "Deny", strings.Join(c.Deny, ","), want)
-	return checks.Err()
-}
-
 // platforms returns the platforms to choose, the preferred one first.
 func (c *Config) platforms() (oci.Platforms, error) {
 	if c.Platform == "" {
@@ -205,14 +173,4 @@ func (c *Config) platforms() (oci.Platforms, error) {
 // lifetime returns how long tags hold.
 func (c CacheConfig) lifetime() cache.Lifetime {
 	return cache.Lifetime{TTL: c.TagTTL, Refresh: c.TagTTL / 2, Stale: c.StaleTTL, Failure: c.FailureTTL}
-}
-
-// rules returns the policy.
-func (c PolicyConfig) rules() (policy.Policy, error) {
-	allow, err := policy.ParseRules(c.Allow)
-	if err != nil {
-		return policy.Policy{}, err
-	}
-	deny, err := policy.ParseRules(c.Deny)
-	return policy.Policy{Allow: allow, Deny: deny, RequireDigest: c.RequireDigest}, err
 }

@@ -7,7 +7,6 @@
 package imageresolver
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -30,8 +29,8 @@ import (
 )
 
 const (
-	// maxRequestBytes bounds requests: the name of an image, a constraint, and signers with what is trusted of them.
-	maxRequestBytes = 320 << 10
+	// maxRequestBytes bounds requests: the name of an image and a constraint.
+	maxRequestBytes = 64 << 10
 	// maxResponseBytes bounds answers, of which lists of tags are the largest.
 	maxResponseBytes = 32 << 20
 )
@@ -116,16 +115,14 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	rules, ruleErr := cfg.Policy.rules()
-	platforms, platformErr := cfg.platforms()
-	if err := errors.Join(ruleErr, platformErr); err != nil {
+	platforms, err := cfg.platforms()
+	if err != nil {
 		return nil, nil, nil, err
 	}
 	core, err = resolver.New(resolver.Config{
-		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Policy: rules, Registry: client,
+		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Registry: client,
 		Cache:        resolver.CacheConfig{MaxBytes: cfg.Cache.MaxBytes, Tags: cfg.Cache.lifetime()},
-		FetchTimeout: cfg.Fetch.Timeout, Fetches: cfg.Fetch.Queue, Verifiers: cfg.Verifiers,
-		Telemetry: frame.Telemetry,
+		FetchTimeout: cfg.Fetch.Timeout, Fetches: cfg.Fetch.Queue, Telemetry: frame.Telemetry,
 	})
 	// The resolver is stopped before what it needs.
 	return core, client, []serve.Task{core.Run, creds.Run, trusted.Run}, err

@@ -26,7 +26,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/verifiers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,8 +48,7 @@ func newConfig(t testing.TB) imageresolver.Config {
 			StaleTTL:   time.Hour,
 			FailureTTL: 0,
 		},
-		Fetch:     imageresolver.FetchConfig{Timeout: 20 * time.Second, Concurrency: 64, Queue: 10_000},
-		Verifiers: verifiers.New(),
+		Fetch: imageresolver.FetchConfig{Timeout: 20 * time.Second, Concurrency: 64, Queue: 10_000},
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,6 @@ var incidents = []incident{
 		"ColdStartsFail", "overview.json: Evaluations", regexp.MustCompile("set-namespase.*(MANIFEST|NAME)_UNKNOWN"),
 	}},
 	{name: "unreadable credentials", alerts: []string{"PullSecretIsBehind"}, cause: unreadableCredentials},
-	{name: "a broken policy", alerts: []string{"PolicyIsBehind"}, cause: brokenPolicy},
 	{
 		name: "an authority that was overwritten", alerts: []string{"IssuerIsBehind", "CertificateExpires"},
 		cause: noAuthority,

@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,8 +29,7 @@ import (
 )
 
 // installObserved installs a system with a short queue, and credentials for registries; with -observe.long also with
-// mutual TLS and a policy, on which pods wait for a while when they start, remembered results, and
-// callers with identities.
+// mutual TLS, remembered results, and callers with identities.
 func (p place) installObserved(t *testing.T) {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -50,7 +48,6 @@ func (p place) installObserved(t *testing.T) {
 		case o.GetName() == "image-resolver":
 			suite.SetVariable(t, o, "FNR_CACHE_TAG_TTL", movingTag.String())
 		case o.GetName() == "gateway" && *observeLong:
-			mountPolicy(t, o)
 			suite.SetVariable(t, o, "FNR_RESULT_CACHE_IMAGES", remembered(t)+"/*")
 		}
 	}
@@ -59,65 +56,7 @@ func (p place) installObserved(t *testing.T) {
 		s.Apply(ctx, t, false, p.objects(t, suite.Current, []*unstructured.Unstructured{namespace})...)
 	}
 	p.credentials(ctx, t, `{"auths":{}}`)
-	p.policy(ctx, t, allowAll)
 	p.replace(t, objects)
-}
-
-// allowAll is a policy with a rule.
-const allowAll = "default: allow\nrules: [{name: none, images: [none.example.com/**], action: deny}]"
-
-// policyMap is the ConfigMap with the policy.
-const policyMap = "policy"
-
-// mountPolicy has a gateway follow the policy.
-func mountPolicy(t *testing.T, deployment *unstructured.Unstructured) {
-	t.Helper()
-	const directory = "/etc/function-runner/policy"
-	suite.SetVariable(t, deployment, "FNR_POLICY_FILE", directory+"/policy.yaml")
-	mount(t, deployment, directory, map[string]any{"name": policyMap, "configMap": map[string]any{"name": policyMap}})
-}
-
-// mount mounts a volume.
-func mount(t *testing.T, deployment *unstructured.Unstructured, directory string, volume map[string]any) {
-	t.Helper()
-	suite.ChangeContainer(t, deployment, func(container map[string]any) {
-		mounts, _ := container["volumeMounts"].([]any)
-		container["volumeMounts"] = append(mounts, map[string]any{"name": volume["name"], "mountPath": directory})
-	})
-	path := []string{"spec", "template", "spec", "volumes"}
-	volumes, _, err := unstructured.NestedSlice(deployment.Object, path...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	volumes = append(volumes, volume)
-	if err := unstructured.SetNestedSlice(deployment.Object, volumes, path...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// policy writes the policy of the gateways.
-func (p place) policy(ctx context.Context, t *testing.T, content string) {
-	maps := s.Client.CoreV1().ConfigMaps(p.system)
-	policy := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: policyMap}, Data: map[string]string{"policy.yaml": content},
-	}
-	_, err := maps.Update(ctx, policy, metav1.UpdateOptions{})
-	if err != nil {
-		_, err = maps.Create(ctx, policy, metav1.CreateOptions{})
-	}
-	if err != nil {
-		t.Errorf("write the policy: %v", err)
-	}
-}
-
-// brokenPolicy writes a policy that no gateway takes.
-func brokenPolicy(ctx context.Context, t *testing.T, at place) {
-	at.policy(ctx, t, "default: perhaps")
-	at.touch(ctx, t, "gateway")
-	<-ctx.Done()
-	over := context.WithoutCancel(ctx)
-	at.policy(over, t, allowAll)
-	at.touch(over, t, "gateway")
 }
 
 // noAuthority overwrites the key that certificates are issued with, until ctx ends, after it has issued a certificate

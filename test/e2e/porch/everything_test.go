@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/krm-function-runner/function-runner/test/e2e/internal/cosigned"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/imagecopy"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
@@ -20,12 +20,12 @@ import (
 var pods string
 
 // useMicroservices installs our services in place of function-runner, under the Service that Porch calls, with all
-// that decides who may call and what may run: mutual TLS, the port for callers with identities, and a policy that
-// requires signatures of images in pods.
+// that decides who may call and what may run: mutual TLS, the port for callers with identities, and a list of
+// allowed images.
 func useMicroservices(t *testing.T) {
 	t.Helper()
 	kubectl(t, "-n", system, "delete", "deployment", "function-runner", "--cascade=foreground")
-	key := signedImages(t)
+	copyImages(t)
 	dir := manifests.Combine(t, "../../../deploy", "overlays/porch-microservices", "callers")
 	objects := s.OnTheBed(t, suite.Build(t, dir))
 	for _, o := range objects {
@@ -33,41 +33,34 @@ func useMicroservices(t *testing.T) {
 			decide(t, o)
 		}
 	}
-	objects = append(objects, key.Policy(t, system, "policy", pods+"/**",
-		`{name: binaries, images: ['ghcr.io/kptdev/**'], when: 'evaluator == "exec"', action: allow}`))
 	own := func(document string) string { return s.OwnImages(t, suite.Current, document) }
 	s.Install(suite.Context(t), t, suite.Rewrite(t, objects, own)...)
 }
 
-// decide gives a gateway a policy.
+// decide configures the allowed images of a gateway.
 func decide(t *testing.T, gateway *unstructured.Unstructured) {
 	t.Helper()
-	suite.SetVariable(t, gateway, "FNR_POLICY_FILE", "/etc/function-runner/policy.yaml")
-	suite.Mount(t, gateway, "policy", "/etc/function-runner",
-		map[string]any{"configMap": map[string]any{"name": "policy"}})
+	suite.SetVariable(t, gateway, "FNR_POLICY_ALLOW", "ghcr.io/kptdev/**,"+pods+"/**")
+	suite.SetVariable(t, gateway, "FNR_POLICY_DENY", "not-reviewed="+pods+"/rejected")
 }
 
-// signedImages copies the catalog's functions to a repository of the open registry, where pods run them from now on,
-// signs all but one, and returns the key.
-func signedImages(t *testing.T) cosigned.Key {
+// copyImages copies the catalog's functions to a repository of the open registry, where pods run them from now on.
+func copyImages(t *testing.T) {
 	t.Helper()
-	key, open := cosigned.NewKey(t), s.Registry(t, "open").Host
+	open := s.Registry(t, "open").Host
 	pods = open + "/e2e/" + strings.ToLower(rand.Text())
 	for _, image := range []string{"set-namespace:v0.4.5", "apply-setters:v0.2.2", "starlark:v0.5.5"} {
-		digest := cosigned.Push(t, open+"/krm-functions-catalog/"+image, pods+"/"+image, "signed")
-		name, _, _ := strings.Cut(image, ":")
-		key.Sign(t, pods+"/"+name, digest, digest)
+		imagecopy.Push(t, open+"/krm-functions-catalog/"+image, pods+"/"+image, "copied")
 	}
-	cosigned.Push(t, open+"/krm-functions-catalog/set-namespace:v0.4.5", pods+"/unsigned:v1", "unsigned")
-	return key
+	imagecopy.Push(t, open+"/krm-functions-catalog/set-namespace:v0.4.5", pods+"/rejected:v1", "rejected")
 }
 
-// decides has Porch render a package whose function is not signed.
+// decides has Porch render a package whose function is on the deny list.
 func decides(t *testing.T) {
 	register(t, "decided")
 	d := newDraft(t, "decided", "shop")
-	d.mutators = []function{setNamespace(inPod(t, "unsigned:v1"))}
-	if out, err := d.push(t); err == nil || !strings.Contains(out, "has to be signed by release. Found: no signature") {
-		t.Errorf("with an image that is not signed, Porch answers (%v)\n%s", err, out)
+	d.mutators = []function{setNamespace(inPod(t, "rejected:v1"))}
+	if out, err := d.push(t); err == nil || !strings.Contains(out, `rejected by the rule "not-reviewed"`) {
+		t.Errorf("with an image on the deny list, Porch answers (%v)\n%s", err, out)
 	}
 }

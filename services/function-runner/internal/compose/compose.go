@@ -14,7 +14,6 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/verifiers"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
@@ -62,7 +61,6 @@ func addServices(
 	if !pods && services.Sandboxes == nil {
 		return nil, nil
 	}
-	s.ImageResolver.Verifiers = verifiers.New()
 	resolver, err := imageresolver.NewResolver(s.ImageResolver, frame)
 	if err != nil {
 		return nil, err

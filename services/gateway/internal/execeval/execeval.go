@@ -121,7 +121,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	req.Measured.WaitsNow(evaluation.AllSlotsTaken)
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
 		Image:        req.Given,
-		Command:      fnproc.Command{Path: binary, Dir: "/", Network: req.UsesNetwork(e.cfg.Network.Match(req.Image))},
+		Command:      fnproc.Command{Path: binary, Dir: "/", Network: e.cfg.Network.Match(req.Image)},
 		ResourceList: req.ResourceList,
 		Caller:       req.Caller,
 		Limit:        req.Limit,

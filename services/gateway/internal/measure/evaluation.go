@@ -16,8 +16,6 @@ type Evaluation struct {
 	resolving time.Duration
 	leased    Leased
 	attempts  int
-	rule      string
-	signers   []string
 }
 
 // Step is a phase that an evaluation went through.
@@ -122,26 +120,6 @@ func (e *Evaluation) On(leased Leased) {
 		e.leased = leased
 	}
 }
-
-// Decided records the rule of the policy that decided last.
-func (e *Evaluation) Decided(rule string) {
-	if e != nil {
-		e.rule = rule
-	}
-}
-
-// Rule returns the rule of the policy that decided; it is empty if none was asked.
-func (e *Evaluation) Rule() string { return e.rule }
-
-// Signed records which signers are known to have signed the image that the next evaluator would run.
-func (e *Evaluation) Signed(by []string) {
-	if e != nil {
-		e.signers = by
-	}
-}
-
-// Signers returns the signers that are known to have signed the image.
-func (e *Evaluation) Signers() []string { return e.signers }
 
 // Began returns when the evaluation began.
 func (e *Evaluation) Began() time.Time { return e.began }

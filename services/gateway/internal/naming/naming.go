@@ -13,6 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
 )
 
 // TagSource lists tags of repositories.
@@ -29,12 +30,12 @@ type Resolver struct {
 	// Tags are asked in turn for the tags of a repository when a request has a
 	// version constraint, until one has a tag that fits.
 	Tags []TagSource
-	// Permit is asked before the tags of a repository are listed; its error is the answer. Nil permits all.
-	Permit func(ctx context.Context, repository string) error
+	// Policy decides which images callers may use.
+	Policy imagepolicy.Policy
 }
 
 // Resolve returns the canonical name of image with the tag that constraint
-// selects, if there is one. What is malformed, or matches none of the tags there
+// selects, if there is one, provided that the policy allows the image. What is malformed, or matches none of the tags there
 // are, is an error of class fault.Invalid; a constraint on a repository that no source
 // knows one of class fault.NotFound. A registry's own 404 is not: to callers that class
 // means that no evaluator serves the image.
@@ -47,16 +48,17 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	if err != nil {
 		return imagename.Name{}, err
 	}
+	if !wanted.IsZero() {
+		name.Digest = "" // the tag replaces it
+	}
+	if err := r.Policy.Check(name); err != nil {
+		return imagename.Name{}, err
+	}
 	if wanted.IsZero() {
 		return name, nil
 	}
 	if tag, ok := wanted.Exact(); ok {
 		return name.WithTag(tag)
-	}
-	if r.Permit != nil {
-		if err := r.Permit(ctx, name.Repository); err != nil {
-			return imagename.Name{}, err
-		}
 	}
 	return r.highest(ctx, image, name, wanted)
 }

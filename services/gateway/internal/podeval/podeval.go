@@ -93,10 +93,6 @@ func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, tried *
 		return evaluation.Response{}, err
 	}
 	granted := held.Granted()
-	if req.Digest != "" && granted.GetDigest() != req.Digest {
-		held.Finish(lease.Done, "")
-		return evaluation.Response{}, req.Moved(granted.GetDigest())
-	}
 	ctx, cancel := limit(granted, req).Context(ctx)
 	defer cancel()
 	req.Measured.On(measure.Leased{

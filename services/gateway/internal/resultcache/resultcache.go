@@ -11,7 +11,6 @@
 package resultcache
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -135,10 +134,7 @@ func (c *Cache) digest(ctx context.Context, req evaluation.Request) (digest stri
 	if !c.remembers(req.Image) {
 		return "", false
 	}
-	if req.Network != nil && *req.Network {
-		return "", false // its input does not decide its output
-	}
-	if digest := cmp.Or(req.Digest, req.Image.Digest); digest != "" {
+	if digest := req.Image.Digest; digest != "" {
 		return digest, true
 	}
 	if c.cfg.Digests == nil {

@@ -3,7 +3,6 @@
 package resultcache_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -247,28 +246,4 @@ func TestManyCallers(t *testing.T) {
 		})
 	}
 	callers.Wait()
-}
-
-// TestThePolicyHasASay has the policy decide about a digest, and permit the network.
-func TestThePolicyHasASay(t *testing.T) {
-	f := &function{evaluate: func(_ context.Context, req evaluation.Request) (evaluation.Response, error) {
-		return evaluation.Response{ResourceList: req.ResourceList, Digest: cmp.Or(req.Digest, "sha256:moved")}, nil
-	}}
-	e := wrap(t, 1<<20, resolved("sha256:moved"), f)
-	first, network := request("example.com/fn/a:v1", "input"), true
-	first.Digest = "sha256:decided"
-	if _, err := e.Evaluate(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := e.Evaluate(t.Context(), first); err != nil || resp.Cache != resultcache.Hit {
-		t.Errorf("the same again: %q, %v, want a hit", resp.Cache, err)
-	}
-	other := request("example.com/fn/a:v1", "input")
-	if resp, err := e.Evaluate(t.Context(), other); err != nil || resp.Cache != resultcache.Miss {
-		t.Errorf("another digest: %q, %v, want a miss", resp.Cache, err)
-	}
-	other.Network = &network
-	if resp, err := e.Evaluate(t.Context(), other); err != nil || resp.Cache != "" {
-		t.Errorf("with the network: %q, %v, want no cache", resp.Cache, err)
-	}
 }

@@ -83,7 +83,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	defer image.release()
 	command, startErr := image.command(run{
 		name:     path.Base(req.Image.Repository) + nameEnd(resolved.GetDigest()),
-		resolved: resolved, network: req.UsesNetwork(e.cfg.Network.Match(req.Image)),
+		resolved: resolved, network: e.cfg.Network.Match(req.Image),
 	}, e.cfg.Launcher.Command)
 	if startErr != nil {
 		return evaluation.Response{}, e.service.NotStarted(req.Given, startErr)
@@ -119,9 +119,6 @@ func (e *Evaluator) open(
 	req.Measured.Resolving(time.Since(start))
 	if err == nil && len(resolved.GetCommand()) == 0 {
 		err = fault.New(fault.Precondition, "the image has nothing to run")
-	}
-	if digest := resolved.GetDigest(); err == nil && req.Digest != "" && digest != req.Digest {
-		err = req.Moved(digest)
 	}
 	if err != nil {
 		return nil, nil, notOpened(ctx, req.Given, start, doing, err)

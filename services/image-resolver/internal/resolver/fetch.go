@@ -13,29 +13,23 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// answer is what the cache keeps: an image, a list of tags, or who has signed an image.
+// answer is a cached answer of a registry: an image or a list of tags.
 type answer struct {
-	image   *oci.Image
-	tags    []string
-	signers []signedBy
-	unread  string // why not all signatures were read
+	image *oci.Image
+	tags  []string
 }
 
 // bytes is what an answer takes in memory.
 func (a answer) bytes() int64 {
-	const text, signer = 16, 40 // a string besides its content, and what that is rounded up to; one with a time
-	n := int64(cap(a.tags)*text + cap(a.signers)*signer)
+	const text = 16 // the size of a string header, and the size to which the content of a string is rounded up
+	n := int64(cap(a.tags) * text)
 	if a.image != nil {
 		n += a.image.MemoryBytes()
 	}
-	size := func(s string) int64 { return int64((len(s) + text - 1) / text * text) }
 	for _, tag := range a.tags {
-		n += size(tag)
+		n += int64((len(tag) + text - 1) / text * text)
 	}
-	for _, s := range a.signers {
-		n += size(s.name)
-	}
-	return n + size(a.unread)
+	return n
 }
 
 // forever is the lifetime of what a digest means. A failure to fetch it expires.

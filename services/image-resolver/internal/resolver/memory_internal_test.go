@@ -133,13 +133,6 @@ func TestMemoryIsWhatItIsTakenToBe(t *testing.T) {
 			}
 			r.cache.Put(fmt.Sprintf("tags example.com/fn%d", n), answer{tags: tags})
 		}},
-		"signers": {"so do names of signers", forAnswers, nil, func(_ *testing.T, r *Resolver, n int) {
-			names := make([]signedBy, 0, 20)
-			for i := range 20 {
-				names = append(names, signedBy{name: fmt.Sprintf("signer-%d-of-%d", i, n)})
-			}
-			r.cache.Put(fmt.Sprintf("signatures example.com/fn%d@sha256:", n), answer{signers: names})
-		}},
 		"failures": {"an error keeps what its registry said", forFailures, nil, fail},
 		"failures of mirrors": {
 			"and what each mirror said", forFailures,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolver answers what image references mean: from its cache as long as
-// that is right, from the registry otherwise, and only if policy allows the image.
+// Package resolver answers what image references mean: from its cache while the
+// cached answer is valid, and from the registry otherwise.
 package resolver
 
 import (
@@ -12,12 +12,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/signer"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
@@ -27,15 +24,12 @@ type Config struct {
 	DefaultPrefix string
 	// Platforms are chosen from if a request names none.
 	Platforms oci.Platforms
-	Policy    policy.Policy
 	Registry  *registry.Client
 	Cache     CacheConfig
 	// FetchTimeout bounds one fetch, and Fetches how many may be under way.
 	FetchTimeout time.Duration
 	Fetches      int
-	// Verifiers verify signatures by certificates; nil for signatures by keys alone.
-	Verifiers *certified.Verifiers
-	Telemetry *telemetry.Telemetry
+	Telemetry    *telemetry.Telemetry
 }
 
 // CacheConfig bounds what is cached, and for how long.
@@ -54,8 +48,6 @@ type Request struct {
 	Platform oci.Platform
 	// Renew asks for the registry's present answer.
 	Renew bool
-	// Signers are those whose signatures are searched for.
-	Signers []signer.Signer
 }
 
 // Result is what an image is.
@@ -65,8 +57,6 @@ type Result struct {
 	Image     *oci.Image
 	// Age is how long ago the registry was asked.
 	Age time.Duration
-	// Signatures is who has signed the image; nil if the request names no signers.
-	Signatures *Signatures
 }
 
 // staleWait is how long a registry may take until requests get a stale answer, if there is one.
@@ -115,18 +105,11 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := r.cfg.Policy.Check(name); err != nil {
-		return Result{}, err
-	}
 	found, err := r.get(ctx, r.imageQuery(name, req))
 	if err != nil {
 		return Result{}, annotate(err, "resolve", name.String())
 	}
-	out := result(name, found)
-	if len(req.Signers) > 0 {
-		out.Signatures, err = r.signatures(ctx, name.Repository, out.Image, req)
-	}
-	return out, err
+	return result(name, found), nil
 }
 
 // result returns what a request gets of an answer.
@@ -192,9 +175,6 @@ func (r *Resolver) Tags(ctx context.Context, image, constraint string) ([]string
 
 // tags lists all tags of a repository.
 func (r *Resolver) tags(ctx context.Context, repository string, renew bool) ([]string, error) {
-	if err := r.cfg.Policy.CheckRepository(repository); err != nil {
-		return nil, err
-	}
 	found, err := r.get(ctx, r.tagsQuery(repository, renew))
 	if err != nil {
 		return nil, annotate(err, "list the tags of", repository)

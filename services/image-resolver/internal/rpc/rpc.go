@@ -34,37 +34,28 @@ func (h *Handler) ResolveImage(
 		trace.WithAttributes(attribute.String("container.image.name", req.GetImage())),
 	)
 	defer span.End()
-	asked, err := request(req)
-	if err != nil {
-		return nil, err
-	}
-	result, err := h.Resolver.Resolve(ctx, asked)
+	result, err := h.Resolver.Resolve(ctx, request(req))
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 		return nil, err
 	}
-	return h.response(result), nil
+	return response(result), nil
 }
 
 // Cached returns what ResolveImage would return without waiting.
 func (h *Handler) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
-	asked, err := request(req)
-	if err != nil {
-		return nil, false
-	}
-	result, ok := h.Resolver.Cached(context.Background(), asked)
+	result, ok := h.Resolver.Cached(context.Background(), request(req))
 	if !ok {
 		return nil, false
 	}
-	return h.response(result), true
+	return response(result), true
 }
 
-func request(req *imageresolverv1.ResolveImageRequest) (resolver.Request, error) {
-	trusted, err := signers(req.GetSigners(), req.GetTrustedRoots())
+func request(req *imageresolverv1.ResolveImageRequest) resolver.Request {
 	return resolver.Request{
 		Image: req.GetImage(), Constraint: req.GetTagConstraint(), Platform: platform(req.GetPlatform()),
-		Renew: req.GetRefresh(), Signers: trusted,
-	}, err
+		Renew: req.GetRefresh(),
+	}
 }
 
 // ListTags lists tags.
@@ -83,12 +74,8 @@ func platform(p *imageresolverv1.Platform) oci.Platform {
 	return oci.Platform{OS: p.GetOs(), Architecture: p.GetArchitecture(), Variant: p.GetVariant()}
 }
 
-func (h *Handler) response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
+func response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
 	image := r.Image
-	var signatures *imageresolverv1.Signatures
-	if s := r.Signatures; s != nil {
-		signatures = &imageresolverv1.Signatures{Signers: s.Signers, Found: s.Found, Unread: s.Unread, Kinds: h.kinds()}
-	}
 	return &imageresolverv1.ResolveImageResponse{
 		Reference:   r.Reference,
 		Digest:      image.Digest,
@@ -108,6 +95,5 @@ func (h *Handler) response(r resolver.Result) *imageresolverv1.ResolveImageRespo
 		SizeBytes:       image.Size,
 		PullCredentials: image.PullCredentials,
 		Age:             durationpb.New(r.Age),
-		Signatures:      signatures,
 	}
 }

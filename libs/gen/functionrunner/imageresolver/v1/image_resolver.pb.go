@@ -24,63 +24,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SignerKind is a kind of signers.
-type SignerKind int32
-
-const (
-	// SIGNER_KIND_UNSPECIFIED is no kind.
-	SignerKind_SIGNER_KIND_UNSPECIFIED SignerKind = 0
-	// SIGNER_KIND_PUBLIC_KEYS are signers with public_keys.
-	SignerKind_SIGNER_KIND_PUBLIC_KEYS SignerKind = 1
-	// SIGNER_KIND_KEYLESS are signers with keyless.
-	SignerKind_SIGNER_KIND_KEYLESS SignerKind = 2
-	// SIGNER_KIND_NOTATION are signers with notation.
-	SignerKind_SIGNER_KIND_NOTATION SignerKind = 3
-)
-
-// Enum value maps for SignerKind.
-var (
-	SignerKind_name = map[int32]string{
-		0: "SIGNER_KIND_UNSPECIFIED",
-		1: "SIGNER_KIND_PUBLIC_KEYS",
-		2: "SIGNER_KIND_KEYLESS",
-		3: "SIGNER_KIND_NOTATION",
-	}
-	SignerKind_value = map[string]int32{
-		"SIGNER_KIND_UNSPECIFIED": 0,
-		"SIGNER_KIND_PUBLIC_KEYS": 1,
-		"SIGNER_KIND_KEYLESS":     2,
-		"SIGNER_KIND_NOTATION":    3,
-	}
-)
-
-func (x SignerKind) Enum() *SignerKind {
-	p := new(SignerKind)
-	*p = x
-	return p
-}
-
-func (x SignerKind) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (SignerKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_enumTypes[0].Descriptor()
-}
-
-func (SignerKind) Type() protoreflect.EnumType {
-	return &file_functionrunner_imageresolver_v1_image_resolver_proto_enumTypes[0]
-}
-
-func (x SignerKind) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use SignerKind.Descriptor instead.
-func (SignerKind) EnumDescriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{0}
-}
-
 // ResolveImageRequest names an image.
 type ResolveImageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -93,13 +36,7 @@ type ResolveImageRequest struct {
 	// the resolver's configured platform.
 	Platform *Platform `protobuf:"bytes,3,opt,name=platform,proto3" json:"platform,omitempty"`
 	// refresh asks for the registry's present answer instead of a cached one.
-	Refresh bool `protobuf:"varint,4,opt,name=refresh,proto3" json:"refresh,omitempty"`
-	// signers are those whose signatures of the image are searched for and
-	// verified; without any, signatures are not.
-	Signers []*Signer `protobuf:"bytes,5,rep,name=signers,proto3" json:"signers,omitempty"`
-	// trusted_roots are those of keyless signers, each as the content of sigstore's
-	// trusted_root.json. Several signers may have the same one.
-	TrustedRoots  [][]byte `protobuf:"bytes,6,rep,name=trusted_roots,json=trustedRoots,proto3" json:"trusted_roots,omitempty"`
+	Refresh       bool `protobuf:"varint,4,opt,name=refresh,proto3" json:"refresh,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -162,273 +99,6 @@ func (x *ResolveImageRequest) GetRefresh() bool {
 	return false
 }
 
-func (x *ResolveImageRequest) GetSigners() []*Signer {
-	if x != nil {
-		return x.Signers
-	}
-	return nil
-}
-
-func (x *ResolveImageRequest) GetTrustedRoots() [][]byte {
-	if x != nil {
-		return x.TrustedRoots
-	}
-	return nil
-}
-
-// Signer is who may sign images. It is of one kind.
-type Signer struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is what the caller calls the signer.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// public_keys are the signer's keys, of which each may sign: ECDSA, RSA or
-	// Ed25519 keys as SubjectPublicKeyInfo in DER.
-	PublicKeys [][]byte `protobuf:"bytes,2,rep,name=public_keys,json=publicKeys,proto3" json:"public_keys,omitempty"`
-	// keyless, if set, is a signer with certificates for some minutes, whose
-	// signatures are in a transparency log.
-	Keyless *Keyless `protobuf:"bytes,3,opt,name=keyless,proto3" json:"keyless,omitempty"`
-	// notation, if set, is a signer with certificates of an authority.
-	Notation      *Notation `protobuf:"bytes,4,opt,name=notation,proto3" json:"notation,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Signer) Reset() {
-	*x = Signer{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Signer) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Signer) ProtoMessage() {}
-
-func (x *Signer) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Signer.ProtoReflect.Descriptor instead.
-func (*Signer) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *Signer) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *Signer) GetPublicKeys() [][]byte {
-	if x != nil {
-		return x.PublicKeys
-	}
-	return nil
-}
-
-func (x *Signer) GetKeyless() *Keyless {
-	if x != nil {
-		return x.Keyless
-	}
-	return nil
-}
-
-func (x *Signer) GetNotation() *Notation {
-	if x != nil {
-		return x.Notation
-	}
-	return nil
-}
-
-// Keyless is a signer that cosign's keyless signatures are by.
-type Keyless struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// trusted_root is the place of the signer's root in the request's
-	// trusted_roots, beginning with 0.
-	TrustedRoot uint32 `protobuf:"varint,1,opt,name=trusted_root,json=trustedRoot,proto3" json:"trusted_root,omitempty"`
-	// identities are those of which each may sign.
-	Identities    []*Identity `protobuf:"bytes,2,rep,name=identities,proto3" json:"identities,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Keyless) Reset() {
-	*x = Keyless{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Keyless) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Keyless) ProtoMessage() {}
-
-func (x *Keyless) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Keyless.ProtoReflect.Descriptor instead.
-func (*Keyless) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *Keyless) GetTrustedRoot() uint32 {
-	if x != nil {
-		return x.TrustedRoot
-	}
-	return 0
-}
-
-func (x *Keyless) GetIdentities() []*Identity {
-	if x != nil {
-		return x.Identities
-	}
-	return nil
-}
-
-// Identity is whom a certificate has to be for. One of subject and
-// subject_pattern is set.
-type Identity struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// issuer is the OpenID provider that knows the subject.
-	Issuer string `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"`
-	// subject is a URI or an email address.
-	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
-	// subject_pattern is a pattern of subjects: "*" is anything but a slash, and
-	// "**" is anything.
-	SubjectPattern string `protobuf:"bytes,3,opt,name=subject_pattern,json=subjectPattern,proto3" json:"subject_pattern,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *Identity) Reset() {
-	*x = Identity{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Identity) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Identity) ProtoMessage() {}
-
-func (x *Identity) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Identity.ProtoReflect.Descriptor instead.
-func (*Identity) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *Identity) GetIssuer() string {
-	if x != nil {
-		return x.Issuer
-	}
-	return ""
-}
-
-func (x *Identity) GetSubject() string {
-	if x != nil {
-		return x.Subject
-	}
-	return ""
-}
-
-func (x *Identity) GetSubjectPattern() string {
-	if x != nil {
-		return x.SubjectPattern
-	}
-	return ""
-}
-
-// Notation is a signer that notation's signatures are by.
-type Notation struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// authorities are the certificates of the authorities that are trusted, in DER.
-	Authorities [][]byte `protobuf:"bytes,1,rep,name=authorities,proto3" json:"authorities,omitempty"`
-	// identities are subjects of certificates, such as "C=US, ST=WA, O=example", of
-	// which each may sign. A certificate may have more attributes.
-	Identities    []string `protobuf:"bytes,2,rep,name=identities,proto3" json:"identities,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Notation) Reset() {
-	*x = Notation{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Notation) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Notation) ProtoMessage() {}
-
-func (x *Notation) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Notation.ProtoReflect.Descriptor instead.
-func (*Notation) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *Notation) GetAuthorities() [][]byte {
-	if x != nil {
-		return x.Authorities
-	}
-	return nil
-}
-
-func (x *Notation) GetIdentities() []string {
-	if x != nil {
-		return x.Identities
-	}
-	return nil
-}
-
 // ResolveImageResponse is the image that the request selects.
 type ResolveImageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -465,17 +135,14 @@ type ResolveImageResponse struct {
 	// needs a pull secret then.
 	PullCredentials bool `protobuf:"varint,13,opt,name=pull_credentials,json=pullCredentials,proto3" json:"pull_credentials,omitempty"`
 	// age is how long ago the registry gave this answer; zero if just now.
-	Age *durationpb.Duration `protobuf:"bytes,14,opt,name=age,proto3" json:"age,omitempty"`
-	// signatures is which of the request's signers have signed the image; not set
-	// if the request names none, or if this service does not verify signatures.
-	Signatures    *Signatures `protobuf:"bytes,15,opt,name=signatures,proto3" json:"signatures,omitempty"`
+	Age           *durationpb.Duration `protobuf:"bytes,14,opt,name=age,proto3" json:"age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ResolveImageResponse) Reset() {
 	*x = ResolveImageResponse{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[5]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +154,7 @@ func (x *ResolveImageResponse) String() string {
 func (*ResolveImageResponse) ProtoMessage() {}
 
 func (x *ResolveImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[5]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +167,7 @@ func (x *ResolveImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveImageResponse.ProtoReflect.Descriptor instead.
 func (*ResolveImageResponse) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{5}
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ResolveImageResponse) GetReference() string {
@@ -601,91 +268,6 @@ func (x *ResolveImageResponse) GetAge() *durationpb.Duration {
 	return nil
 }
 
-func (x *ResolveImageResponse) GetSignatures() *Signatures {
-	if x != nil {
-		return x.Signatures
-	}
-	return nil
-}
-
-// Signatures is which signers have signed an image.
-type Signatures struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// signers are the names of the signers that have signed the image, or the
-	// multi-platform index from which it was chosen, in the request's order.
-	Signers []string `protobuf:"bytes,1,rep,name=signers,proto3" json:"signers,omitempty"`
-	// found says which signatures there are if no signer has signed, for errors.
-	Found string `protobuf:"bytes,2,opt,name=found,proto3" json:"found,omitempty"`
-	// unread says why a document that may have further signatures could not be
-	// read; empty if all were. The request's signers that are not in signers may
-	// have signed then.
-	Unread string `protobuf:"bytes,3,opt,name=unread,proto3" json:"unread,omitempty"`
-	// kinds are the kinds of signers whose signatures this service verifies. A
-	// service that states none verifies those with public keys. It is not known
-	// whether a signer of another kind has signed.
-	Kinds         []SignerKind `protobuf:"varint,4,rep,packed,name=kinds,proto3,enum=functionrunner.imageresolver.v1.SignerKind" json:"kinds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Signatures) Reset() {
-	*x = Signatures{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Signatures) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Signatures) ProtoMessage() {}
-
-func (x *Signatures) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Signatures.ProtoReflect.Descriptor instead.
-func (*Signatures) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *Signatures) GetSigners() []string {
-	if x != nil {
-		return x.Signers
-	}
-	return nil
-}
-
-func (x *Signatures) GetFound() string {
-	if x != nil {
-		return x.Found
-	}
-	return ""
-}
-
-func (x *Signatures) GetUnread() string {
-	if x != nil {
-		return x.Unread
-	}
-	return ""
-}
-
-func (x *Signatures) GetKinds() []SignerKind {
-	if x != nil {
-		return x.Kinds
-	}
-	return nil
-}
-
 // Platform is an operating system and a processor architecture.
 type Platform struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -701,7 +283,7 @@ type Platform struct {
 
 func (x *Platform) Reset() {
 	*x = Platform{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[7]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +295,7 @@ func (x *Platform) String() string {
 func (*Platform) ProtoMessage() {}
 
 func (x *Platform) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[7]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +308,7 @@ func (x *Platform) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Platform.ProtoReflect.Descriptor instead.
 func (*Platform) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{7}
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Platform) GetOs() string {
@@ -763,7 +345,7 @@ type ListTagsRequest struct {
 
 func (x *ListTagsRequest) Reset() {
 	*x = ListTagsRequest{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[8]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +357,7 @@ func (x *ListTagsRequest) String() string {
 func (*ListTagsRequest) ProtoMessage() {}
 
 func (x *ListTagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[8]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +370,7 @@ func (x *ListTagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTagsRequest.ProtoReflect.Descriptor instead.
 func (*ListTagsRequest) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{8}
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListTagsRequest) GetRepository() string {
@@ -816,7 +398,7 @@ type ListTagsResponse struct {
 
 func (x *ListTagsResponse) Reset() {
 	*x = ListTagsResponse{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[9]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +410,7 @@ func (x *ListTagsResponse) String() string {
 func (*ListTagsResponse) ProtoMessage() {}
 
 func (x *ListTagsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[9]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +423,7 @@ func (x *ListTagsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTagsResponse.ProtoReflect.Descriptor instead.
 func (*ListTagsResponse) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{9}
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListTagsResponse) GetTags() []string {
@@ -855,34 +437,12 @@ var File_functionrunner_imageresolver_v1_image_resolver_proto protoreflect.FileD
 
 const file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc = "" +
 	"\n" +
-	"4functionrunner/imageresolver/v1/image_resolver.proto\x12\x1ffunctionrunner.imageresolver.v1\x1a\x1egoogle/protobuf/duration.proto\"\x9b\x02\n" +
+	"4functionrunner/imageresolver/v1/image_resolver.proto\x12\x1ffunctionrunner.imageresolver.v1\x1a\x1egoogle/protobuf/duration.proto\"\xd7\x01\n" +
 	"\x13ResolveImageRequest\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12%\n" +
 	"\x0etag_constraint\x18\x02 \x01(\tR\rtagConstraint\x12E\n" +
 	"\bplatform\x18\x03 \x01(\v2).functionrunner.imageresolver.v1.PlatformR\bplatform\x12\x18\n" +
-	"\arefresh\x18\x04 \x01(\bR\arefresh\x12A\n" +
-	"\asigners\x18\x05 \x03(\v2'.functionrunner.imageresolver.v1.SignerR\asigners\x12#\n" +
-	"\rtrusted_roots\x18\x06 \x03(\fR\ftrustedRoots\"\xc8\x01\n" +
-	"\x06Signer\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
-	"\vpublic_keys\x18\x02 \x03(\fR\n" +
-	"publicKeys\x12B\n" +
-	"\akeyless\x18\x03 \x01(\v2(.functionrunner.imageresolver.v1.KeylessR\akeyless\x12E\n" +
-	"\bnotation\x18\x04 \x01(\v2).functionrunner.imageresolver.v1.NotationR\bnotation\"w\n" +
-	"\aKeyless\x12!\n" +
-	"\ftrusted_root\x18\x01 \x01(\rR\vtrustedRoot\x12I\n" +
-	"\n" +
-	"identities\x18\x02 \x03(\v2).functionrunner.imageresolver.v1.IdentityR\n" +
-	"identities\"e\n" +
-	"\bIdentity\x12\x16\n" +
-	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x18\n" +
-	"\asubject\x18\x02 \x01(\tR\asubject\x12'\n" +
-	"\x0fsubject_pattern\x18\x03 \x01(\tR\x0esubjectPattern\"L\n" +
-	"\bNotation\x12 \n" +
-	"\vauthorities\x18\x01 \x03(\fR\vauthorities\x12\x1e\n" +
-	"\n" +
-	"identities\x18\x02 \x03(\tR\n" +
-	"identities\"\xa3\x05\n" +
+	"\arefresh\x18\x04 \x01(\bR\arefreshJ\x04\b\x05\x10\x06J\x04\b\x06\x10\aR\asignersR\rtrusted_roots\"\xe8\x04\n" +
 	"\x14ResolveImageResponse\x12\x1c\n" +
 	"\treference\x18\x01 \x01(\tR\treference\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12!\n" +
@@ -902,19 +462,11 @@ const file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc = "" +
 	"\n" +
 	"size_bytes\x18\f \x01(\x03R\tsizeBytes\x12)\n" +
 	"\x10pull_credentials\x18\r \x01(\bR\x0fpullCredentials\x12+\n" +
-	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x12K\n" +
-	"\n" +
-	"signatures\x18\x0f \x01(\v2+.functionrunner.imageresolver.v1.SignaturesR\n" +
-	"signatures\x1a9\n" +
+	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x97\x01\n" +
-	"\n" +
-	"Signatures\x12\x18\n" +
-	"\asigners\x18\x01 \x03(\tR\asigners\x12\x14\n" +
-	"\x05found\x18\x02 \x01(\tR\x05found\x12\x16\n" +
-	"\x06unread\x18\x03 \x01(\tR\x06unread\x12A\n" +
-	"\x05kinds\x18\x04 \x03(\x0e2+.functionrunner.imageresolver.v1.SignerKindR\x05kinds\"X\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x0f\x10\x10R\n" +
+	"signatures\"X\n" +
 	"\bPlatform\x12\x0e\n" +
 	"\x02os\x18\x01 \x01(\tR\x02os\x12\"\n" +
 	"\farchitecture\x18\x02 \x01(\tR\farchitecture\x12\x18\n" +
@@ -927,13 +479,7 @@ const file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc = "" +
 	"constraint\x18\x02 \x01(\tR\n" +
 	"constraint\"&\n" +
 	"\x10ListTagsResponse\x12\x12\n" +
-	"\x04tags\x18\x01 \x03(\tR\x04tags*y\n" +
-	"\n" +
-	"SignerKind\x12\x1b\n" +
-	"\x17SIGNER_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
-	"\x17SIGNER_KIND_PUBLIC_KEYS\x10\x01\x12\x17\n" +
-	"\x13SIGNER_KIND_KEYLESS\x10\x02\x12\x18\n" +
-	"\x14SIGNER_KIND_NOTATION\x10\x032\x84\x02\n" +
+	"\x04tags\x18\x01 \x03(\tR\x04tags2\x84\x02\n" +
 	"\x14ImageResolverService\x12{\n" +
 	"\fResolveImage\x124.functionrunner.imageresolver.v1.ResolveImageRequest\x1a5.functionrunner.imageresolver.v1.ResolveImageResponse\x12o\n" +
 	"\bListTags\x120.functionrunner.imageresolver.v1.ListTagsRequest\x1a1.functionrunner.imageresolver.v1.ListTagsResponseB\xc0\x02\n" +
@@ -951,43 +497,30 @@ func file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP() []b
 	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescData
 }
 
-var file_functionrunner_imageresolver_v1_image_resolver_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_functionrunner_imageresolver_v1_image_resolver_proto_goTypes = []any{
-	(SignerKind)(0),              // 0: functionrunner.imageresolver.v1.SignerKind
-	(*ResolveImageRequest)(nil),  // 1: functionrunner.imageresolver.v1.ResolveImageRequest
-	(*Signer)(nil),               // 2: functionrunner.imageresolver.v1.Signer
-	(*Keyless)(nil),              // 3: functionrunner.imageresolver.v1.Keyless
-	(*Identity)(nil),             // 4: functionrunner.imageresolver.v1.Identity
-	(*Notation)(nil),             // 5: functionrunner.imageresolver.v1.Notation
-	(*ResolveImageResponse)(nil), // 6: functionrunner.imageresolver.v1.ResolveImageResponse
-	(*Signatures)(nil),           // 7: functionrunner.imageresolver.v1.Signatures
-	(*Platform)(nil),             // 8: functionrunner.imageresolver.v1.Platform
-	(*ListTagsRequest)(nil),      // 9: functionrunner.imageresolver.v1.ListTagsRequest
-	(*ListTagsResponse)(nil),     // 10: functionrunner.imageresolver.v1.ListTagsResponse
-	nil,                          // 11: functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
-	(*durationpb.Duration)(nil),  // 12: google.protobuf.Duration
+	(*ResolveImageRequest)(nil),  // 0: functionrunner.imageresolver.v1.ResolveImageRequest
+	(*ResolveImageResponse)(nil), // 1: functionrunner.imageresolver.v1.ResolveImageResponse
+	(*Platform)(nil),             // 2: functionrunner.imageresolver.v1.Platform
+	(*ListTagsRequest)(nil),      // 3: functionrunner.imageresolver.v1.ListTagsRequest
+	(*ListTagsResponse)(nil),     // 4: functionrunner.imageresolver.v1.ListTagsResponse
+	nil,                          // 5: functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
+	(*durationpb.Duration)(nil),  // 6: google.protobuf.Duration
 }
 var file_functionrunner_imageresolver_v1_image_resolver_proto_depIdxs = []int32{
-	8,  // 0: functionrunner.imageresolver.v1.ResolveImageRequest.platform:type_name -> functionrunner.imageresolver.v1.Platform
-	2,  // 1: functionrunner.imageresolver.v1.ResolveImageRequest.signers:type_name -> functionrunner.imageresolver.v1.Signer
-	3,  // 2: functionrunner.imageresolver.v1.Signer.keyless:type_name -> functionrunner.imageresolver.v1.Keyless
-	5,  // 3: functionrunner.imageresolver.v1.Signer.notation:type_name -> functionrunner.imageresolver.v1.Notation
-	4,  // 4: functionrunner.imageresolver.v1.Keyless.identities:type_name -> functionrunner.imageresolver.v1.Identity
-	8,  // 5: functionrunner.imageresolver.v1.ResolveImageResponse.platform:type_name -> functionrunner.imageresolver.v1.Platform
-	11, // 6: functionrunner.imageresolver.v1.ResolveImageResponse.labels:type_name -> functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
-	12, // 7: functionrunner.imageresolver.v1.ResolveImageResponse.age:type_name -> google.protobuf.Duration
-	7,  // 8: functionrunner.imageresolver.v1.ResolveImageResponse.signatures:type_name -> functionrunner.imageresolver.v1.Signatures
-	0,  // 9: functionrunner.imageresolver.v1.Signatures.kinds:type_name -> functionrunner.imageresolver.v1.SignerKind
-	1,  // 10: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:input_type -> functionrunner.imageresolver.v1.ResolveImageRequest
-	9,  // 11: functionrunner.imageresolver.v1.ImageResolverService.ListTags:input_type -> functionrunner.imageresolver.v1.ListTagsRequest
-	6,  // 12: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:output_type -> functionrunner.imageresolver.v1.ResolveImageResponse
-	10, // 13: functionrunner.imageresolver.v1.ImageResolverService.ListTags:output_type -> functionrunner.imageresolver.v1.ListTagsResponse
-	12, // [12:14] is the sub-list for method output_type
-	10, // [10:12] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2, // 0: functionrunner.imageresolver.v1.ResolveImageRequest.platform:type_name -> functionrunner.imageresolver.v1.Platform
+	2, // 1: functionrunner.imageresolver.v1.ResolveImageResponse.platform:type_name -> functionrunner.imageresolver.v1.Platform
+	5, // 2: functionrunner.imageresolver.v1.ResolveImageResponse.labels:type_name -> functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
+	6, // 3: functionrunner.imageresolver.v1.ResolveImageResponse.age:type_name -> google.protobuf.Duration
+	0, // 4: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:input_type -> functionrunner.imageresolver.v1.ResolveImageRequest
+	3, // 5: functionrunner.imageresolver.v1.ImageResolverService.ListTags:input_type -> functionrunner.imageresolver.v1.ListTagsRequest
+	1, // 6: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:output_type -> functionrunner.imageresolver.v1.ResolveImageResponse
+	4, // 7: functionrunner.imageresolver.v1.ImageResolverService.ListTags:output_type -> functionrunner.imageresolver.v1.ListTagsResponse
+	6, // [6:8] is the sub-list for method output_type
+	4, // [4:6] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_functionrunner_imageresolver_v1_image_resolver_proto_init() }
@@ -1000,14 +533,13 @@ func file_functionrunner_imageresolver_v1_image_resolver_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc), len(file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   11,
+			NumEnums:      0,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_functionrunner_imageresolver_v1_image_resolver_proto_goTypes,
 		DependencyIndexes: file_functionrunner_imageresolver_v1_image_resolver_proto_depIdxs,
-		EnumInfos:         file_functionrunner_imageresolver_v1_image_resolver_proto_enumTypes,
 		MessageInfos:      file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes,
 	}.Build()
 	File_functionrunner_imageresolver_v1_image_resolver_proto = out.File

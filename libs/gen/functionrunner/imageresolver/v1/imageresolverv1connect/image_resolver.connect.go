@@ -50,11 +50,9 @@ type ImageResolverServiceClient interface {
 	// and what a container of it would run.
 	//
 	// Errors: InvalidArgument for a malformed reference or constraint, and for a
-	// constraint that no tag satisfies; PermissionDenied for an image that policy
-	// refuses; FailedPrecondition with the registry's own words where the registry
-	// refuses or lacks the image, or the image cannot be used; Unavailable where
-	// the registry cannot be reached. Never NotFound. An image without a signature
-	// by one of the request's signers is no error.
+	// constraint that no tag satisfies; FailedPrecondition with the registry's own
+	// words where the registry refuses or lacks the image, or the image cannot be
+	// used; Unavailable where the registry cannot be reached. Never NotFound.
 	ResolveImage(context.Context, *v1.ResolveImageRequest) (*v1.ResolveImageResponse, error)
 	// ListTags lists the tags that a constraint may select in a repository. It has
 	// the errors of ResolveImage.
@@ -119,11 +117,9 @@ type ImageResolverServiceHandler interface {
 	// and what a container of it would run.
 	//
 	// Errors: InvalidArgument for a malformed reference or constraint, and for a
-	// constraint that no tag satisfies; PermissionDenied for an image that policy
-	// refuses; FailedPrecondition with the registry's own words where the registry
-	// refuses or lacks the image, or the image cannot be used; Unavailable where
-	// the registry cannot be reached. Never NotFound. An image without a signature
-	// by one of the request's signers is no error.
+	// constraint that no tag satisfies; FailedPrecondition with the registry's own
+	// words where the registry refuses or lacks the image, or the image cannot be
+	// used; Unavailable where the registry cannot be reached. Never NotFound.
 	ResolveImage(context.Context, *v1.ResolveImageRequest) (*v1.ResolveImageResponse, error)
 	// ListTags lists the tags that a constraint may select in a repository. It has
 	// the errors of ResolveImage.

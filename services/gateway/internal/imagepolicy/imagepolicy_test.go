@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy_test
+package imagepolicy_test
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
 )
 
 const digest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -156,7 +156,7 @@ func TestCheck(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := policy.Policy{Allow: rules(t, tc.allow), Deny: rules(t, tc.deny), RequireDigest: tc.digest}
+			p := newPolicy(t, imagepolicy.Lists{Allow: tc.allow, Deny: tc.deny, RequireDigest: tc.digest})
 			image, err := imagename.Parse(tc.image, "")
 			if err != nil {
 				t.Fatal(err)
@@ -175,19 +175,21 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func rules(t testing.TB, list []string) []policy.Rule {
+func newPolicy(t testing.TB, lists imagepolicy.Lists) imagepolicy.Policy {
 	t.Helper()
-	parsed, err := policy.ParseRules(list)
+	p, err := imagepolicy.New(lists)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parsed
+	return p
 }
 
-func TestParseRulesRejects(t *testing.T) {
+func TestMalformedRulesAreRejected(t *testing.T) {
 	for _, s := range []string{"", "=", "name=", "=pattern"} {
-		if _, err := policy.ParseRules([]string{s}); err == nil {
-			t.Errorf("rule %q is accepted", s)
+		for _, lists := range []imagepolicy.Lists{{Allow: []string{s}}, {Deny: []string{s}}} {
+			if _, err := imagepolicy.New(lists); err == nil {
+				t.Errorf("rule %q is accepted in %+v", s, lists)
+			}
 		}
 	}
 }
@@ -200,7 +202,7 @@ func FuzzDeny(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	denying := policy.Policy{Deny: rules(f, []string{"ghcr.io/**", "10.0.0.5/**", "[::1]/**"})}
+	denying := newPolicy(f, imagepolicy.Lists{Deny: []string{"ghcr.io/**", "10.0.0.5/**", "[::1]/**"}})
 	f.Fuzz(func(t *testing.T, host string) {
 		image, err := imagename.Parse(host+"/org/fn", "")
 		if err != nil {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imagepolicy decides which images callers may use: by a deny list, an allow list, and a rule that
+// requires digests. The gateway asks it once for each evaluation, whichever evaluator runs the function.
+package imagepolicy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+// Lists configures a Policy. An item is a pattern of repositories, such as "ghcr.io/org/**", or name=pattern:
+// errors contain the name.
+type Lists struct {
+	// Allow contains the patterns of which one must match, if there are any.
+	Allow []string
+	// Deny contains the patterns of which none may match.
+	Deny []string
+	// RequireDigest rejects images that are not named by digest.
+	RequireDigest bool
+}
+
+// Policy is a set of rules. The zero Policy allows everything.
+type Policy struct {
+	deny, allow   []rule
+	requireDigest bool
+}
+
+// New returns the policy of lists.
+func New(lists Lists) (Policy, error) {
+	deny, err := parseRules(lists.Deny)
+	if err != nil {
+		return Policy{}, err
+	}
+	allow, err := parseRules(lists.Allow)
+	return Policy{deny: deny, allow: allow, requireDigest: lists.RequireDigest}, err
+}
+
+// rule is a named pattern of repositories.
+type rule struct {
+	name    string
+	pattern imagename.Pattern
+}
+
+// parseRules reads rules, each as "name=pattern" or "pattern", which is its own name. In a pattern, "*" matches
+// anything but a slash and "**" matches anything. A pattern matches whole canonical repositories, such as
+// "docker.io/library/busybox", and may name a registry by any of its names.
+func parseRules(items []string) ([]rule, error) {
+	var rules []rule
+	for _, item := range items {
+		name, text, named := strings.Cut(item, "=")
+		if !named {
+			text = name
+		}
+		if name == "" || text == "" {
+			return nil, fmt.Errorf("rule %q must be a pattern, or name=pattern", item)
+		}
+		pattern, err := imagename.ParsePattern(text)
+		if err != nil {
+			return nil, fmt.Errorf("rule %q: %w", item, err)
+		}
+		rules = append(rules, rule{name: name, pattern: pattern})
+	}
+	return rules, nil
+}
+
+// Check returns nil if callers may use the image, and otherwise an error of class fault.Denied with the name of
+// the rule that rejects it.
+func (p *Policy) Check(image imagename.Name) error {
+	if err := p.CheckRepository(image.Repository); err != nil {
+		return err
+	}
+	if p.requireDigest && image.Digest == "" {
+		return fault.New(fault.Denied, "image %q is rejected by the rule %q: name it by digest, as %s@sha256:…",
+			image, "require-digest", image.Repository)
+	}
+	return nil
+}
+
+// CheckRepository applies the lists to a repository.
+func (p *Policy) CheckRepository(repository string) error {
+	for _, rule := range p.deny {
+		if rule.matches(repository) {
+			return fault.New(fault.Denied, "repository %q is rejected by the rule %q of the deny list", repository, rule.name)
+		}
+	}
+	if len(p.allow) == 0 {
+		return nil
+	}
+	for _, rule := range p.allow {
+		if rule.matches(repository) {
+			return nil
+		}
+	}
+	return fault.New(fault.Denied, "repository %q is rejected by the rule %q: no pattern of the allow list matches it",
+		repository, "allow-list")
+}
+
+// matches reports whether the pattern matches a repository, in its canonical spelling or as it is written.
+func (r *rule) matches(repository string) bool {
+	return r.pattern.Match(imagename.CanonicalRepository(repository)) || r.pattern.Match(strings.ToLower(repository))
+}
