@@ -7,7 +7,6 @@ package evaluation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
