@@ -103,7 +103,7 @@ func TestSharedSettingsArrive(t *testing.T) {
 		p.MaxMessageBytes != 65536 ||
 		!p.EnablePrivateRegistries || p.AuthSecretPath != auth ||
 		s.Gateway.Confine != "off" || p.Confine != "off" || len(s.Gateway.FunctionNetwork) != 1 || len(p.FunctionNetwork) != 1 ||
-		len(r.Policy.Deny) != 1 || s.Gateway.MaxEvaluationTime != 7*time.Second || p.MaxEvaluationTime != 7*time.Second {
+		len(s.Gateway.Policy.Deny) != 1 || s.Gateway.MaxEvaluationTime != 7*time.Second || p.MaxEvaluationTime != 7*time.Second {
 		t.Errorf("settings are %+v", s)
 	}
 }
