@@ -27,7 +27,7 @@ E2E_LONG_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) ./e2e/deploy ./e2e/relea
 PORCH_CLUSTER = $(CLUSTER)-porch
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
-PREVIOUS ?= 708bc3a0bdb029b7b0ea588ffa527f23fbd7d986
+PREVIOUS ?= 138de9c991cb447024230537a7629b72e32a2511
 # Two releases that e2e-release makes, of this commit: for this machine's platform only, since all take long.
 RELEASES := v0.0.1 v0.0.2
 RELEASE_PLATFORMS ?= linux/$(shell go env GOARCH)

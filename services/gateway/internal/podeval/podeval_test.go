@@ -342,24 +342,24 @@ func TestEvaluationTime(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			// On a busy machine, a short limit may be over before its phase has begun.
-			for longer := time.Duration(1); ; longer *= 4 {
-				grant, limit := never, tc.limit*longer
-				if tc.own >= 0 {
-					grant = granted(tc.own * longer)
+			for limit, own := tc.limit, tc.own; ; limit, own = limit*4, own*4 {
+				grant, ends := never, limit
+				if own >= 0 {
+					grant = granted(own)
 				}
-				if tc.own > 0 {
-					limit = tc.own * longer
+				if own > 0 {
+					ends = own
 				}
 				req := request
-				req.Limit = function.NewTimeLimit(tc.limit*longer, "FNR_TEST")
+				req.Limit = function.NewTimeLimit(limit, "FNR_TEST")
 				_, err := newEvaluator(t, leasetest.NewManager(grant), telemetry.Discard()).Evaluate(t.Context(), req)
 				if !isTimeout(err) {
 					t.Fatalf("error %v of class %v: %s", err, fault.Of(err), tc.reason)
 				}
-				if !strings.Contains(err.Error(), tc.phase) && limit < time.Minute {
+				if !strings.Contains(err.Error(), tc.phase) && ends < time.Minute {
 					continue
 				}
-				if want := strings.Replace(tc.want, "LIMIT", limit.String(), 1); !strings.Contains(err.Error(), want) {
+				if want := strings.Replace(tc.want, "LIMIT", ends.String(), 1); !strings.Contains(err.Error(), want) {
 					t.Errorf("error %q does not say %q in the phase %q: %s", err, want, tc.phase, tc.reason)
 				}
 				return

@@ -185,8 +185,7 @@ func (s *System) configure(p *plan, name string) error {
 	switch name {
 	case FunctionRunner:
 		p.args = []string{"--port=" + port, "--functions=" + functions, "--config=" + config}
-		p.env = append(p.env, wrapper, "FNR_KUBECONFIG="+kubeconfig,
-			strings.Replace(s.insecure(), "FNR_", "FNR_IMAGE_RESOLVER_", 1))
+		p.env = append(p.env, wrapper, "FNR_KUBECONFIG="+kubeconfig, s.insecure())
 	case Gateway:
 		p.env = append(p.env, "FNR_ADDRESS="+p.address, "FNR_DISABLE_RUNTIMES=exec",
 			"FNR_POD_MANAGER=http://"+s.Lender.Address)
