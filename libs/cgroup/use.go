@@ -51,7 +51,7 @@ func numbers(content []byte) map[string]int64 {
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	for lines.Scan() {
 		if name, value, found := strings.Cut(lines.Text(), " "); found {
-			values[name], _ = strconv.ParseInt(value, 10, 64)
+			values[name], _ = strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 		}
 	}
 	return values

@@ -3,6 +3,7 @@
 package fnproc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,13 +13,14 @@ import (
 // LimitError is a function that was killed because it wrote too much. Its class is
 // fault.Exhausted.
 type LimitError struct {
-	Stream string // "output" or "log"
-	Limit  int64  // bytes
+	Stream string // "output", "log", or a directory
+	Unit   string // of Limit; empty is bytes
+	Limit  int64
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the function was killed: it wrote more than the %d bytes of %s that are allowed",
-		e.Limit, e.Stream)
+	return fmt.Sprintf("the function was killed: it wrote more than the %d %s of %s that are allowed",
+		e.Limit, cmp.Or(e.Unit, "bytes"), e.Stream)
 }
 
 // StoppedError is a function that was killed, or not even started, because the

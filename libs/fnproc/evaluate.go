@@ -29,8 +29,6 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	out := outcome(state)
 	p.cmd.Launch.translate(&out)
 	out.Output, out.Log, out.OutOfMemory = p.output.buf, p.log.buf, p.killedForMemory()
-	out.MemoryLimit = p.memoryLimit
-	p.cmd.Launch.killed(&out)
 	if reason := p.killedFor(); reason != nil {
 		return out, reason
 	}

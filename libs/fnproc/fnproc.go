@@ -64,9 +64,6 @@ type Outcome struct {
 	Status string
 	// OutOfMemory is whether the [MemoryWatch] killed it.
 	OutOfMemory bool
-	// MemoryLimit is how many bytes the control group of a launcher may have, if the kernel killed a process of it
-	// because it had them all; else zero.
-	MemoryLimit int64
 	// Prefork is whether the process was started before its evaluation.
 	Prefork Prefork
 }

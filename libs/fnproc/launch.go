@@ -8,7 +8,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
@@ -33,12 +32,13 @@ type Launch struct {
 	Arguments []byte
 	// Limits, if not nil, returns the limits of a process that has started, which are set before it gets its Arguments.
 	Limits func() confine.Limits
+	// TempFiles, if not zero, bounds the files in the sandbox's /tmp and in its /dev/shm, which are file systems in memory of
+	// TempBytes: a launcher may have no way to say so. A function that makes more of them is killed.
+	TempFiles, TempBytes int64
 	// User and Group are what the launcher runs as; user zero is the runner's own, and its group.
 	User, Group uint32
 	// Starter, if not nil, starts the launcher, which then ends with this program. It has to end what it starts itself.
 	Starter *Starter
-	// Groups are control groups, of which each process gets one for itself; nil for none.
-	Groups *cgroup.Groups
 }
 
 // Function returns the name of the function: where many have the same program, it is not the path.
@@ -107,14 +107,6 @@ func (l *Launch) instruct(pid int, pipe *os.File, background *sync.WaitGroup) er
 		_ = pipe.Close()
 	})
 	return nil
-}
-
-// group returns a control group for a process, nil without.
-func (l *Launch) group() (*cgroup.Group, error) {
-	if l == nil {
-		return nil, nil //nolint:nilnil // nil limits nothing
-	}
-	return l.Groups.Take()
 }
 
 // starter returns what starts the launcher.

@@ -72,17 +72,6 @@ func (l *Launch) startError(out Outcome) error {
 	return fault.New(fault.Unavailable, "%w", &LaunchError{Words: words, Advice: l.Advice})
 }
 
-// killed makes an outcome of a launcher that was killed for memory itself, as the largest process of its sandbox,
-// that of the function: what unshare writes then is no help.
-func (l *Launch) killed(out *Outcome) {
-	if out.MemoryLimit == 0 {
-		return
-	}
-	if _, failed := l.words(*out); failed {
-		out.Signal, out.ExitCode, out.Status, out.Log = syscall.SIGKILL, -1, "signal: killed", nil
-	}
-}
-
 // begins reports whether a line begins with a message, in which "*" is any text.
 func begins(line, message string) bool {
 	for i, part := range strings.Split(message, "*") {

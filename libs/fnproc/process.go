@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/descriptors"
 )
@@ -24,7 +23,6 @@ type process struct {
 	confiner              *confine.Confiner
 	memory                *MemoryWatch
 	temp                  *confine.TempDir // nil without
-	group                 *cgroup.Group    // nil without
 	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
 	arguments             *os.File // those of its launcher are written to it; nil without
@@ -36,8 +34,6 @@ type process struct {
 	spare                 spareState
 	fed                   int  // bytes of input written
 	untouched             bool // it ended without having read any of them
-	// memoryLimit is that of its group if the kernel killed it for memory.
-	memoryLimit int64
 
 	mu     sync.Mutex // of what follows
 	reaped bool       // the ids may be another's
@@ -68,7 +64,6 @@ func (p *process) start(size int) error {
 	}
 	if err != nil {
 		p.closePipes()
-		p.group.Release()
 		return startError(p.cmd, err)
 	}
 	if !p.spare.inUse() {
@@ -93,9 +88,6 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 	}
 	p.arguments = arguments
 	defer closeAll(inherited)
-	if p.group, err = p.cmd.Launch.group(); err != nil {
-		return err
-	}
 	attr := &os.ProcAttr{
 		Dir: p.cmd.Dir, Files: append(theirs[:3:3], inherited...),
 		Sys: attributes(p.cmd.Launch, pidfd),
@@ -105,12 +97,10 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (started *os.Process, err error) {
 		attr.Env = append([]string{}, env...) // nil would mean our own
 		closed := p.cmd.Launch.starter().run(func() {
-			p.group.Start(attr.Sys, func() { // a group's own thread lives as long as the starter
-				started, err = withSlack(func() (*os.Process, error) {
-					return functions.start(func() (*os.Process, error) {
-						descriptors.CloseOnExec()
-						return os.StartProcess(p.cmd.Path, args, attr)
-					})
+			started, err = withSlack(func() (*os.Process, error) {
+				return functions.start(func() (*os.Process, error) {
+					descriptors.CloseOnExec()
+					return os.StartProcess(p.cmd.Path, args, attr)
 				})
 			})
 		})
@@ -212,10 +202,6 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.background.Wait()
 	p.untouched = p.spare.untouched(p.fed)
 	state, err := p.reap()
-	if state != nil && !state.Success() && p.group.Killed() {
-		p.memoryLimit = p.group.Memory()
-	}
-	p.group.Release()
 	p.closePipes()
 	p.temp.RemoveLater()
 	if p.waitErr != nil {

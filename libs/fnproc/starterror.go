@@ -64,6 +64,9 @@ func exhausted(err error) bool {
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
+// OtherFormat is the hint for a file that the system does not execute.
+const OtherFormat = "the file is for another architecture, or a script without a first line that names its interpreter"
+
 // hint guesses why cmd does not start.
 func hint(cmd Command, err error) string {
 	if cmd.Dir != "" {
@@ -74,7 +77,7 @@ func hint(cmd Command, err error) string {
 	file, statErr := os.Stat(cmd.Path)
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
-		return "the file is for another architecture, or a script without a first line that names its interpreter"
+		return OtherFormat
 	case statErr != nil:
 		return ""
 	case file.IsDir():

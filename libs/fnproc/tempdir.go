@@ -3,8 +3,11 @@
 package fnproc
 
 import (
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 // When a temporary directory is checked: regularly, and sooner the less may still be written.
@@ -37,13 +40,13 @@ type tempWatch struct {
 // watchTempDir begins to check the temporary directory, if there is one. The process is ended
 // if there is too much in it.
 func (p *process) watchTempDir() {
-	if p.temp == nil {
+	if p.temp == nil && !p.cmd.Launch.boundsFiles() {
 		return
 	}
 	p.tempWatch.mu.Lock()
 	defer p.tempWatch.mu.Unlock()
 	p.background.Add(1)
-	p.tempWatch.timer = time.AfterFunc(p.tempCheckAfter(p.temp.Limit()), p.checkTempDir)
+	p.tempWatch.timer = time.AfterFunc(p.tempCheckAfter(p.tempLimit()), p.checkTempDir)
 }
 
 // tempCheckAfter returns when to check a directory again to which free bytes may be written.
@@ -60,7 +63,7 @@ func (p *process) hurryTempDir() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer != nil && w.timer.Stop() { // otherwise a check is under way, which sees it
-		w.timer.Reset(p.tempCheckAfter(p.temp.Limit()))
+		w.timer.Reset(p.tempCheckAfter(p.tempLimit()))
 	}
 }
 
@@ -75,15 +78,51 @@ func (p *process) unwatchTempDir() {
 	}
 }
 
-func (p *process) checkTempDir() {
+// tempLimit returns how many bytes may be written to the temporary directory.
+func (p *process) tempLimit() int64 {
+	if p.temp == nil {
+		return p.cmd.Launch.TempBytes
+	}
+	return p.temp.Limit()
+}
+
+// tempFree returns how many bytes may still be written there, as far as that is known, or which limit was passed.
+func (p *process) tempFree() (free int64, err error) {
+	if p.temp == nil {
+		return p.tempLimit(), p.cmd.Launch.checkFiles(p.Pid)
+	}
 	free, ok := p.temp.Free()
 	if !ok {
+		return 0, limitError("temporary files", p.tempLimit())
+	}
+	return free, nil
+}
+
+// boundsFiles reports whether the files of a sandbox are counted from outside.
+func (l *Launch) boundsFiles() bool { return l != nil && l.TempFiles > 0 }
+
+// checkFiles returns an error if a function has made too many files in its sandbox, whose launcher has that pid.
+func (l *Launch) checkFiles(launcher int) error {
+	for _, pid := range childrenOfThreads(launcher) {
+		for _, dir := range []string{"/tmp", "/dev/shm"} {
+			files := filesInMemory("/proc/"+strconv.Itoa(pid)+"/root"+dir, l.TempBytes)
+			if files > l.TempFiles {
+				return fault.New(fault.Exhausted, "%w", &LimitError{Stream: dir, Unit: "files", Limit: l.TempFiles})
+			}
+		}
+	}
+	return nil
+}
+
+func (p *process) checkTempDir() {
+	free, err := p.tempFree()
+	if err != nil {
 		p.spare.retire()
-		p.kill(limitError("temporary files", p.temp.Limit()))
+		p.kill(err)
 	}
 	p.tempWatch.mu.Lock()
 	defer p.tempWatch.mu.Unlock()
-	if !ok || p.tempWatch.ended {
+	if err != nil || p.tempWatch.ended {
 		p.background.Done()
 		return
 	}

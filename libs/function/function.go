@@ -142,10 +142,6 @@ func (r *Runner) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
 	}
-	if out.MemoryLimit > 0 {
-		return fmt.Sprintf(" (out of memory: its sandbox may use %d MiB: raise FNR_SANDBOX_MAX_MEMORY_BYTES, "+
-			"or make the package smaller)", out.MemoryLimit>>20)
-	}
 	if out.OutOfMemory {
 		return " (" + r.Memory.Text() + ")"
 	}

@@ -79,11 +79,11 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	}
 	s := &Service{
 		gate: admission.New(cfg.slots()), confiner: confiner, shared: shared,
-		env: cfg.WithGo(cfg.Env, cfg.memory()), took: cfg.Took,
+		env: cfg.WithGo(cfg.Env, cfg.goMemory()), took: cfg.Took,
 	}
 	s.runner = Runner{
 		Processes: fnproc.Runner{
-			Reaper: reaper, Confiner: confiner, Prefork: pool, Memory: fnproc.NewMemoryWatch(containerMemory, pool),
+			Reaper: reaper, Confiner: confiner, Prefork: pool, Memory: fnproc.NewMemoryWatch(memory, pool),
 		},
 		Limits:     Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.MaxLogBytes},
 		Wording:    cfg.Wording,
@@ -106,8 +106,8 @@ func (c ServiceConfig) confiner() (*confine.Confiner, error) {
 	return c.Confiner(c.Telemetry.Log, confine.Config{ReadAll: c.ReadAll, Hidden: c.Hidden, Shared: c.Shared})
 }
 
-// memory returns what a function may use, in bytes; zero if that is not known.
-func (c ServiceConfig) memory() int64 {
+// goMemory returns what a function may use, in bytes; zero if that is not known.
+func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
 		return 0 // its launcher knows
 	}
@@ -121,18 +121,22 @@ func (c ServiceConfig) slots() admission.Limits {
 	return admission.Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: c.Queue}
 }
 
-// containerMemory returns what functions may use. A sixteenth of the container's memory is kept: what
-// they use before they are killed, and what the server needs meanwhile.
-func containerMemory() (memory fnproc.Memory, ok bool) {
-	limit, limited := cgroup.MemoryLimit(cgroup.Container)
-	used, known := cgroup.MemoryUse(cgroup.Container)
-	return fnproc.Memory{Limit: limit, Free: limit - limit/16 - used}, limited && known
+// memory returns what functions may use: of the container, or of the machine where that has no limit. A sixteenth is kept:
+// what they use before they are killed, and what the server needs meanwhile.
+func memory() (memory fnproc.Memory, ok bool) {
+	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
+		used, known := cgroup.MemoryUse(cgroup.Container)
+		return fnproc.Memory{Limit: limit, Free: limit - limit/16 - used}, known
+	}
+	total, available, known := cgroup.MachineMemory("/proc/meminfo")
+	return fnproc.Memory{Limit: total, Free: available - total/16}, known
 }
 
 // spacious reports whether half of the container's memory is free, or has no limit.
 func spacious() bool {
-	memory, limited := containerMemory()
-	return !limited || memory.Free > memory.Limit/2
+	_, limited := cgroup.MemoryLimit(cgroup.Container)
+	memory, known := memory()
+	return !limited || !known || memory.Free > memory.Limit/2
 }
 
 // newPool returns the pool of spare processes. There are none while functions run alone.

@@ -27,7 +27,7 @@ type Config struct {
 type Runner interface {
 	// Dial connects to its gateway.
 	Dial(ctx context.Context) (net.Conn, error)
-	// Sandboxes returns what starts sandboxes and what limits them.
+	// Sandboxes returns what starts sandboxes.
 	Sandboxes() string
 	// Close ends it.
 	Close() error

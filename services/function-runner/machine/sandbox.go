@@ -18,44 +18,39 @@ type SandboxSettings struct {
 	// SandboxStore is the directory in which images are kept; empty is one in the user's cache
 	// directory.
 	SandboxStore string `split_words:"true"`
-	// SandboxMaxBytes bounds what all images take on disk, SandboxMaxImageBytes and
-	// SandboxMaxImageFiles each unpacked image.
-	SandboxMaxBytes      int64 `split_words:"true" default:"10737418240"`
-	SandboxMaxImageBytes int64 `split_words:"true" default:"2147483648"`
-	SandboxMaxImageFiles int64 `split_words:"true" default:"300000"`
-	// SandboxMaxMemoryBytes bounds the private memory of each process; 0 is any.
-	SandboxMaxMemoryBytes int64 `split_words:"true" default:"2147483648"`
-	// SandboxMaxProcesses is how many processes and threads a sandbox may have, and with bubblewrap the
-	// sandboxes of a function together where this program runs as root.
-	SandboxMaxProcesses int64 `split_words:"true" default:"1024"`
 }
+
+// What images may take on disk, together and each, and how many files an image may have. [Images.Prune] removes those that
+// are not needed.
+const (
+	maxStoreBytes = 10 << 30
+	maxImageBytes = 2 << 30
+	maxImageFiles = 300_000
+)
+
+// What a sandbox may have: bytes of private memory of each process, and processes and threads. Where this program runs as
+// root, the sandboxes of a function by bubblewrap have these processes together.
+const (
+	maxProcessBytes = 2 << 30
+	maxProcesses    = 1024
+)
 
 // Check adds the problems of the settings.
 func (c SandboxSettings) Check(checks *config.Checks) {
 	checks.That(c.Launcher().HasLauncher(), "Sandbox", c.Sandbox, gateway.SandboxLaunchers)
 	checks.That(c.store() != "", "SandboxStore", c.SandboxStore,
 		"the path of a directory, since there is no home directory")
-	checks.That(c.SandboxMaxImageBytes > 0, "SandboxMaxImageBytes", c.SandboxMaxImageBytes, "more than zero")
-	checks.That(c.SandboxMaxBytes >= c.SandboxMaxImageBytes, "SandboxMaxBytes", c.SandboxMaxBytes,
-		"as much as FNR_SANDBOX_MAX_IMAGE_BYTES")
-	checks.That(c.SandboxMaxImageFiles > 0, "SandboxMaxImageFiles", c.SandboxMaxImageFiles, "more than zero")
-	checks.That(c.SandboxMaxMemoryBytes >= 0, "SandboxMaxMemoryBytes", c.SandboxMaxMemoryBytes,
-		"a number of bytes, or 0 for any")
-	checks.That(c.SandboxMaxProcesses > 0, "SandboxMaxProcesses", c.SandboxMaxProcesses, "1 or more")
 }
 
 // Launcher returns the settings of what starts sandboxes.
 func (c SandboxSettings) Launcher() gateway.SandboxConfig {
-	return gateway.SandboxConfig{
-		Launcher: c.Sandbox, MaxMemoryBytes: c.SandboxMaxMemoryBytes, MaxProcesses: c.SandboxMaxProcesses,
-	}
+	return gateway.SandboxConfig{Launcher: c.Sandbox, MaxMemoryBytes: maxProcessBytes, MaxProcesses: maxProcesses}
 }
 
 // Store returns the settings of the store of images.
 func (c SandboxSettings) Store() imageresolver.StoreConfig {
 	return imageresolver.StoreConfig{
-		Dir: c.store(), MaxBytes: c.SandboxMaxBytes,
-		MaxImageBytes: c.SandboxMaxImageBytes, MaxImageFiles: c.SandboxMaxImageFiles,
+		Dir: c.store(), MaxBytes: maxStoreBytes, MaxImageBytes: maxImageBytes, MaxImageFiles: maxImageFiles,
 	}
 }
 

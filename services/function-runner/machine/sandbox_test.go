@@ -40,7 +40,7 @@ func TestPlaceOfTheStore(t *testing.T) {
 // TestErrorsNameVariables has wrong values of settings: errors name the variables as they were set, each once.
 func TestErrorsNameVariables(t *testing.T) {
 	for variable, value := range map[string]string{
-		"FNR_SANDBOX": "docker", "FNR_SANDBOX_MAX_PROCESSES": "0", "FNR_SANDBOX_MAX_MEMORY_BYTES": "-1",
+		"FNR_SANDBOX":        "docker",
 		"FNR_MAX_TEMP_BYTES": "-1",
 	} {
 		t.Run(variable, func(t *testing.T) {

@@ -54,7 +54,7 @@ func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandb
 	return &Sandboxes{launcher: launcher}, nil
 }
 
-// String returns what starts sandboxes and what limits them, for users.
+// String returns what starts sandboxes, for users.
 func (s *Sandboxes) String() string { return s.launcher.String() }
 
 // Close frees what sandboxes have that no gateway was made with. A gateway frees it itself.

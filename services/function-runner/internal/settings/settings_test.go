@@ -112,7 +112,7 @@ func TestSharedSettingsArrive(t *testing.T) {
 // set, each once.
 func TestSettingsOfSandboxes(t *testing.T) {
 	for variable, value := range map[string]string{
-		"FNR_SANDBOX": "docker", "FNR_SANDBOX_MAX_PROCESSES": "0", "FNR_SANDBOX_MAX_MEMORY_BYTES": "-1",
+		"FNR_SANDBOX":        "docker",
 		"FNR_MAX_TEMP_BYTES": "-1",
 	} {
 		t.Run(variable, func(t *testing.T) {

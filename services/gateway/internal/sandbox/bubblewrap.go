@@ -35,7 +35,7 @@ func (b *bubblewrap) command(fn Function) fnproc.Command {
 		Path: b.path, Args: append([]string{"--args", argumentsFile, "--"}, fn.Program...),
 		Launch: &fnproc.Launch{
 			Messages: []string{"bwrap: "}, Files: []string{b.filter}, Limits: b.limits,
-			Arguments: joined(b.arguments(fn)),
+			Arguments: joined(b.arguments(fn)), TempFiles: maxTempFiles, TempBytes: b.cfg.MaxTemp,
 		},
 	}
 }

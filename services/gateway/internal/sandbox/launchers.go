@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 
-	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
@@ -74,7 +72,7 @@ func kindOf(path string) string {
 }
 
 // find returns the launcher that the configuration chooses, with why it is not one that comes before it.
-func find(ctx context.Context, cfg Config, groups *cgroup.Groups) (found *Launcher, skipped, err error) {
+func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+
 			"set FNR_SANDBOX=off", runtime.GOOS)
@@ -91,11 +89,7 @@ func find(ctx context.Context, cfg Config, groups *cgroup.Groups) (found *Launch
 		if path != "" {
 			program = path
 		}
-		launcher, err := start(ctx, cfg, groups, candidate.name, program, candidate.new)
-		if err != nil && groups != nil && !missing(err) { // it may be they
-			skipped = errors.Join(skipped, err)
-			launcher, err = start(ctx, cfg, nil, candidate.name, program, candidate.new)
-		}
+		launcher, err := start(ctx, cfg, candidate.name, program, candidate.new)
 		if err == nil {
 			return launcher, skipped, nil
 		}
@@ -106,19 +100,19 @@ func find(ctx context.Context, cfg Config, groups *cgroup.Groups) (found *Launch
 
 // start returns a launcher that has started a sandbox for a trial.
 func start(
-	ctx context.Context, cfg Config, groups *cgroup.Groups, kind, program string,
+	ctx context.Context, cfg Config, kind, program string,
 	create func(*Launcher, string) (starter, error),
 ) (*Launcher, error) {
 	path, err := lookUp(program, kind)
 	if err != nil {
 		return nil, err
 	}
-	l := newLauncher(cfg, groups, path)
+	l := newLauncher(cfg, path)
 	if l.starter, err = create(l, path); err == nil {
 		err = l.try(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.free())
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
@@ -130,11 +124,6 @@ func lookUp(program, pkg string) (string, error) {
 		return "", fmt.Errorf("find what starts sandboxes: %w: install the package %s, or set FNR_SANDBOX", err, pkg)
 	}
 	return filepath.Abs(path)
-}
-
-// missing reports whether an error is that of a program that the machine does not have.
-func missing(err error) bool {
-	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
 // lookUpAll returns the paths of programs of util-linux, and of a shell.

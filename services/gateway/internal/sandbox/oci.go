@@ -150,12 +150,8 @@ func (o *oci) limits() []object {
 	limit := func(kind string, value int64) object {
 		return object{"type": "RLIMIT_" + kind, "soft": value, "hard": value}
 	}
-	limits := []object{
+	return []object{
 		limit("CORE", confine.MaxCore), limit("NOFILE", confine.MaxFiles), limit("FSIZE", o.cfg.MaxTemp),
-		limit("NPROC", o.cfg.MaxProcesses),
+		limit("NPROC", o.cfg.MaxProcesses), limit("DATA", o.cfg.MaxMemory),
 	}
-	if o.cfg.MaxMemory > 0 {
-		limits = append(limits, limit("DATA", o.cfg.MaxMemory))
-	}
-	return limits
 }

@@ -3,11 +3,16 @@
 package sandbox
 
 import (
+	"cmp"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -43,7 +48,7 @@ func FindProgram(root, program, dir string, env []string) (string, *fnproc.Start
 	}
 	defer func() { _ = files.Close() }()
 	f := &finder{files: files}
-	if _, err := f.follow(dir); errors.Is(err, errOfKernel) {
+	if _, _, err := f.follow(dir); errors.Is(err, errOfKernel) {
 		return "", notStarted(program, err, "the image's working directory is "+excerpt.Middle(dir, maxQuoted))
 	}
 	if strings.Contains(program, "/") {
@@ -77,7 +82,7 @@ func searchPath(env []string) string {
 
 // executable returns why a program cannot be executed, nil if it can.
 func (f *finder) executable(program string) *fnproc.StartError {
-	info, err := f.follow(program)
+	at, info, err := f.follow(program)
 	switch {
 	case err != nil:
 		return notStarted(program, cause(err), "")
@@ -86,7 +91,45 @@ func (f *finder) executable(program string) *fnproc.StartError {
 	case info.Mode().Perm()&0o111 == 0:
 		return notStarted(program, syscall.EACCES, "the file is not executable")
 	}
+	if hint := f.otherFormat(at); hint != "" {
+		return notStarted(program, syscall.ENOEXEC, hint)
+	}
 	return nil
+}
+
+// machines are the architectures that images are built for, by the numbers in their programs.
+var machines = map[elf.Machine]string{
+	elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386", elf.EM_ARM: "arm", elf.EM_RISCV: "riscv64",
+	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",
+}
+
+// otherFormat returns why this machine does not execute a file that is executable, empty if it may. Launchers differ:
+// some have a shell read what is no program.
+func (f *finder) otherFormat(at string) string {
+	file, err := f.files.Open(at)
+	if err != nil {
+		return "" // the launcher finds out
+	}
+	defer func() { _ = file.Close() }()
+	start := make([]byte, 2)
+	if _, err := io.ReadFull(file, start); err == nil && string(start) == "#!" {
+		return ""
+	}
+	program, err := elf.NewFile(file)
+	if err != nil {
+		return fnproc.OtherFormat
+	}
+	if of := machines[program.Machine]; of != runtime.GOARCH && !emulates() {
+		return fmt.Sprintf("the image's program is for linux/%s, and this machine is linux/%s",
+			cmp.Or(of, program.Machine.String()), runtime.GOARCH)
+	}
+	return ""
+}
+
+// emulates reports whether this machine has an emulator for programs of other architectures.
+func emulates() bool {
+	emulators, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
+	return len(emulators) > 0
 }
 
 // cause returns the system's error without the path, which is one of this machine.
@@ -120,16 +163,18 @@ func ofKernel(at string) bool {
 	return top == "proc" || top == "dev" || top == "sys"
 }
 
-// follow returns what is at a path of an image, with the image's symbolic links followed in it.
-func (f *finder) follow(name string) (fs.FileInfo, error) {
-	at, links := ".", 0
+// follow returns what is at a path of an image, and that path with the image's symbolic links followed in it.
+func (f *finder) follow(name string) (at string, info fs.FileInfo, err error) {
+	at = "."
+	links := 0
 	rest := strings.Split(name, "/")
 	for {
 		if f.steps++; f.steps > maxSteps {
-			return nil, errTooFar
+			return "", nil, errTooFar
 		}
 		if len(rest) == 0 {
-			return f.files.Lstat(at)
+			info, err := f.files.Lstat(at)
+			return at, info, err
 		}
 		part := rest[0]
 		rest = rest[1:]
@@ -142,22 +187,22 @@ func (f *finder) follow(name string) (fs.FileInfo, error) {
 		}
 		next := path.Join(at, part)
 		if ofKernel(next) {
-			return nil, errOfKernel
+			return "", nil, errOfKernel
 		}
 		info, err := f.files.Lstat(next)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			at = next
 			continue
 		}
 		if links++; links > maxLinks {
-			return nil, syscall.ELOOP
+			return "", nil, syscall.ELOOP
 		}
 		target, err := f.files.Readlink(next)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		if path.IsAbs(target) {
 			at = "."

@@ -3,8 +3,12 @@
 package sandbox_test
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -19,9 +23,23 @@ func TestProgramIsFoundInTheImage(t *testing.T) {
 		}
 	}
 	for name, mode := range map[string]os.FileMode{"usr/bin/node": 0o555, "fn/run": 0o555, "fn/data": 0o444} {
-		if err := os.WriteFile(filepath.Join(root, name), nil, mode); err != nil {
+		if err := os.WriteFile(filepath.Join(root, name), []byte("#!/bin/sh\n"), mode); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "fn/text"), []byte("cat\n"), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	foreign := elf.Header64{
+		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_S390), Version: uint32(elf.EV_CURRENT),
+	}
+	var program bytes.Buffer
+	if err := binary.Write(&program, binary.LittleEndian, foreign); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "fn/foreign"), program.Bytes(), 0o555); err != nil {
+		t.Fatal(err)
 	}
 	for name, target := range map[string]string{
 		"bin": "/usr/bin", "usr/bin/sh": "../../fn/run", "shadow": "/etc/shadow",
@@ -45,11 +63,15 @@ func TestProgramIsFoundInTheImage(t *testing.T) {
 		"not in PATH":       {"no", "/", "/bin", "", "it is in no directory of the image's PATH"},
 		"no program":        {"/fn/data", "/", "", "", "permission denied (the file is not executable)"},
 		"a directory":       {"/fn", "/", "", "", "permission denied (it is a directory)"},
-		"out of the image":  {"/shadow", "/", "", "", "no such file or directory"},
-		"a circle":          {"/loop", "/", "", "", "too many levels of symbolic links"},
-		"a long name":       {"/" + strings.Repeat("x/", 1<<20), "/", "", "", "file name too long"},
-		"many places":       {"node", "/", strings.Repeat("/fn:", 3000), "", "more than 1024 directories and links"},
-		"many steps":        {"/far/run", "/", "", "", "more than 1024 directories and links"},
+		"a text":            {"/fn/text", "/", "", "", "exec format error (the file is for another architecture, or a script without"},
+		"of another machine": {
+			"/fn/foreign", "/", "", "", "the image's program is for linux/s390x, and this machine is linux/" + runtime.GOARCH,
+		},
+		"out of the image": {"/shadow", "/", "", "", "no such file or directory"},
+		"a circle":         {"/loop", "/", "", "", "too many levels of symbolic links"},
+		"a long name":      {"/" + strings.Repeat("x/", 1<<20), "/", "", "", "file name too long"},
+		"many places":      {"node", "/", strings.Repeat("/fn:", 3000), "", "more than 1024 directories and links"},
+		"many steps":       {"/far/run", "/", "", "", "more than 1024 directories and links"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

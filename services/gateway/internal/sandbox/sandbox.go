@@ -12,15 +12,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
@@ -30,10 +27,6 @@ const Unprivileged = 65532
 
 // defaultTemp is what a function may have in /tmp where nothing else is configured, in bytes.
 const defaultTemp = 256 << 20
-
-// launcherProcesses is how many processes and threads a launcher may have itself in a control group: runsc has
-// most.
-const launcherProcesses = 256
 
 // advice is what to do about a launcher that fails.
 const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
@@ -45,9 +38,8 @@ type Config struct {
 	Launcher string
 	// Required makes it an error that auto finds no launcher.
 	Required bool
-	// MaxMemory bounds the private memory of each process, and all of a sandbox where there are control groups;
-	// MaxTemp bounds each of /tmp and /dev/shm, in bytes. MaxProcesses is how many processes a sandbox may have;
-	// with bubblewrap, the sandboxes of a function together where this program is root.
+	// MaxMemory bounds the private memory of each process, MaxTemp each of /tmp and /dev/shm, in bytes. MaxProcesses is how
+	// many processes a sandbox may have; with bubblewrap, the sandboxes of a function together where this program is root.
 	MaxMemory, MaxTemp, MaxProcesses int64
 	// Env is what functions have beside the environment of their images, which counts more, as KEY=value.
 	Env []string
@@ -62,8 +54,7 @@ type Launcher struct {
 	root    bool     // this program runs as root, and sandboxes must not
 	file    *os.File // nil, or what the launcher reads
 	starts  *fnproc.Starter
-	groups  *cgroup.Groups // nil where this program may make none
-	seed    maphash.Seed   // of functions' users
+	seed    maphash.Seed // of functions' users
 }
 
 // Find returns the launcher that the configuration chooses, after it has started a sandbox for a
@@ -73,18 +64,10 @@ func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
 	}
-	groups, noGroups := cgroup.NewGroups(cgroup.Limits{
-		Memory: cfg.MaxMemory, Processes: cfg.MaxProcesses + launcherProcesses,
-	})
-	l, skipped, err := find(ctx, cfg, groups)
-	if err != nil || l.groups == nil {
-		skipped = errors.Join(skipped, groups.Close())
-	}
+	l, skipped, err := find(ctx, cfg)
 	switch {
 	case err == nil:
-		cfg.Log.InfoContext(ctx, "functions run in sandboxes", "launcher", l.path, "limits", l.limits(),
-			"max_memory_bytes", cfg.MaxMemory, "max_processes", l.cfg.MaxProcesses, "skipped", skipped,
-			"no_control_groups", noGroups)
+		cfg.Log.InfoContext(ctx, "functions run in sandboxes", "launcher", l.path, "skipped", skipped)
 		return l, nil
 	case cfg.Launcher == Auto && !cfg.Required:
 		cfg.Log.WarnContext(ctx, "no sandbox on this machine", "reason", err, "setting", "FNR_SANDBOX=auto")
@@ -94,24 +77,15 @@ func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	}
 }
 
-func newLauncher(cfg Config, groups *cgroup.Groups, path string) *Launcher {
+func newLauncher(cfg Config, path string) *Launcher {
 	cfg.MaxTemp = cmp.Or(cfg.MaxTemp, defaultTemp)
 	return &Launcher{
-		cfg: cfg, path: path, root: os.Getuid() == 0, starts: fnproc.NewStarter(), groups: groups,
-		seed: maphash.MakeSeed(),
+		cfg: cfg, path: path, root: os.Getuid() == 0, starts: fnproc.NewStarter(), seed: maphash.MakeSeed(),
 	}
 }
 
-// limits returns what bounds memory and processes.
-func (l *Launcher) limits() string {
-	if l.groups == nil {
-		return "resource limits"
-	}
-	return fmt.Sprintf("control groups of version %d, and resource limits", l.groups.Version())
-}
-
-// String returns what starts sandboxes and what limits them, for users.
-func (l *Launcher) String() string { return l.path + ", with " + l.limits() }
+// String returns what starts sandboxes, for users.
+func (l *Launcher) String() string { return l.path }
 
 // Command returns the command that starts a function in a sandbox. To make it takes a while: callers keep it.
 //
@@ -124,7 +98,7 @@ func (l *Launcher) Command(fn Function) fnproc.Command {
 	cmd.Launch.Name, cmd.Launch.User, cmd.Launch.Group = fn.Name, l.userOf(fn.Name), Unprivileged
 	all := slices.Concat(cmd.Launch.Arguments, []byte(strings.Join(cmd.Args, "\x00")))
 	sum := sha256.Sum256(all) // the arguments of a runtime have 40 KB
-	cmd.Launch.Groups, cmd.Launch.Starter = l.groups, l.starts
+	cmd.Launch.Starter = l.starts
 	cmd.Launch.Key, cmd.Launch.Advice = string(sum[:]), advice+"choose another launcher with FNR_SANDBOX"
 	return cmd
 }
@@ -134,11 +108,6 @@ func (l *Launcher) Close() error {
 	if l == nil {
 		return nil
 	}
-	return errors.Join(l.free(), l.groups.Close())
-}
-
-// free frees what is the launcher's alone.
-func (l *Launcher) free() error {
 	l.starts.Close()
 	if l.file == nil {
 		return nil

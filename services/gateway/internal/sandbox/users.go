@@ -29,14 +29,10 @@ func (l *Launcher) userOf(name string) uint32 {
 }
 
 // processes returns what tells how many processes the user of a sandbox may have, 0 for any number. The kernel counts
-// all of that user. Where it is this program's own, control groups limit each sandbox instead, and without them
-// it may have so many more than the user has.
+// all of that user. Where it is this program's own, it may have so many more than the user has.
 func (l *Launcher) processes() func() int64 {
-	switch {
-	case l.root:
+	if l.root {
 		return func() int64 { return l.cfg.MaxProcesses }
-	case l.groups != nil:
-		return func() int64 { return 0 }
 	}
 	own := &threads{user: uint32(os.Getuid())} //nolint:gosec // ids are not negative
 	return func() int64 { return own.count(time.Now()) + l.cfg.MaxProcesses }

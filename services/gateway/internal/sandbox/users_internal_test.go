@@ -9,8 +9,8 @@ import (
 
 // TestUsersOfFunctionsAreNotToBeGuessed asks for the users of many functions twice, and in another program.
 func TestUsersOfFunctionsAreNotToBeGuessed(t *testing.T) {
-	l, other := newLauncher(Config{}, nil, ""), newLauncher(Config{}, nil, "")
-	defer func() { _, _ = l.free(), other.free() }()
+	l, other := newLauncher(Config{}, ""), newLauncher(Config{}, "")
+	defer func() { _, _ = l.Close(), other.Close() }()
 	l.root, other.root = true, true
 	same := 0
 	for i := range 100 {

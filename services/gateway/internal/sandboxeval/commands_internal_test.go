@@ -26,7 +26,7 @@ func (s *starts) start(fn sandbox.Function) fnproc.Command {
 func heldImage(t testing.TB) *held {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "fn"), nil, 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "fn"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	k := &keeper{images: map[string]*kept{}}

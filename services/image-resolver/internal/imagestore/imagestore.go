@@ -181,7 +181,7 @@ func (s *Store) Open(ctx context.Context, repository, digest string, phase func(
 		}
 	}
 	return nil, fault.New(fault.Exhausted, "image %s@%s: it is removed from the store %s again as soon as it is there: "+
-		"raise FNR_SANDBOX_MAX_BYTES", repository, digest, s.cfg.Dir)
+		"all images may take %d MiB", repository, digest, s.cfg.Dir, s.cfg.MaxBytes>>20)
 }
 
 // keyOf returns the name of an image in the store.

@@ -167,7 +167,7 @@ func TestRefusedImages(t *testing.T) {
 		"more than its size": {layer(func(i *pushed) { i.Manifest.Layers[0].Size -= 10 }), "the registry sent more than"},
 		"less than its size": {layer(func(i *pushed) { i.Manifest.Layers[0].Size += 10 }), "bytes of the layer"},
 		"other layers":       {layer(func(i *pushed) { i.RootFS.DiffIDs[0] = oci.Digest(nil) }), "push the image again"},
-		"layers too large":   {layer(func(i *pushed) { i.Manifest.LayerBytes = 1 << 40 }), "FNR_SANDBOX_MAX_IMAGE_BYTES"},
+		"layers too large":   {layer(func(i *pushed) { i.Manifest.LayerBytes = 1 << 40 }), "use a smaller image"},
 		"digest of its own": {
 			layer(func(i *pushed) { i.Manifest.Layers[0].Digest = "md5:0" }), `the digest "md5:0" is not supported`,
 		},

@@ -105,7 +105,7 @@ func (s *Store) inUse(key string) bool {
 // allInUse is the error for an image without capacity.
 func (s *Store) allInUse(repository, digest string) error {
 	return fault.New(fault.Exhausted, "image %s@%s: the image store %s may take %d MiB, "+
-		"and all other images in it are in use: raise FNR_SANDBOX_MAX_BYTES, or try again later",
+		"and all other images in it are in use: try again later",
 		repository, digest, s.cfg.Dir, s.cfg.MaxBytes>>20)
 }
 

@@ -134,7 +134,7 @@ func (p *pull) run(ctx context.Context) error {
 	}
 	if manifest.LayerBytes > p.store.cfg.MaxImageBytes {
 		return fault.New(fault.Precondition, "its layers have %d MiB, and an image may take %d MiB unpacked: "+
-			"raise FNR_SANDBOX_MAX_IMAGE_BYTES, or use a smaller image",
+			"use a smaller image, or function pods",
 			manifest.LayerBytes>>20, p.store.cfg.MaxImageBytes>>20)
 	}
 	if err := p.store.mayFit(p.repository, p.digest, manifest.LayerBytes); err != nil {

@@ -80,12 +80,13 @@ var attempts = map[string]func(target string) error{
 		var all uint64 = 1
 		return call(syscall.SYS_SCHED_SETAFFINITY, pid, 8, address(&all))
 	}),
-	"ptrace":    onPID(func(pid int) error { return call(syscall.SYS_PTRACE, seize, pid, 1) }),
-	"vm-read":   onPID(readMemory),
-	"socket":    func(address string) error { network, to, _ := strings.Cut(address, ","); return dial(network, to) },
-	"listen":    func(address string) error { l, err := net.Listen("tcp", address); closeIf(l, err); return err },
-	"make-file": makeFile,
-	"packets":   func(string) error { _, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_DGRAM, 0); return err },
+	"ptrace":      onPID(func(pid int) error { return call(syscall.SYS_PTRACE, seize, pid, 1) }),
+	"vm-read":     onPID(readMemory),
+	"socket":      func(address string) error { network, to, _ := strings.Cut(address, ","); return dial(network, to) },
+	"listen":      func(address string) error { l, err := net.Listen("tcp", address); closeIf(l, err); return err },
+	"make-file":   makeFile,
+	"empty-files": makeEmptyFiles,
+	"packets":     func(string) error { _, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_DGRAM, 0); return err },
 	"protocol": func(string) error {
 		_, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, syscall.IPPROTO_SCTP)
 		return err
@@ -170,6 +171,20 @@ func call(number int, args ...int) error {
 }
 
 func address[T any](value *T) int { return int(uintptr(unsafe.Pointer(value))) }
+
+// makeEmptyFiles makes so many empty files in the temporary directory.
+func makeEmptyFiles(count string) error {
+	n, err := strconv.Atoi(count)
+	check(err)
+	for i := range n {
+		fd, err := syscall.Open(filepath.Join(os.TempDir(), strconv.Itoa(i)), syscall.O_CREAT|syscall.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_ = syscall.Close(fd)
+	}
+	return nil
+}
 
 // makeFile makes a file in the temporary directory, which must not be there already.
 func makeFile(string) error {
