@@ -27,7 +27,7 @@ const (
 	// interval is the time between two looks of the watcher.
 	interval = 250 * time.Millisecond
 	// handover is how long two replicas may hold different views of who owns a function.
-	handover = 15 * time.Second
+	handover = 20 * time.Second
 	// imageAnnotation has the image of a function pod.
 	imageAnnotation = "fn.kpt.dev/image-reference"
 )
@@ -128,7 +128,7 @@ func (w *watcher) lookAtOwners(ctx context.Context) {
 	}
 	now := division{at: time.Now()}
 	for _, lease := range list.Items {
-		alive := lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < 10*time.Second
+		alive := lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < 15*time.Second
 		if alive && lease.Annotations["fn.kpt.dev/stood-down"] == "" {
 			now.addresses = append(now.addresses, lease.Annotations["fn.kpt.dev/address"])
 		}
