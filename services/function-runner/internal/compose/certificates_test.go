@@ -43,7 +43,7 @@ func TestFunctionRunnerWithoutItsSecret(t *testing.T) {
 				t.Fatalf("got %v: no pod was to be created", status.Convert(err))
 			}
 			// The API rejects pods, so that the first one has all that is to see.
-			if pod := <-created; strings.Contains(pod, "FNR_TLS_AUTHORITIES") != tc.granted {
+			if pod := <-created; strings.Contains(pod, "--tls-authorities=") != tc.granted {
 				t.Errorf("the pod is %s", pod)
 			}
 			if metrics := scrape(); !strings.Contains(metrics, tc.certified) {
