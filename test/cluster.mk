@@ -17,7 +17,7 @@ E2E_FAULT_PACKAGES ?= ./e2e/faults
 # Tests of these packages that make test leaves to make test-long, and packages with such tests only. Tests that compare
 # durations run when nothing else does.
 E2E_LONG_TESTS := TestPanelsHaveData|TestTracesAreWhole|TestSkaffold|TestClusterDemo|TestRightsAreMinimal|$\
-  TestCallersProveWhoTheyAre|TestMutualTLSArrivesUnderLoad|TestCertificatesRotateUnderLoad|TestIssuerRotatesUnderLoad|$\
+  TestCallersProveWhoTheyAre|TestCertificatesRotateUnderLoad|TestIssuerRotatesUnderLoad|$\
   TestOverlays/published|TestPorchsExampleWithoutRights|TestPorchIsReplacedInPlace
 E2E_TIMED_TESTS := TestColdStartIsLittleMoreThanAPod
 E2E_TIMED_PACKAGES := ./e2e/pods

@@ -6,11 +6,7 @@ package deploy_test
 
 import (
 	"crypto/tls"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
