@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,21 +21,23 @@ import (
 // it was denied something, it runs again alone, with the directories, which are emptied before and after. If that
 // helps, all later evaluations run one at a time. Functions are pure: it does no harm to run one again.
 type sharedDirs struct {
+	paths       []string
 	evaluations *semaphore.Weighted
 	// empty empties the directories.
 	empty func()
 	// changed has the number of spare processes decided again: a function that runs alone has none.
 	changed func()
 	needed  atomic.Bool
-	// unneeded is true once a function that ran alone was denied the same as before.
+	// unneeded is true once a function that ran alone was denied the same as before. Only what names one of the directories
+	// counts from then on.
 	unneeded atomic.Bool
 }
 
 // all is the weight of an evaluation that runs alone.
 const all = math.MaxInt64
 
-func newSharedDirs(empty, changed func()) *sharedDirs {
-	return &sharedDirs{evaluations: semaphore.NewWeighted(all), empty: empty, changed: changed}
+func newSharedDirs(paths []string, empty, changed func()) *sharedDirs {
+	return &sharedDirs{paths: paths, evaluations: semaphore.NewWeighted(all), empty: empty, changed: changed}
 }
 
 // run runs the command, with the directories if it needs them. A nil sharedDirs has none.
@@ -48,7 +51,7 @@ func (d *sharedDirs) run(
 		return d.runAlone(ctx, image, cmd, run)
 	}
 	first, err := d.acquire(ctx, image, 1, func() (Result, error) { return run(cmd) })
-	if !denied(first, err) || d.unneeded.Load() {
+	if !d.mayHelp(first, err) {
 		return first, err
 	}
 	second, againErr := d.runAlone(ctx, image, cmd, run)
@@ -86,19 +89,26 @@ func (d *sharedDirs) acquire(
 	return run()
 }
 
+// mayHelp reports whether a function may have failed because it had none of the directories.
+func (d *sharedDirs) mayHelp(result Result, err error) bool {
+	return denied(result, err) && (!d.unneeded.Load() || contains(logOf(result, err), d.paths))
+}
+
 // denials are how programs log that they were denied a file.
 var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 
 // denied reports whether a function has logged that it was denied something.
-func denied(result Result, err error) bool {
-	log := string(result.Log)
+func denied(result Result, err error) bool { return contains(logOf(result, err), denials) }
+
+// logOf returns what a function has logged.
+func logOf(result Result, err error) string {
 	if failure, ok := errors.AsType[*Failure](err); ok {
-		log = failure.Stderr
+		return failure.Stderr
 	}
-	for _, text := range denials {
-		if strings.Contains(log, text) {
-			return true
-		}
-	}
-	return false
+	return string(result.Log)
+}
+
+// contains reports whether a log contains one of some texts.
+func contains(log string, texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(log, text) })
 }

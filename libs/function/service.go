@@ -75,7 +75,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	var shared *sharedDirs
 	pool := cfg.newPool(func() bool { return shared != nil && shared.needed.Load() })
 	if len(cfg.Shared) > 0 {
-		shared = newSharedDirs(confiner.EmptyShared, pool.Changed)
+		shared = newSharedDirs(cfg.Shared, confiner.EmptyShared, pool.Changed)
 	}
 	s := &Service{
 		gate: admission.New(cfg.slots()), confiner: confiner, shared: shared,

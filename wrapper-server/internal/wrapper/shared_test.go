@@ -88,6 +88,18 @@ func TestWhatStaysDenied(t *testing.T) {
 	}
 }
 
+// TestADenialIsNotForEver has an input with which a function is denied another file, before one that needs the directory.
+func TestADenialIsNotForEver(t *testing.T) {
+	evaluate, _ := startScript(t, `read -r first; if [ "$first" = "# other" ]; then echo x >/etc/denied; exit; fi
+{ echo "$first"; cat; } >$SHARED/a && cat $SHARED/a`)
+	if _, err := evaluate("# other\n" + listNumber(1)); err == nil {
+		t.Error("the function succeeds, want that it is denied a file")
+	}
+	if got, err := evaluate(listNumber(1)); err != nil || got != listNumber(1) {
+		t.Errorf("%v, got %q", err, got)
+	}
+}
+
 // TestHomeIsWritable has images without a home directory.
 func TestHomeIsWritable(t *testing.T) {
 	evaluate, _ := startScript(t, "cat >~/a && cat ~/a")

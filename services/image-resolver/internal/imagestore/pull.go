@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/unpack"
@@ -42,6 +43,10 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
+// pullLimits bound how many images a process pulls at a time: each takes space that is not counted before it is in the
+// store. A registry that is slow leaves others a slot.
+var pullLimits = admission.Limits{Concurrent: 3, Reserve: 1, Queue: 10_000}
+
 // pullTimeout bounds a pull, which takes one of few slots.
 const pullTimeout = 2 * time.Hour
 
@@ -56,7 +61,8 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, p *fl
 		return nil
 	}
 	p.report("waiting for other pulls")
-	release, err := s.pulls.take(ctx, repository)
+	registry, _, _ := strings.Cut(repository, "/")
+	release, err := s.pulls.Acquire(ctx, admission.Claim{Function: registry})
 	if err != nil {
 		return err
 	}
