@@ -133,7 +133,7 @@ WITH_TEST_LOCK := $(if $(TEST_BED_POSSIBLE),mkdir -p $(CACHE); flock -n $(TEST_L
 
 # Two tiers. The first decides about a commit; a test belongs to it unless it is named among the others: here, and in
 # test/cluster.mk. Tests that compare durations are in the second tier, and run when nothing else does.
-COMMIT_TARGETS := check-generate check-proto check-modules lint unit demo first-steps
+COMMIT_TARGETS := check-generate check-proto check-modules lint unit kpt-compare-short demo first-steps
 LONG_TARGETS    = cross test-collector kpt-compare $(if $(AS_ROOT),new-user-short) $(if $(shell command -v npm),site) \
   $(if $(TEST_BED_POSSIBLE),e2e-registries e2e-teardown)
 LONG_ALONE     := $(if $(LINUX),attack-short)

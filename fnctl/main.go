@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	descriptors.CloseOnExec() // programs and sandboxes inherit none of the files of whoever started fnctl
+	descriptors.CloseOnExec() // programs and sandboxes inherit no files of the parent of fnctl
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	code := cli.Run(ctx, cli.Environment{
 		Address:          cli.Address(os.Getenv),

@@ -26,9 +26,9 @@ const (
 	argumentsOffset = 16
 )
 
-// lastReviewed is the highest number of a system call that the rules take into account: file_setattr of Linux 6.17. Calls
-// with higher numbers are not implemented for functions. Programs then use older ones, until somebody has decided about
-// the new one. The calls of amd64 with 32-bit pointers have higher numbers too.
+// lastReviewed is the highest number of a system call that the rules take into account: file_setattr of Linux 6.17.
+// Calls with higher numbers are not implemented for functions. Programs then use older calls, until the rules have the
+// new one. The calls of amd64 with 32-bit pointers have higher numbers too.
 const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}

@@ -179,7 +179,7 @@ func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } 
 		"mark a file":             {"its attributes persist", "xattr:", "seccomp", elsewhere},
 		"flag a file":             {"so do its flags", "flags:", "seccomp", forbidden},
 		"set attributes":          {"by the call of Linux 6.17", "file-attributes:", "seccomp", elsewhere},
-		"call what is new":        {"nobody has looked at it", "new-call:", "seccomp", missing},
+		"call what is new":        {"no rule has it", "new-call:", "seccomp", missing},
 		"make a program set-uid":  {"it would run as the server's user", "set-uid:", "seccomp", forbidden},
 		"create a set-uid file":   {"likewise", "create-set-uid:", "seccomp", forbidden},
 		"pair other sockets":      {"the kernel would load modules", "pair:", "seccomp", forbidden},

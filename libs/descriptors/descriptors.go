@@ -13,8 +13,8 @@ import (
 const firstOwn = 3
 
 // CloseOnExec marks all descriptors of this program as close-on-exec, except standard input, output and error. Go opens
-// files that way. The descriptors that this program inherited from whoever started it, and those of C libraries, may be
-// without the mark.
+// files that way. Descriptors that this program inherited from its parent, and descriptors of C libraries, may lack the
+// mark.
 func CloseOnExec() {
 	if closeRange() == nil {
 		return

@@ -25,7 +25,7 @@ const (
 	// lookupTimeout bounds a lookup.
 	lookupTimeout = 5 * time.Second
 	// oldAfter is the age from which on addresses are used only if a lookup takes longer than lookupWait: all
-	// replicas may have moved while nobody called the service.
+	// replicas may have moved while there were no calls.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
 	// probeInterval is how long a call may be without an answer until its replica is probed, and the

@@ -64,7 +64,7 @@ const (
 )
 
 // limits bounds the connections of an endpoint, in total and per address. At a limit, an idle connection gives way
-// to a new one, so that clients without requests keep nobody out.
+// to a new one, so that clients without requests exclude no others.
 type limits struct {
 	total, perPeer int
 

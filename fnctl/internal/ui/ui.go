@@ -84,8 +84,8 @@ func (p *Printer) block(text string, paint paint) {
 	}
 }
 
-// Printable returns a text from others without the characters that make a terminal do anything but
-// show it, and with hidden characters escaped: those that make a text look like another one.
+// Printable returns a foreign text without control characters for terminals, and with hidden characters
+// escaped, such as characters that change the direction of a text.
 func Printable(text string) string {
 	return excerpt.Visible(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

@@ -20,8 +20,8 @@ type SandboxSettings struct {
 	SandboxStore string `split_words:"true"`
 }
 
-// What images may take on disk, together and each, and how many files an image may have. [Images.Prune] removes those that
-// are not needed.
+// What images may take on disk, together and each, and how many files an image may have. [Images.Prune] removes images
+// that are not needed.
 const (
 	maxStoreBytes = 10 << 30
 	maxImageBytes = 2 << 30

@@ -39,7 +39,7 @@ func Load() (Settings, error) {
 // auto is the value of FNR_SANDBOX for any launcher that works.
 const auto = "auto"
 
-// share gives the services the settings of fnctl --local, and those that they share.
+// share copies the settings of fnctl --local to the services, and the settings that several services have.
 func (s *Settings) share() {
 	g := &s.Gateway
 	g.Sandbox = s.Launcher()

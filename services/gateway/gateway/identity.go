@@ -36,7 +36,7 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	checks.That(err == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
 }
 
-// doors returns the ports at which callers reach handler: one for everybody, and one with TLS for callers with a
+// doors returns the ports at which callers reach handler: one for all, and one with TLS for callers with a
 // client certificate.
 func doors(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpoint, error) {
 	door := serve.Endpoint{

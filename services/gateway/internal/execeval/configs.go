@@ -69,8 +69,8 @@ func (t *table) serve(image, binary string, exact map[string]bool) {
 	}
 }
 
-// checkBinary returns why a binary cannot be run; empty if it can. Programs outside of dir are not for callers: whoever
-// writes FunctionConfigs would run any program of this machine.
+// checkBinary returns why a binary cannot be run; empty if it can. Programs outside of dir are not for callers: a
+// user who writes FunctionConfigs could run any program of this machine.
 func checkBinary(path, dir string) string {
 	info, err := os.Stat(path)
 	switch within, relErr := filepath.Rel(dir, path); {

@@ -115,8 +115,8 @@ func (b Builder) SettingsVersion(r Request) string {
 }
 
 // function completes the function container. The settings of the wrapper server are arguments, which an image
-// cannot set. An image's variables lie beneath the pod's: the server uses only those that the pod sets, which it is
-// told by name. Variables from envFrom, and from references that may be missing, are not among them.
+// cannot set. An image's variables lie beneath the pod's: the server uses only variables of the pod, whose names it
+// gets as arguments. Variables from envFrom, and from references that may be missing, are not among them.
 func (b Builder) function(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
 	c.Image = pinned(r.Function)
