@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
@@ -18,7 +19,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	code := cli.Run(ctx, cli.Environment{
 		Address:          cli.Address(os.Getenv),
-		NoColour:         os.Getenv("NO_COLOR") != "",
+		NoColour:         os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
+		ForceColour:      os.Getenv("NO_COLOR") == "" && !slices.Contains([]string{"", "0"}, os.Getenv("CLICOLOR_FORCE")),
 		NoAttribution:    os.Getenv("KRM_DISABLE_ATTRIBUTION") != "",
 		ImagePrefix:      os.Getenv("KPT_IMAGE_PREFIX"),
 		ContainerRuntime: os.Getenv("KPT_FN_RUNTIME"),

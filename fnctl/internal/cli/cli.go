@@ -22,6 +22,8 @@ type Environment struct {
 	Address string
 	// NoColour turns colours off, on terminals too.
 	NoColour bool
+	// ForceColour turns colours on, on pipes too.
+	ForceColour bool
 	// NoAttribution leaves out the annotations that name what rendered a resource.
 	NoAttribution bool
 	// ImagePrefix is put before images without a slash; empty to leave that to the gateway.
@@ -37,11 +39,12 @@ type Environment struct {
 
 const rootHelp = `fnctl runs KRM functions on packages, through a function runner or, with --local, on your machine.
 
-Exit codes: 0 done, 1 a function failed, 2 anything else.
+Exit codes: 0 done, 1 a function failed, 2 anything else, 130 interrupted.
 
 Environment:
   FNCTL_ADDRESS            the gateway, as --address
-  NO_COLOR                 no colours, if it is set
+  NO_COLOR                 no colours, if it is set; nor with TERM=dumb
+  CLICOLOR_FORCE           colours on pipes too, if it is set and not 0
   KPT_IMAGE_PREFIX         as --image-prefix
   KPT_FN_RUNTIME           docker, podman or nerdctl, for 'fnctl doc'
   KRM_DISABLE_ATTRIBUTION  no annotation cnrm.cloud.google.com/blueprint, if it is set`
@@ -75,7 +78,9 @@ func Run(ctx context.Context, env Environment, args []string) int {
 		newTop(env), newImages(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		env.errPrinter().Line("fnctl: %s", ui.Printable(summary(err).Error()))
+		for i, line := range lines(err) {
+			env.errPrinter().Line("%s%s", []string{"fnctl: ", "  "}[i], ui.Printable(line))
+		}
 	}
 	return exitCode(err)
 }
@@ -91,7 +96,9 @@ func (e Environment) progress() *ui.Progress {
 	}
 }
 
-func (e Environment) colourful(w io.Writer) bool { return !e.NoColour && isTerminal(w) }
+func (e Environment) colourful(w io.Writer) bool {
+	return e.ForceColour || !e.NoColour && isTerminal(w)
+}
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -3,11 +3,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
 // The exit codes. Scripts rely on them.
@@ -15,6 +18,8 @@ const (
 	exitDone     = 0
 	exitFunction = 1
 	exitOther    = 2
+	// exitInterrupted is that of programs that end by Ctrl-C.
+	exitInterrupted = 130
 )
 
 // usageError reports an invalid command line.
@@ -29,12 +34,16 @@ func (e usageError) Error() string {
 
 // exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
-	_, failed := errors.AsType[*client.FunctionError](err)
+	failed, _ := errors.AsType[*client.FunctionError](err)
 	_, broken := errors.AsType[*pipeline.OutputError](err)
 	switch {
 	case err == nil:
 		return exitDone
-	case failed || broken:
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case failed != nil && failed.Failure.GetReason() == functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
+		return exitOther
+	case failed != nil || broken:
 		return exitFunction
 	}
 	return exitOther
@@ -51,8 +60,22 @@ func summary(err error) error {
 	if failed, ok := errors.AsType[*client.FunctionError](err); ok {
 		return fmt.Errorf("function %q failed; %s", failed.Image, written)
 	}
-	if isPartly {
+	call, isCall := errors.AsType[*client.CallError](err)
+	switch {
+	case isCall && isPartly:
+		return &client.CallError{Problem: call.Problem + "; " + written, Advice: call.Advice}
+	case isPartly:
 		return fmt.Errorf("%w; %s", partly.error, written)
 	}
 	return err
+}
+
+// lines returns the last lines of the output for an error: the reason, and what to do about it.
+func lines(err error) []string {
+	err = summary(err)
+	call, ok := errors.AsType[*client.CallError](err)
+	if !ok || call.Advice == "" {
+		return []string{err.Error()}
+	}
+	return []string{strings.Replace(err.Error(), call.Error(), call.Problem, 1), call.Advice}
 }

@@ -25,6 +25,8 @@ const (
 	defaultTimeout = 5 * time.Minute
 	// defaultMaxMessageBytes is the default of Porch and of all runners.
 	defaultMaxMessageBytes = 6 << 20
+	// localMaxMessageBytes is the default for functions of this machine, which no gateway limits.
+	localMaxMessageBytes = 64 << 20
 )
 
 // gatewayFlags are the flags for reaching the gateway.
@@ -74,7 +76,8 @@ func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 func (f *gatewayFlags) registerLimits(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout,
 		"longest time for one function, with the start of its pod; 0 for no limit")
-	flags.IntVar(&f.maxMessageBytes, "max-message-size", defaultMaxMessageBytes, "largest ResourceList in bytes, each way")
+	flags.IntVar(&f.maxMessageBytes, "max-message-size", 0,
+		"largest ResourceList in bytes, each way; by default 6 MiB, and 64 MiB with --local and for --exec")
 }
 
 // check checks the flags.
@@ -105,7 +108,7 @@ func (f *gatewayFlags) connect(env Environment) (*client.Gateway, error) {
 
 // config returns how the gateway at the address is called.
 func (f *gatewayFlags) config(env Environment) (client.Config, error) {
-	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes}
+	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessage(defaultMaxMessageBytes)}
 	if f.cluster.used() {
 		f.cluster.reach(&config)
 		return config, nil
@@ -115,6 +118,9 @@ func (f *gatewayFlags) config(env Environment) (client.Config, error) {
 	}
 	return config, f.cluster.checkUnused()
 }
+
+// maxMessage returns the maximum size of a ResourceList: that of the flag, or else the given default.
+func (f *gatewayFlags) maxMessage(byDefault int) int { return cmp.Or(f.maxMessageBytes, byDefault) }
 
 // evaluator evaluates images at a gateway, and programs of this machine.
 type evaluator struct {
@@ -127,7 +133,7 @@ type evaluator struct {
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
 	e := &evaluator{Evaluator: local.Evaluator{
 		Environment:    slices.Concat(env.Environ, f.environment),
-		MaxOutputBytes: f.maxMessageBytes,
+		MaxOutputBytes: f.maxMessage(localMaxMessageBytes),
 	}}
 	if f.local {
 		images, err := f.start(ctx, progress)

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -55,12 +56,16 @@ func (c *pullCommand) run(ctx context.Context, dir string) error {
 		return err
 	}
 	return withImages(ctx, false, func(images runner.Images) error {
+		var failed []error
 		for _, image := range wanted {
 			if err := c.pull(ctx, images, image); err != nil {
-				return err
+				failed = append(failed, fmt.Errorf("%s: %w", image.Image, err))
+			}
+			if ctx.Err() != nil {
+				break
 			}
 		}
-		return nil
+		return errors.Join(failed...)
 	})
 }
 

@@ -31,7 +31,7 @@ func (f *gatewayFlags) start(ctx context.Context, progress *ui.Progress) (*local
 	}
 	var err error
 	images.runner, err = runner.Start(ctx, runner.Config{
-		Offline: f.offline, MaxMessageBytes: f.maxMessageBytes, Environment: f.environment, Progress: images.waiting,
+		Offline: f.offline, MaxMessageBytes: f.maxMessage(localMaxMessageBytes), Environment: f.environment, Progress: images.waiting,
 	})
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (f *gatewayFlags) start(ctx context.Context, progress *ui.Progress) (*local
 		progress.Line("Sandboxes by %s", images.runner.Sandboxes())
 	}
 	images.Gateway, err = client.New(client.Config{
-		Dial: images.runner.Dial, InProcess: true, MaxMessageBytes: f.maxMessageBytes,
+		Dial: images.runner.Dial, InProcess: true, MaxMessageBytes: f.maxMessage(localMaxMessageBytes),
 	})
 	if err != nil {
 		return nil, errors.Join(err, images.runner.Close())

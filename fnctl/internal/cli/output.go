@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -41,6 +42,9 @@ func (f *outputFlags) register(flags *pflag.FlagSet) {
 func (f *outputFlags) check() error {
 	if f.target == "" || f.streams() {
 		return nil
+	}
+	if slices.Contains([]string{"json", "yaml", "wide"}, f.target) {
+		return fmt.Errorf("takes stdout, unwrap or a new directory for --output: a directory of this name is ./%s", f.target)
 	}
 	entries, err := os.ReadDir(f.target)
 	switch {

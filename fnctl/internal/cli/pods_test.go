@@ -192,7 +192,8 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 	code := cli.Run(t.Context(), env, []string{
 		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=2s", "--address", address,
 	})
-	const want = `function "slow:v1" did not answer in time: pod slow-0: pulling images (Back-off): if what it waits for`
+	const want = `function "slow:v1" did not answer in time: pod slow-0: pulling images (Back-off)
+  if what it waits for`
 	if shown, _ := stderr.now(); code != 2 || !strings.Contains(shown, want) {
 		t.Errorf("exit code %d, shown:\n%s\nwant\n%s", code, shown, want)
 	}

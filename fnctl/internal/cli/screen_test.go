@@ -152,7 +152,7 @@ func TestScreens(t *testing.T) {
 				slow := open(t, dir, width, 45, env, "fnctl render slow")
 				running := slow.await("hang:v1 on")
 				slow.tmux("send-keys", "C-c")
-				interrupted := slow.await("status 2")
+				interrupted := slow.await("status 130")
 				checkScreen(t, good+"\n========\n"+bad+"\n========\n"+running+"\n========\n"+interrupted)
 				if colours == "NO_COLOR=1" && strings.Contains(good+bad+interrupted, "\x1b[3") {
 					t.Error("there are colours, although NO_COLOR is set")

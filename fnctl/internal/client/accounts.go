@@ -4,6 +4,7 @@ package client
 
 import (
 	"maps"
+	"regexp"
 
 	"connectrpc.com/connect"
 )
@@ -17,31 +18,18 @@ var accounts = map[connect.Code]account{
 		"no evaluator of the gateway serves function {image}",
 		"check the image's name and tag, map it in the exec evaluator's config, or enable the pod evaluator",
 	},
-	connect.CodeResourceExhausted: {
-		"function {image} was not run ({message})",
-		"try again if the gateway is busy; if the package is too large ({size} bytes now), raise --max-message-size, now " +
-			"{limit}, here and --max-request-body-size at the gateway",
-	},
+	connect.CodeResourceExhausted: {"{image} was not run: {message}", "the gateway is busy: try again{retry}"},
 	connect.CodeDeadlineExceeded: {
 		"function {image} did not answer in time",
 		"raise --timeout: the first call of a function that runs in a pod has to wait for the pod",
 	},
-	connect.CodeFailedPrecondition: {
-		"function {image} cannot be started ({message})",
-		"check that the image exists and that the cluster may pull it",
-	},
-	connect.CodeInvalidArgument: {
-		"the gateway rejected the call of function {image} ({message})",
-		"check the image's name and tag",
-	},
+	connect.CodeFailedPrecondition: {"cannot run {image}: {message}", ""},
+	connect.CodeInvalidArgument:    {"the gateway rejected the call of function {image}: {message}", ""},
 	connect.CodeUnauthenticated: {
 		"the gateway does not know who calls ({message})",
 		"call the port of the gateway that needs no client certificate",
 	},
-	connect.CodeUnavailable: {
-		"function {image} was not run ({message})",
-		"try again",
-	},
+	connect.CodeUnavailable: {"{image} was not run: {message}", "try again{retry}"},
 	connect.CodeUnimplemented: {
 		"what answers at {address} is no function runner ({message})",
 		"check --address or FNCTL_ADDRESS",
@@ -51,25 +39,27 @@ var accounts = map[connect.Code]account{
 // localAccounts returns the texts for a gateway in this process.
 func localAccounts() map[connect.Code]account {
 	texts := maps.Clone(accounts)
-	texts[connect.CodeFailedPrecondition] = account{
-		"function {image} cannot be started ({message})",
-		"check the image's name and tag, and the credentials in docker's configuration; with --offline, run " +
-			"'fnctl images pull' first",
-	}
-	texts[connect.CodeResourceExhausted] = account{
-		"function {image} was not run ({message})",
-		"if the package is too large ({size} bytes now), raise --max-message-size, now {limit}",
-	}
 	texts[connect.CodeDeadlineExceeded] = account{
 		"function {image} did not answer in time",
 		"raise --timeout: the first call of a function has to wait for its image",
 	}
-	texts[connect.CodeInvalidArgument] = account{
-		"the call of function {image} is not valid ({message})",
-		"check the image's name and tag",
-	}
+	texts[connect.CodeInvalidArgument] = account{"the call of function {image} is not valid: {message}", ""}
 	return texts
 }
+
+// tooLarge matches messages about the size of a ResourceList, of the client, of the server and of local programs.
+var tooLarge = regexp.MustCompile(`message size|larger than|too large|MaxBytes`)
+
+// sizeAccount and localSizeAccount are for lists that are too large.
+var (
+	sizeAccount = account{
+		"the package is too large for {image}: {size} bytes ({message})",
+		"raise --max-message-size, now {limit}, here and --max-request-body-size at the gateway",
+	}
+	localSizeAccount = account{
+		"the package is too large for {image}: {size} bytes ({message})", "raise --max-message-size, now {limit}",
+	}
+)
 
 // unreachable is for errors of the connection, without an answer of a gateway.
 var unreachable = account{

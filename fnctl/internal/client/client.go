@@ -41,6 +41,7 @@ type Config struct {
 type Gateway struct {
 	address string
 	limit   int
+	local   bool // true for a gateway in this process
 	// texts are the texts for errors of evaluations, and unreachable that for errors of the connection.
 	texts       map[connect.Code]account
 	unreachable account
@@ -70,6 +71,7 @@ func New(config Config) (*Gateway, error) {
 	return &Gateway{
 		address:     config.Address,
 		limit:       config.MaxMessageBytes,
+		local:       config.InProcess,
 		texts:       texts,
 		unreachable: account{unreachable.problem, cmp.Or(config.Unreachable, unreachable.advice)},
 		http:        transport,
@@ -115,12 +117,18 @@ func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.
 	return pipeline.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog()}, nil
 }
 
+// defaultPort is the port of a gateway.
+const defaultPort = "9445"
+
 // baseURL returns the URL of an address. An address without a scheme means no TLS: Porch relies on
 // that.
 func baseURL(address string) (string, error) {
 	scheme, host, found := strings.Cut(address, "://")
 	if !found {
 		scheme, host = "http", address
+	}
+	if !found && host != "" && !strings.Contains(host, ":") {
+		host = net.JoinHostPort(host, defaultPort)
 	}
 	if scheme != "http" && scheme != "https" || host == "" {
 		return "", fmt.Errorf("the gateway's address %q must be host:port or a URL of http or https", address)

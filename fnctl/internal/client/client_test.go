@@ -109,11 +109,11 @@ func TestEvaluateExplains(t *testing.T) {
 		"queue": {"waiting helps", address, "full:v1", "", []string{"queue full", "try again"}},
 		"too large": {
 			"both limits have to be raised", address, "echo:v1", strings.Repeat("x", 2<<10),
-			[]string{"2048 bytes now", "--max-request-body-size"},
+			[]string{": 2048 bytes", "--max-request-body-size"},
 		},
 		"pull": {
 			"the registry's own reason helps", address, "pull:v1", "",
-			[]string{"unauthorized", "check that the image exists"},
+			[]string{`cannot run "pull:v1": unauthorized`},
 		},
 		"invalid":  {"the gateway says what is wrong", address, "tag:v1", "", []string{"no tag matches"}},
 		"lost pod": {"the next pod may be fine", address, "lost:v1", "", []string{"pod is gone", "try again"}},

@@ -5,10 +5,13 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
@@ -37,7 +40,12 @@ type CallError struct {
 	Cause   error
 }
 
-func (e *CallError) Error() string { return e.Problem + ": " + e.Advice }
+func (e *CallError) Error() string {
+	if e.Advice == "" {
+		return e.Problem
+	}
+	return e.Problem + "; " + e.Advice
+}
 
 func (e *CallError) Unwrap() error { return e.Cause }
 
@@ -45,7 +53,7 @@ func (e *CallError) Unwrap() error { return e.Cause }
 func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) error {
 	// The context knows better than the connection why the call ended.
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return &CallError{Problem: "interrupted", Advice: "nothing was written", Cause: ctx.Err()}
+		return &CallError{Problem: "interrupted; nothing was written", Cause: ctx.Err()}
 	}
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {
@@ -90,11 +98,24 @@ func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, a
 	if !ok {
 		a = otherAccount
 	}
+	problem, advice, isImage := explainImage(req.Image, cerr.Message(), g.local)
 	switch {
+	case brokenConnection(cerr) && strings.Contains(cerr.Message(), "HTTP response to HTTPS client"):
+		a = account{"the gateway at {address} does not speak TLS", "give its address as http://, or without a scheme"}
 	case brokenConnection(cerr):
 		a = g.unreachable
+	case isImage:
+		return problem, advice + g.filler(req, cerr).Replace("{retry}")
+	case cerr.Code() == connect.CodeResourceExhausted && tooLarge.MatchString(cerr.Message()):
+		a = sizeAccount
+		if g.local {
+			a = localSizeAccount
+		}
 	case explainsTimeout(cerr):
 		a = timedOut
+	}
+	if strings.Contains(cerr.Message(), "try again") && strings.Contains(a.advice, "try again") {
+		a.advice = "" // the gateway says so already
 	}
 	fill := g.filler(req, cerr)
 	return fill.Replace(a.problem), fill.Replace(a.advice)
@@ -104,8 +125,20 @@ func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, a
 func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Replacer {
 	return strings.NewReplacer(
 		"{image}", strconv.Quote(req.Image), "{address}", g.address,
-		"{code}", cerr.Code().String(), "{message}", cerr.Message(),
+		"{code}", cerr.Code().String(), "{message}", passedOn.ReplaceAllString(cerr.Message(), ""), "{retry}", retryHint(cerr),
 		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
+}
+
+// retryHint returns when to try again, if the server says so.
+func retryHint(cerr *connect.Error) string {
+	for _, detail := range cerr.Details() {
+		if msg, err := detail.Value(); err == nil {
+			if info, ok := msg.(*errdetails.RetryInfo); ok && info.GetRetryDelay().AsDuration() > 0 {
+				return fmt.Sprintf(" (in %v)", info.GetRetryDelay().AsDuration().Round(time.Second))
+			}
+		}
+	}
+	return ""
 }
 
 // brokenConnection reports whether an error comes from the connection. Cancellations by the caller

@@ -58,7 +58,7 @@ func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.Wat
 // has the codes with another meaning for it.
 func (g *Gateway) explainQuery(ctx context.Context, accounts map[connect.Code]account, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return &CallError{Problem: "interrupted", Advice: "start again", Cause: ctx.Err()}
+		return &CallError{Problem: "interrupted", Cause: ctx.Err()}
 	}
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {

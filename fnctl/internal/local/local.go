@@ -8,8 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/shlex"
@@ -21,8 +24,8 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// waitForOutput bounds how long a program's own children may keep its output open after its end.
-const waitForOutput = time.Second
+// waitForInput bounds how long a program's own children may keep its input open after its end.
+const waitForInput = time.Second
 
 // Evaluator runs programs, and leaves images to another evaluator.
 type Evaluator struct {
@@ -48,9 +51,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	defer stop(nil)
 	out, log := &bounded{limit: e.MaxOutputBytes, full: stop}, &bounded{limit: e.MaxOutputBytes, full: stop}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Environment, bytes.NewReader(req.ResourceList), out, log
-	cmd.WaitDelay = waitForOutput
-	err = cmd.Run()
+	cmd.Env = e.Environment
+	cmd.Stdin = bytes.NewReader(req.ResourceList)
+	err = run(ctx, cmd, out, log)
 	resp := pipeline.Response{ResourceList: out.buf.Bytes(), Log: log.buf.Bytes()}
 	switch exited, ok := errors.AsType[*exec.ExitError](err); {
 	case err == nil:
@@ -61,6 +64,52 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 		return resp, fmt.Errorf("run program %q: %w", req.Exec, err)
 	default:
 		return resp, failure(req.Exec, exited, resp)
+	}
+}
+
+// run runs a program, and waits until its output ends, which programs that it has started may hold open: output that
+// was cut must not pass as a whole one. It stops at the end of ctx.
+func run(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
+	var copying sync.WaitGroup
+	var ends []*os.File
+	defer func() {
+		for _, end := range ends {
+			_ = end.Close()
+		}
+		copying.Wait()
+	}()
+	pipe := func(to io.Writer) (*os.File, error) {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, read)
+		copying.Go(func() { _, _ = io.Copy(to, read) }) // a full buffer ends ctx
+		return write, nil
+	}
+	stdout, err := pipe(out)
+	if err != nil {
+		return err
+	}
+	stderr, err := pipe(log)
+	if err != nil {
+		return errors.Join(err, stdout.Close())
+	}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = stdout, stderr, waitForInput
+	err = cmd.Start()
+	_ = stdout.Close()
+	_ = stderr.Close()
+	if err != nil {
+		return err
+	}
+	err = cmd.Wait()
+	ended := make(chan struct{})
+	go func() { copying.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, errors.New("a program that it started still holds its output"))
 	}
 }
 

@@ -61,6 +61,9 @@ type Outcome struct {
 	Log []byte
 	// Err is nil if the function succeeded.
 	Err error
+
+	// output is what the function wrote.
+	output []byte
 }
 
 // Renderer runs plans.

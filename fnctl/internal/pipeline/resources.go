@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
@@ -33,6 +34,9 @@ func checkResources(resources []*yaml.RNode) error {
 		if isKustomization(r, file) {
 			continue
 		}
+		if list := r.GetKind(); (list == kio.ResourceListKind || list == "List") && r.Field("items") == nil {
+			return fmt.Errorf("the %s%s has no items", list, inFile(file))
+		}
 		for _, field := range []struct{ name, value string }{
 			{"apiVersion", r.GetApiVersion()}, {"kind", r.GetKind()}, {"metadata.name", r.GetName()},
 		} {
@@ -42,6 +46,14 @@ func checkResources(resources []*yaml.RNode) error {
 		}
 	}
 	return nil
+}
+
+// inFile names the file of a resource; it is empty for a list without information about files.
+func inFile(file string) string {
+	if file == "" {
+		return ""
+	}
+	return " in " + file
 }
 
 // describe names a resource that may lack a name.

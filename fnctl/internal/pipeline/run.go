@@ -3,9 +3,12 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/kustomize/kyaml/fn/runtime/runtimeutil"
@@ -13,6 +16,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
 // OutputError reports an invalid output of a function.
@@ -55,12 +59,16 @@ func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RN
 		},
 	}
 	output, err := filter.Filter(resources)
+	written := outcome.output
+	outcome.output = nil // it is large
 	switch {
 	case evaluation != nil:
 		return nil, evaluation
 	case err != nil && !ran:
 		return nil, &InputError{err}
-	case err == nil:
+	case err != nil:
+		err = explainOutput(written, err)
+	default:
 		outcome.Results, err = result.FromYAML(filter.Results)
 	}
 	if err == nil {
@@ -91,8 +99,26 @@ func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io
 	if err != nil {
 		return err
 	}
+	if len(bytes.TrimSpace(resp.ResourceList)) == 0 {
+		return &OutputError{Image: call.Function.Title(), Err: errors.New("it is empty, but must be a ResourceList")}
+	}
+	outcome.output = resp.ResourceList
 	_, err = out.Write(resp.ResourceList)
 	return err
+}
+
+// maxQuoted bounds what is quoted of an output, in bytes.
+const maxQuoted = 40
+
+// explainOutput returns why an output that kyaml cannot read is not valid: usually it has what a function should have
+// logged.
+func explainOutput(output []byte, err error) error {
+	var node yaml.Node
+	if yaml.Unmarshal(output, &node) == nil && len(node.Content) > 0 && node.Content[0].Kind == yaml.MappingNode {
+		return err
+	}
+	start, _ := excerpt.Start(strings.TrimSpace(string(output)), maxQuoted)
+	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
 // accept makes a function's output part of the call's package, if it is valid. Two annotations name

@@ -102,6 +102,10 @@ func TestChangesKeepBytes(t *testing.T) {
 		"line comment": {"setters are written as such", func(_ *testing.T, r *yaml.RNode) {
 			field(r, "text").LineComment = "# kpt-set: ${text}"
 		}, true},
+		"moved comment": {"it is about another field now", func(_ *testing.T, r *yaml.RNode) {
+			r.YNode().Content[0].HeadComment, r.YNode().HeadComment = "", ""
+			field(r, "none").HeadComment = "# free comment"
+		}, true},
 		"free comment": {"users read it", func(_ *testing.T, r *yaml.RNode) {
 			r.YNode().Content[0].HeadComment += "\n# more"
 		}, true},

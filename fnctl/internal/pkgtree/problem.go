@@ -25,6 +25,9 @@ func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error)
 	case len(data) > maxPackageBytes:
 		return nil, nil, fmt.Errorf("read %s: it has more than %d MiB", what, maxPackageBytes>>20)
 	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, nil, fmt.Errorf("read %s: it is empty", what)
+	}
 	reader := &kio.ByteReader{Reader: bytes.NewReader(data), PreserveSeqIndent: true, WrapBareSeqNode: true}
 	resources, err := reader.Read()
 	if err != nil {

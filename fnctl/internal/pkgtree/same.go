@@ -3,6 +3,7 @@
 package pkgtree
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,8 +19,7 @@ func sameResources(before, after []*yaml.RNode) bool {
 			return false
 		}
 		a, err = Strip(a)
-		return err == nil && sameNode(b.YNode(), a.YNode()) &&
-			maps.Equal(freeComments(b.YNode()), freeComments(a.YNode()))
+		return err == nil && sameNode(b.YNode(), a.YNode()) && maps.Equal(outline(b.YNode()), outline(a.YNode()))
 	})
 }
 
@@ -37,22 +37,37 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// freeComments returns the lines of comments that stand on their own. The node that they belong to
-// is not compared: it depends on what surrounds the resource, and differs between a ResourceList
-// and a file.
-func freeComments(node *yaml.Node) map[string]bool {
+// outline returns the comments that stand on their own, with the number of values before them. The node that a comment
+// belongs to is not compared: it depends on what surrounds the resource, and differs between a ResourceList and a file;
+// it may also be there twice.
+func outline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
-	collectComments(node, lines)
-	return lines
-}
-
-func collectComments(node *yaml.Node, lines map[string]bool) {
-	for line := range strings.Lines(node.HeadComment + "\n" + node.FootComment) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines[line] = true
+	values := 0
+	comment := func(text string) {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" {
+				lines[fmt.Sprintf("%d %s", values, line)] = true
+			}
 		}
 	}
-	for _, child := range node.Content {
-		collectComments(child, lines)
+	var visit func(node *yaml.Node)
+	visit = func(node *yaml.Node) {
+		comment(node.HeadComment)
+		if node.Kind == yaml.ScalarNode || node.Kind == yaml.AliasNode {
+			values++
+		}
+		for i, child := range node.Content {
+			if node.Kind != yaml.MappingNode {
+				visit(child)
+			} else if i%2 == 0 { // the comment at the foot of a key stands behind its value
+				comment(child.HeadComment)
+				values++
+				visit(node.Content[i+1])
+				comment(child.FootComment)
+			}
+		}
+		comment(node.FootComment)
 	}
+	visit(node)
+	return lines
 }

@@ -101,7 +101,7 @@ func message(failure error) string {
 	if failed, ok := errors.AsType[*client.FunctionError](failure); ok {
 		return fmt.Sprintf("function %q failed", failed.Image)
 	}
-	return failure.Error()
+	return problem(failure)
 }
 
 func newRenderStatus(rendering *pipeline.Rendering) renderStatus {

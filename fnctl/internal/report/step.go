@@ -42,13 +42,21 @@ func newEntry(step pipeline.Step) entry {
 			e.stderr = failed.Message // all that the runner says
 		}
 	} else if outcome.Err != nil {
-		e.problem, e.exitCode = outcome.Err.Error(), 1
+		e.problem, e.exitCode = problem(outcome.Err), 1
 	}
 	if f.Exec == "" {
 		// As kpt keeps what containers log.
 		e.stderr = strings.TrimSuffix(e.stderr, "\n")
 	}
 	return e
+}
+
+// problem returns why something failed, without advice to the user of a terminal.
+func problem(err error) string {
+	if call, ok := errors.AsType[*client.CallError](err); ok {
+		return call.Problem
+	}
+	return err.Error()
 }
 
 // failure describes a failed entry in one line; empty if it did not fail.

@@ -5,6 +5,10 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
@@ -24,6 +28,13 @@ type Progress struct {
 
 	running string // the running function
 	detail  string // what it runs on
+	nothing bool   // true if its selectors match no resource
+
+	// mu guards what follows, and the output while a function runs.
+	mu      sync.Mutex
+	waiting string        // what the function waits for
+	elapsed time.Duration // since it started, in seconds
+	stop    func()        // ends the signs of life, and waits for that
 }
 
 // Entered shows a package that has functions.
@@ -43,12 +54,50 @@ func title(pkg *pkgtree.Package) string {
 
 // Started shows a running function.
 func (p *Progress) Started(call pipeline.Call, resources int) {
+	p.nothing = resources == 0 && len(call.Function.Selectors)+len(call.Function.Exclude) > 0
 	p.running, p.detail = name(call), fmt.Sprintf(" on %d resources", resources)
 	if resources == 1 {
 		p.detail = " on 1 resource"
 	}
+	p.waiting, p.elapsed = "", 0
 	if p.Live {
 		fmt.Fprint(p.out, p.line(""))
+	}
+	p.stop = p.signLife()
+}
+
+// quiet is the time between two signs of life where there is no terminal.
+const quiet = 30 * time.Second
+
+// signLife shows how long the function has been running: each second on terminals, else every 30 seconds.
+func (p *Progress) signLife() (stop func()) {
+	every := quiet
+	if p.Live {
+		every = time.Second
+	}
+	ticks, done := time.NewTicker(every), make(chan struct{})
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticks.C:
+			}
+			p.mu.Lock()
+			p.elapsed += every
+			if p.Live {
+				fmt.Fprintf(p.out, "\r\x1b[K%s", p.line(p.waiting))
+			} else {
+				p.Line("    … running for %v", p.elapsed)
+			}
+			p.mu.Unlock()
+		}
+	})
+	return func() {
+		ticks.Stop()
+		close(done)
+		showing.Wait()
 	}
 }
 
@@ -59,15 +108,22 @@ func (p *Progress) line(waiting string) string {
 	if waiting != "" {
 		waiting = ": " + waiting
 	}
-	rest := p.cut(p.detail+waiting, columns(mark)+min(columns(p.running), p.limit()/2))
+	detail := p.detail
+	if p.elapsed > 0 {
+		detail += fmt.Sprintf(", %v", p.elapsed)
+	}
+	rest := p.cut(detail+waiting, columns(mark)+min(columns(p.running), p.limit()/2))
 	line := mark + p.shorten(p.running, columns(mark)+columns(rest))
-	detail, waiting := rest[:min(len(rest), len(p.detail))], rest[min(len(rest), len(p.detail)):]
-	return line + detail + p.style.faint(waiting)
+	shown := min(len(rest), len(detail))
+	return line + rest[:shown] + p.style.faint(rest[shown:])
 }
 
 // Waiting shows what the running function waits for; empty for nothing.
 func (p *Progress) Waiting(what string) {
 	what = OneLine(what)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = what
 	switch {
 	case p.Live:
 		fmt.Fprintf(p.out, "\r\x1b[K%s", p.line(what))
@@ -81,18 +137,29 @@ const usualDuration = len("12.345s")
 
 // Finished shows how a function ended, with its results and its log.
 func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
+	if p.stop != nil {
+		p.stop()
+		p.stop = nil
+	}
 	if p.Live {
 		fmt.Fprint(p.out, "\r\x1b[K")
 	}
+	results := result.Results(outcome.Results)
 	mark := p.style.green("✓")
-	if outcome.Err != nil {
+	switch {
+	case outcome.Err != nil:
 		mark = p.style.red("✗")
+	case slices.ContainsFunc(results, func(r result.Result) bool { return r.Severity == result.Error }):
+		mark = p.style.yellow("!")
 	}
 	elapsed := duration(outcome.Elapsed)
 	shown := p.shorten(name(call), len("  m  ")+max(len(elapsed), usualDuration))
 	p.Line("  %s %s %s", mark, shown, p.style.faint(elapsed))
-	p.results(result.Results(outcome.Results))
-	p.block(string(outcome.Log), p.style.faint)
+	if p.nothing {
+		p.block("no resource matches its selectors", plain)
+	}
+	p.results(results)
+	p.log(string(outcome.Log))
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		p.failure(failed)
 	}
@@ -105,13 +172,29 @@ func (p *Progress) failure(err *client.FunctionError) {
 	if n := f.GetResultsOmitted(); n > 0 {
 		p.block(fmt.Sprintf("and %d more results", n), plain)
 	}
-	p.block(f.GetStderr(), p.style.faint)
+	p.log(f.GetStderr())
 	// The message has in one text all that the details have separately, and more unless the
-	// function itself exited.
-	if f.GetReason() != functionrunnerv1.FunctionFailure_REASON_EXITED || len(f.GetResults()) == 0 && f.GetStderr() == "" {
-		p.block(err.Message, p.style.red)
+	// function itself ended.
+	log := strings.TrimSpace(f.GetStderr())
+	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
+		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
+	if said := log != "" && strings.Contains(err.Message, log); !said && !ended || len(f.GetResults()) == 0 && log == "" {
+		p.block(strings.TrimSuffix(err.Message, " ()"), p.style.red)
 	}
 	p.block(reason(f), plain)
+}
+
+// maxLog is the maximum number of lines of a function's log on a terminal.
+const maxLog = 20
+
+// log shows the log of a function; on terminals only its end, where the reason of a failure is.
+func (p *Progress) log(text string) {
+	all := slices.Collect(strings.Lines(strings.TrimSpace(text)))
+	if left := len(all) - maxLog; p.Live && left > 0 {
+		p.block(fmt.Sprintf("… %d lines before; --results-dir DIR keeps all", left), plain)
+		text = strings.Join(all[left:], "")
+	}
+	p.block(text, p.style.faint)
 }
 
 // reasons describe the failures that one sentence explains.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
@@ -36,7 +37,7 @@ func TestProgress(t *testing.T) {
 				{Severity: "error", Message: "e\nmore"},
 				{Severity: "warning", Message: "w"},
 			}},
-			"  ✓ fn (tag ~1) 12ms\n      [error] e\n      more\n      [warning] w\n      [info] i\n      log\n",
+			"  ! fn (tag ~1) 12ms\n      [error] e\n      more\n      [warning] w\n      [info] i\n      log\n",
 		},
 		"escape sequences": {
 			"a function must not be able to rewrite the screen",
@@ -48,7 +49,7 @@ func TestProgress(t *testing.T) {
 			pipeline.Outcome{
 				Log: []byte("rm\u202efig\u2066x\u200b"), Results: []result.Record{{Severity: "error", Message: "pay\u200bpal"}},
 			},
-			"  ✓ fn (tag ~1) 0s\n      [error] pay\\u200bpal\n      rm\\u202efig\\u2066x\\u200b\n",
+			"  ! fn (tag ~1) 0s\n      [error] pay\\u200bpal\n      rm\\u202efig\\u2066x\\u200b\n",
 		},
 		"signal": {
 			"a killed function has no exit code", failed(&functionrunnerv1.FunctionFailure{
@@ -76,6 +77,27 @@ func TestProgress(t *testing.T) {
 			p.Finished(call, tc.outcome)
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
 				t.Errorf("progress (-want +got), %s:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSignsOfLife runs a function for a while, on a terminal and elsewhere.
+func TestSignsOfLife(t *testing.T) {
+	for live, want := range map[bool]string{
+		true:  "\r\x1b[K  … fn on 2 resources, 3s: pulling",
+		false: "    … running for 30s\n    … running for 1m0s\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			p := &ui.Progress{Printer: ui.NewPrinter(&out, false), Live: live}
+			call := pipeline.Call{Function: kptfile.Function{Image: "fn"}}
+			p.Started(call, 2)
+			p.Waiting("pulling")
+			<-time.After(61 * time.Second)
+			p.Finished(call, pipeline.Outcome{})
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("live %t: it shows %q, want %q", live, out.String(), want)
 			}
 		})
 	}

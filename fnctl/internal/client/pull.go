@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// passedOn is what a gateway puts before the reason: who passed the error on, for which image.
+var passedOn = regexp.MustCompile(
+	`^(?:unable to (?:get the [a-z ]+ for|evaluate) \S+(?: with pod evaluator)?: |resolve \S+: )+`)
+
+// registryError is the error of a registry, with what was asked of it.
+var registryError = regexp.MustCompile(`^registry (\S+): (?:[a-z ]+: )?((?s:.*))$`)
+
+// gatewayAdvice is the advice at the end of a gateway's error, which begins with one of a few words.
+var gatewayAdvice = regexp.MustCompile(
+	`: ((?:check|add|use|if it|renew|it has to|its certificate has|it refused|no credentials|the registry limits) .*)$`)
+
+// pullCause is a reason for which an image cannot be pulled.
+type pullCause struct {
+	pattern *regexp.Regexp
+	// reason has the registry's name as %s. Local is the advice for functions of this machine, and remote that for
+	// those of a gateway.
+	reason, local, remote string
+}
+
+var pullCauses = []pullCause{
+	{
+		regexp.MustCompile(`no such host`), "no such host %s",
+		"check the name, DNS and HTTPS_PROXY; with images pulled before, use --offline",
+		"check the name, and that the gateway's DNS and proxies know it",
+	},
+	{
+		regexp.MustCompile(`connection refused|i/o timeout|no route to host|network is unreachable|connection reset`),
+		"%s cannot be reached",
+		"check the name and HTTPS_PROXY; with images pulled before, use --offline",
+		"check the name, and that proxies and network policies let the gateway reach it",
+	},
+	{
+		regexp.MustCompile(`HTTP 429|TOOMANYREQUESTS`), "%s limits how often it may be asked",
+		"try again later, or log in with 'docker login %s'", "try again later, or give the gateway credentials or a mirror",
+	},
+	{
+		regexp.MustCompile(`HTTP 40[13]|UNAUTHORIZED|DENIED`), "%s requires credentials, or has no such image",
+		"docker login %s, or check the image's name", "check the image's name, and the gateway's credentials",
+	},
+	{
+		regexp.MustCompile(`HTTP 404|MANIFEST_UNKNOWN|NAME_UNKNOWN`), "%s has no such image or tag",
+		"check the image's name and tag", "check the image's name and tag",
+	},
+}
+
+// explainImage returns why an image cannot be run, and what to do about it, if a gateway's message is about the image;
+// ok is false if it is not.
+func explainImage(image, message string, local bool) (problem, advice string, ok bool) {
+	reason := passedOn.ReplaceAllString(message, "")
+	if strings.Contains(reason, "registries are not called offline") {
+		return fmt.Sprintf("cannot run %s: it was not pulled before, and --offline calls no registry", image),
+			"fnctl images pull --image " + image, true
+	}
+	found := registryError.FindStringSubmatch(reason)
+	if found == nil {
+		return "", "", false
+	}
+	host, reason := found[1], found[2]
+	for _, cause := range pullCauses {
+		if cause.pattern.MatchString(reason) {
+			advice = cause.remote
+			if local {
+				advice = cause.local
+			}
+			return fmt.Sprintf("cannot pull %s: %s", image, fmt.Sprintf(cause.reason, host)),
+				strings.ReplaceAll(advice, "%s", host), true
+		}
+	}
+	if at := gatewayAdvice.FindStringSubmatchIndex(reason); at != nil {
+		reason, advice = reason[:at[0]], reason[at[2]:]
+	}
+	return fmt.Sprintf("cannot pull %s: %s: %s", image, host, reason), advice, true
+}
