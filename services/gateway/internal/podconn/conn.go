@@ -42,7 +42,7 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	}
 	// Each attempt looks the name up: a Service's name may be new.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
-		grpc.WithTransportCredentials(transport), grpc.WithContextDialer(c.dial))...)
+		grpc.WithTransportCredentials(framed{transport}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
 		return nil, err
 	}

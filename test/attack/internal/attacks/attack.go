@@ -67,7 +67,7 @@ func All() []Attack {
 		hanging, largeHanging, orphans,
 		lookAround, stealMemory, readToken, readDockerConfig, readFunction, fillTemporary, stopServer, limitServer,
 		hide, persist, loopback, confinement, eatMemory,
-		hostilePod, inventedImages, innerRegistries, loggedSecret,
+		hostilePod, smallFrames, inventedImages, innerRegistries, loggedSecret,
 		silentRegistries, headerRegistries, slowRegistries,
 		chaos,
 	}

@@ -4,6 +4,7 @@ package attacks
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,6 +42,40 @@ var hostilePod = Attack{
 		}
 		return errors.Join(failures...)
 	},
+}
+
+// smallFrames lets a pod answer with megabytes in frames of one byte, each of which takes a hundred bytes of memory
+// as long as its message is not whole. The gateway has to give up early.
+var smallFrames = Attack{
+	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
+	Run: func(ctx context.Context, t *Target) error {
+		address, server, err := system.Serve(http.HandlerFunc(answerByByte))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = server.Close() }()
+		t.Lender.Lend(system.Liar, address)
+		return all(4, func(int) error {
+			if _, err := t.evaluate(ctx, system.Liar, List("", "", 0)); err == nil {
+				return errors.New("the gateway read an answer in frames of one byte to its end")
+			}
+			return nil
+		})
+	},
+}
+
+// answerByByte answers an evaluation with a list of 5 MB, each byte in a frame.
+func answerByByte(w http.ResponseWriter, r *http.Request) {
+	message, _ := proto.Marshal(&evaluator.EvaluateFunctionResponse{ResourceList: make([]byte, 5_000_000)})
+	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	w.Header().Set("Content-Type", "application/grpc")
+	flush := http.NewResponseController(w).Flush
+	for i := range body {
+		if _, err := w.Write(body[i : i+1]); err != nil || flush() != nil || r.Context().Err() != nil {
+			return
+		}
+	}
+	w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
 }
 
 func withDetail(code connect.Code, message proto.Message) error {

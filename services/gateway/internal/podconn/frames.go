@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podconn
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+
+	"google.golang.org/grpc/credentials"
+)
+
+const (
+	// smallFrameBytes is the size below which a DATA frame is small: gRPC keeps about 100 bytes for each frame of a
+	// message, whatever it carries.
+	smallFrameBytes = 256
+	// maxSmallFrames bounds the small frames of a connection since the last HEADERS frame. A wrapper server needs
+	// one or two for an answer.
+	maxSmallFrames = 1024
+)
+
+// The types of frames in HTTP/2, and the size of their header.
+const (
+	frameData        = 0
+	frameHeaders     = 1
+	frameHeaderBytes = 9
+)
+
+var errSmallFrames = errors.New("the pod answers in too many small frames")
+
+// framed counts the frames of connections. An answer in frames of one byte would take thirty times its size in
+// memory, outside of the memory budget.
+type framed struct {
+	credentials.TransportCredentials
+}
+
+// ClientHandshake implements the interface.
+func (f framed) ClientHandshake(
+	ctx context.Context, authority string, raw net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := f.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &framedConn{Conn: conn}, info, nil
+}
+
+// Clone implements the interface.
+func (f framed) Clone() credentials.TransportCredentials {
+	return framed{f.TransportCredentials.Clone()}
+}
+
+// framedConn is a connection whose peer may not send many small frames. One goroutine reads it.
+type framedConn struct {
+	net.Conn
+	header  [frameHeaderBytes]byte
+	read    int // bytes of the header
+	payload int // bytes of the payload that have not come
+	small   int // frames since the last HEADERS frame
+}
+
+// Read implements net.Conn.
+func (c *framedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.count(p[:n]); c.small > maxSmallFrames {
+		_ = c.Close()
+		return 0, errSmallFrames
+	}
+	return n, err
+}
+
+// count follows the frames in what was read.
+func (c *framedConn) count(b []byte) {
+	for len(b) > 0 {
+		skipped := min(c.payload, len(b))
+		c.payload -= skipped
+		b = b[skipped:]
+		copied := copy(c.header[c.read:], b)
+		c.read += copied
+		b = b[copied:]
+		if c.read < frameHeaderBytes {
+			continue
+		}
+		c.read = 0
+		c.payload = int(binary.BigEndian.Uint32(c.header[:4]) >> 8) //nolint:mnd // 24 bits
+		switch kind := c.header[3]; {
+		case kind == frameHeaders:
+			c.small = 0
+		case kind == frameData && c.payload < smallFrameBytes:
+			c.small++
+		}
+	}
+}
