@@ -24,8 +24,8 @@ const (
 	lookupInterval = 5 * time.Second
 	// lookupTimeout bounds a lookup.
 	lookupTimeout = 5 * time.Second
-	// oldAfter is the age from which on addresses are used only if a lookup takes longer than lookupWait: all
-	// replicas may have moved while there were no calls.
+	// oldAfter is the age of addresses at which a call waits for a lookup, for up to lookupWait: all replicas may have
+	// moved while there were no calls.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
 	// probeInterval is how long a call may be without an answer until its replica is probed, and the
@@ -54,10 +54,9 @@ type balancer struct {
 	turn      int
 }
 
-// inOrder returns the endpoints in the order to call them in: each is the first in turns, silent
-// ones are last.
+// inOrder returns the replicas in calling order: each replica is first in turns, silent replicas are last.
 func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
-	if err := b.find(ctx); err != nil {
+	if err := b.awaitAddresses(ctx); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
@@ -77,8 +76,8 @@ func rank(e *Replica) int {
 	return 0
 }
 
-// find waits until addresses are known. Addresses that are not new are looked up in the background.
-func (b *balancer) find(ctx context.Context) error {
+// awaitAddresses waits until addresses are known. Addresses that are not new are looked up in the background.
+func (b *balancer) awaitAddresses(ctx context.Context) error {
 	b.mu.Lock()
 	known, age := len(b.endpoints) > 0, time.Since(b.known)
 	b.mu.Unlock()
@@ -86,7 +85,7 @@ func (b *balancer) find(ctx context.Context) error {
 		return nil
 	}
 	found := b.lookups.DoChan("", func() (any, error) { //nolint:contextcheck // it is for all callers
-		return nil, b.look()
+		return nil, b.refreshAddresses()
 	})
 	var old <-chan time.Time
 	switch {
@@ -110,8 +109,8 @@ func (b *balancer) find(ctx context.Context) error {
 	}
 }
 
-// look looks the addresses up. Endpoints whose addresses stay are kept.
-func (b *balancer) look() error {
+// refreshAddresses looks the addresses up. Endpoints whose addresses stay are kept.
+func (b *balancer) refreshAddresses() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	found, err := b.lookup(ctx, b.url.Hostname())
@@ -159,7 +158,7 @@ func withPort(u *url.URL, addresses []string) []string {
 	return out
 }
 
-// markSilent has an endpoint called after all others until it answers.
+// markSilent makes a replica the last to be called until it answers a probe.
 func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.mu.Lock()
 	b.known = time.Now().Add(-lookupInterval) // it may be gone
@@ -174,9 +173,9 @@ func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.tasks.Go(func() { b.revive(e) }) //nolint:contextcheck // it outlives the call
 }
 
-// revive probes a silent endpoint until it answers or is gone.
+// revive probes a silent replica until it answers or no longer belongs to the service.
 func (b *balancer) revive(e *Replica) {
-	for b.has(e) && !b.answers(context.Background(), e, probeTimeout) {
+	for b.hasReplica(e) && !b.answers(context.Background(), e, probeTimeout) {
 		e.renew()
 		select {
 		case <-time.After(probeInterval):
@@ -187,8 +186,8 @@ func (b *balancer) revive(e *Replica) {
 	e.silent.Store(false)
 }
 
-// has reports whether an endpoint is one of the service's.
-func (b *balancer) has(e *Replica) bool {
+// hasReplica reports whether a replica belongs to the service.
+func (b *balancer) hasReplica(e *Replica) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Contains(b.endpoints, e)
@@ -196,7 +195,7 @@ func (b *balancer) has(e *Replica) bool {
 
 // answers reports whether a replica answers a probe, whatever the answer is.
 func (b *balancer) answers(ctx context.Context, e *Replica, timeout time.Duration) bool {
-	ctx, cancel := context.WithTimeout(e.to(ctx), timeout)
+	ctx, cancel := context.WithTimeout(e.route(ctx), timeout)
 	defer cancel()
 	_, err := b.health.CallUnary(ctx, connect.NewRequest(new(grpc_health_v1.HealthCheckRequest)))
 	return err == nil || connect.IsWireError(err)

@@ -24,7 +24,7 @@ func newReplica(address string, dial func() *http.Transport) *Replica {
 	return e
 }
 
-// renew gives up the endpoint's connections: behind the address of a Service, a new one may lead to
+// renew gives up the replica's connections: behind the address of a Service, a new one may lead to
 // another replica.
 func (e *Replica) renew() {
 	former := e.transport.Swap(e.dial())
@@ -41,10 +41,10 @@ func (e *Replica) Silent() bool { return e.silent.Load() }
 
 func (e *Replica) close() { e.transport.Load().CloseIdleConnections() }
 
-// endpointKey is the key of the endpoint that a call goes to in its context.
+// endpointKey is the context key of the replica that a call goes to.
 type endpointKey struct{}
 
-// router sends requests to the endpoint in their context, and others to the host that they name.
+// router sends requests to the replica in their context, and others to the host that they name.
 type router struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
@@ -58,7 +58,7 @@ func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.transport.Load().RoundTrip(routed)
 }
 
-// to returns a context whose calls go to e.
-func (e *Replica) to(ctx context.Context) context.Context {
+// route returns a context whose calls go to the replica.
+func (e *Replica) route(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endpointKey{}, e)
 }

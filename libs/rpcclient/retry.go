@@ -33,7 +33,7 @@ func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 		deadline := time.Now().Add(retryFor)
 		backoff := retry.Backoff{First: firstWait, Max: maxWait}
 		for timeout := probeTimeout; ; timeout *= 2 {
-			resp, err := b.pass(ctx, call, req, timeout)
+			resp, err := b.callReplicas(ctx, call, req, timeout)
 			if !unreached(err) {
 				return resp, err
 			}
@@ -54,8 +54,8 @@ func (b *balancer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	return next
 }
 
-// pass calls one replica after the other, until one answers.
-func (b *balancer) pass(
+// callReplicas calls one replica after the other, until one answers.
+func (b *balancer) callReplicas(
 	ctx context.Context, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
 	endpoints, err := b.inOrder(ctx)
@@ -63,18 +63,18 @@ func (b *balancer) pass(
 		return nil, connect.NewError(connect.CodeUnavailable, err)
 	}
 	for _, e := range endpoints {
-		if resp, err = b.try(ctx, e, call, req, timeout); !unreached(err) {
+		if resp, err = b.callReplica(ctx, e, call, req, timeout); !unreached(err) {
 			return resp, err
 		}
 	}
 	return nil, err
 }
 
-// try makes a call of a balanced client to one replica.
-func (b *balancer) try(
+// callReplica makes a call of a balanced client to one replica.
+func (b *balancer) callReplica(
 	ctx context.Context, r *Replica, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
-	err = b.watch(ctx, r, timeout, unreached, func(ctx context.Context, _ func()) error {
+	err = b.callWatched(ctx, r, timeout, unreached, func(ctx context.Context, _ func()) error {
 		resp, err = call(ctx, req)
 		return err
 	})
@@ -92,17 +92,17 @@ func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.ba
 func (c *Client) Call(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
-	return c.balancer.watch(ctx, r, timeout, unreached, call)
+	return c.balancer.callWatched(ctx, r, timeout, unreached, call)
 }
 
 // ProbeTimeout is the timeout of the first probe of a call. Callers that retry double it each time.
 const ProbeTimeout = probeTimeout
 
-// watch implements Call.
-func (b *balancer) watch(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
+// callWatched implements Call.
+func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
-	watched, giveUp := context.WithCancelCause(r.to(ctx))
+	watched, giveUp := context.WithCancelCause(r.route(ctx))
 	defer giveUp(nil)
 	probing, answered := context.WithCancel(watched)
 	defer answered()

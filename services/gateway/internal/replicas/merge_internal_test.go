@@ -50,7 +50,7 @@ func TestMerged(t *testing.T) {
 		},
 	}
 	before := proto.CloneOf(seen[owner][0])
-	got := seen.merged(func(string) string { return owner })
+	got := seen.merge(func(string) string { return owner })
 	if len(got) != 1 || !proto.Equal(got[0], want) {
 		t.Errorf("merged:\n%v\nwant:\n%v", got, want)
 	}

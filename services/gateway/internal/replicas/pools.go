@@ -22,36 +22,36 @@ import (
 // listTimeout bounds how long replicas may take to list their pools.
 const listTimeout = 5 * time.Second
 
-// views are the last lists of replicas, by address.
+// views maps the address of a replica to the last list of its pools.
 type views map[string][]*podmanagerv1.Pool
 
-// ListPools implements lease.Manager: it lists the pools of all replicas that answer, each function's once. It is an
-// error if none does, or if none is known within listTimeout.
+// ListPools implements lease.Manager: it returns the pools of all replicas that answer, one per function. It fails if no
+// replica answers, or if no replica is known within listTimeout.
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
 	begin, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	replicas, err := m.await(begin)
+	replicas, err := m.awaitReplicas(begin)
 	if err != nil {
 		return nil, err
 	}
 	lists := make(views)
-	errs := m.list(ctx, req, replicas, lists)
+	errs := m.listAll(ctx, req, replicas, lists)
 	if !slices.Contains(errs, nil) {
 		return nil, errors.Join(errs...)
 	}
-	return &podmanagerv1.ListPoolsResponse{Pools: lists.merged(m.owners.of)}, nil
+	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge(m.owners.ownerOf)}, nil
 }
 
-// WatchPools implements lease.Manager: it watches all replicas, also later ones. What a replica listed last stays
-// until it answers again, or is gone.
+// WatchPools implements lease.Manager: it watches all replicas, also later ones. The last list of a replica stays until
+// the replica answers again, or is gone.
 func (m *Manager) WatchPools(
 	ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error,
 ) error {
 	last := make(views)
 	return lease.Watch(ctx, func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
-		replicas, err := m.await(ctx)
+		replicas, err := m.awaitReplicas(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -63,24 +63,24 @@ func (m *Manager) WatchPools(
 			_, listed := last[r.Address()]
 			return listed && r.Silent()
 		})
-		m.list(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()}, answering, last)
-		return last.merged(m.owners.of), ctx.Err()
+		m.listAll(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()}, answering, last)
+		return last.merge(m.owners.ownerOf), ctx.Err()
 	}, send)
 }
 
-// await waits until replicas are known, and returns why none is when ctx ends.
-func (m *Manager) await(ctx context.Context) ([]*rpcclient.Replica, error) {
+// awaitReplicas waits until replicas are known. When ctx ends it returns the error of the last lookup.
+func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	for backoff := backoff; ; {
-		all, err := m.replicas(ctx)
+		all, err := m.findReplicas(ctx)
 		if err == nil || !retry.Sleep(ctx, backoff.Next()) {
 			return all, err
 		}
 	}
 }
 
-// list puts the pools of replicas into lists, and returns each one's error. What a replica that fails listed before
-// stays.
-func (m *Manager) list(
+// listAll stores the pools of replicas in lists, and returns an error for each replica. The former list of a replica that
+// fails stays.
+func (m *Manager) listAll(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica, lists views,
 ) []error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
@@ -90,7 +90,7 @@ func (m *Manager) list(
 	var asked sync.WaitGroup
 	for i, r := range replicas {
 		asked.Go(func() {
-			errs[i] = silence(r, m.service.Call(ctx, r, rpcclient.ProbeTimeout, lease.IsUnanswered,
+			errs[i] = markSilence(r, m.service.Call(ctx, r, rpcclient.ProbeTimeout, lease.IsUnanswered,
 				func(ctx context.Context, _ func()) (err error) {
 					answers[i], err = m.client.ListPools(ctx, req)
 					return err
@@ -109,9 +109,9 @@ func (m *Manager) list(
 // poolKey identifies a function's pool.
 type poolKey struct{ reference, digest string }
 
-// merged returns all pools, each function's once, ordered by reference and digest. Each replica sees all pods of a
-// function and knows only of its own leases: leases are added up, and the function's owner provides the rest.
-func (v views) merged(ownerOf func(image string) string) []*podmanagerv1.Pool {
+// merge returns one pool per function, ordered by reference and digest. Each replica sees all pods of a function and only
+// its own leases: merge adds the leases up, and uses the owner's view of everything else.
+func (v views) merge(ownerOf func(image string) string) []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {
 		for _, p := range v[address] {
@@ -163,7 +163,7 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	slices.SortStableFunc(pool.Pods, func(a, b *podmanagerv1.Pod) int { return cmp.Compare(a.GetSlot(), b.GetSlot()) })
 }
 
-// addPod adds another replica's counts to a pod. The replica that uses the pod is the first to know a later expiry.
+// addPod adds another replica's counts to a pod. The replica that uses the pod knows a later expiry first.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

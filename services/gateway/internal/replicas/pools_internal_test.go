@@ -66,7 +66,7 @@ func TestViews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			maps.DeleteFunc(tc.views, func(a string, _ []*podmanagerv1.Pool) bool { return !slices.Contains(tc.there, a) })
 			var got []string
-			for _, p := range tc.views.merged(func(string) string { return "b" }) {
+			for _, p := range tc.views.merge(func(string) string { return "b" }) {
 				got = append(got, p.GetKey().GetReference()+"@"+p.GetReplica())
 			}
 			if !slices.Equal(got, tc.want) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas leases pods from the replicas of the pod-manager. Pod-managers know which of them owns a function: a
-// replica that does not own the function names the owner, also if it grants a lease on a ready pod, and a gateway remembers it.
+// Package replicas leases pods from the replicas of the pod-manager. Pod-managers know which replica owns a function: a
+// replica that does not own the function names the owner, also if it grants a lease on a ready pod. The gateway remembers
+// the owner.
 package replicas
 
 import (
@@ -30,16 +31,16 @@ type Manager struct {
 
 var _ lease.Manager = (*Manager)(nil)
 
-// New returns a manager for the pod-managers at a URL, http://host:port or https://host:port, which service is the
-// client of. Each address that DNS has for the host is a replica.
+// New returns a manager for the pod-managers at a URL, http://host:port or https://host:port. service is the client of
+// that URL. Each DNS address of the host is a replica.
 func New(service *rpcclient.Client, url string) *Manager {
 	return &Manager{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
 }
 
-// backoff is the waits after no replica could be reached.
+// backoff is the delay after a round in which no replica could be reached.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// reachTimeout bounds the sum of all waits of a lease: a single pod-manager has restarted by then.
+// reachTimeout bounds the sum of these delays for one lease: a single pod-manager restarts in less time.
 const reachTimeout = 15 * time.Second
 
 // Lease implements lease.Manager. If no replica can be reached it retries for up to reachTimeout.
@@ -62,23 +63,23 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	}
 }
 
-// leaseFromAny asks the owner of the function as it was named last, then the owner that a replica names, then all others,
-// until one answers.
+// leaseFromAny calls replicas until one answers: the remembered owner of the function first, then the owner that a
+// replica names, then the others.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
-	left, err := m.replicas(ctx)
+	left, err := m.findReplicas(ctx)
 	if err != nil {
 		return nil, err
 	}
 	image := open.GetImage()
 	open = proto.CloneOf(open)
 	for _, r := range left {
-		if r.Silent() { // replicas that have not noticed it yet would name it as the owner
+		if r.Silent() { // replicas that do not know it yet would name it as the owner
 			open.Tried = append(open.Tried, r.Address())
 		}
 	}
-	if owner := m.owners.of(image); !slices.Contains(open.GetTried(), owner) {
+	if owner := m.owners.ownerOf(image); !slices.Contains(open.GetTried(), owner) {
 		left, _ = toFront(left, owner)
 	}
 	for len(left) > 0 {
@@ -87,7 +88,7 @@ func (m *Manager) leaseFromAny(
 		var held lease.Lease
 		held, err = m.leaseFrom(ctx, r, open, waiting, probeTimeout)
 		if err == nil {
-			m.owners.remember(image, cmp.Or(held.Granted().GetOwner(), r.Address()))
+			m.owners.setOwner(image, cmp.Or(held.Granted().GetOwner(), r.Address()))
 		}
 		if !lease.IsElsewhere(err) {
 			return held, err
@@ -109,8 +110,8 @@ func (m *Manager) leaseFromAny(
 	return nil, err
 }
 
-// replicas returns all replicas. The error is marked as lease.Elsewhere.
-func (m *Manager) replicas(ctx context.Context) ([]*rpcclient.Replica, error) {
+// findReplicas returns all replicas. Its error is marked as lease.Elsewhere.
+func (m *Manager) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	all, err := m.service.Replicas(ctx)
 	if err != nil {
 		return nil, lease.Elsewhere(fault.New(fault.Unavailable, "look up the pod-manager: %w", err))
@@ -118,7 +119,7 @@ func (m *Manager) replicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	return all, nil
 }
 
-// toFront returns replicas with the one at an address first, and whether it is one of them.
+// toFront moves the replica at an address to the front, and reports whether there is such a replica.
 func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replica, bool) {
 	i := slices.IndexFunc(replicas, func(r *rpcclient.Replica) bool { return r.Address() == address })
 	if i < 0 {
@@ -127,7 +128,7 @@ func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replic
 	return append([]*rpcclient.Replica{replicas[i]}, slices.Delete(slices.Clone(replicas), i, i+1)...), true
 }
 
-// leaseFrom asks one replica.
+// leaseFrom requests a lease from one replica.
 func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lease.Open,
 	waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (held lease.Lease, err error) {
@@ -138,39 +139,39 @@ func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lea
 		})
 		return err
 	})
-	return held, silence(r, err)
+	return held, markSilence(r, err)
 }
 
-// silence marks the error of a replica that answers nothing as lease.Elsewhere.
-func silence(r *rpcclient.Replica, err error) error {
+// markSilence marks the error of a silent replica as lease.Elsewhere.
+func markSilence(r *rpcclient.Replica, err error) error {
 	if !errors.Is(err, rpcclient.ErrSilent) {
 		return err
 	}
-	return lease.Elsewhere(fault.New(fault.Unavailable, "ask the pod-manager at %s: %w", r.Address(), rpcclient.ErrSilent))
+	return lease.Elsewhere(fault.New(fault.Unavailable, "call the pod-manager at %s: %w", r.Address(), rpcclient.ErrSilent))
 }
 
-// maxOwners bounds the number of functions whose owners are remembered.
+// maxOwners is the maximum number of functions in owners.
 const maxOwners = 10_000
 
-// owners remembers which replica owns each function.
+// owners stores the addresses of the functions' owners.
 type owners struct {
 	mu      sync.Mutex
 	byImage map[string]string
 }
 
-// of returns the address of the replica; empty if none is known.
-func (o *owners) of(image string) string {
+// ownerOf returns the address of a function's owner. It is empty if the owner is not known.
+func (o *owners) ownerOf(image string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.byImage[image]
 }
 
-// remember stores the address of the replica.
-func (o *owners) remember(image, address string) {
+// setOwner stores the address of a function's owner.
+func (o *owners) setOwner(image, address string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, known := o.byImage[image]; o.byImage == nil || !known && len(o.byImage) >= maxOwners {
-		o.byImage = make(map[string]string) // a redirect each restores it
+		o.byImage = make(map[string]string) // redirects restore it
 	}
 	o.byImage[image] = address
 }
