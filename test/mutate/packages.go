@@ -31,6 +31,7 @@ var packages = []target{
 	{module: "libs", dir: "rpcclient"},
 	{module: "services/gateway", dir: "internal/frontdoor"},
 	{module: "services/gateway", dir: "internal/evaluation"},
+	{module: "services/gateway", dir: "internal/naming"},
 	{module: "services/gateway", dir: "internal/podeval"},
 	{module: "services/gateway", dir: "internal/replicas"},
 	{module: "services/pod-manager", dir: "internal/pool"},
