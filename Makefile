@@ -336,6 +336,8 @@ simulate: ## Simulate faults of several pod-managers in virtual time (SEEDS=numb
 	@echo "the first seed is $(SEED)"
 	cd services/pod-manager && go test -vet=off -count=1 -timeout 60m -run TestFleet ./internal/fleet \
 	  -args -fleet.seeds $(SEEDS) -fleet.seed $(SEED)
+	cd services/pod-manager && go test -vet=off -count=1 -timeout 60m -run TestSimulation ./internal/pool \
+	  -args -sim.seeds $$(( 10 * $(SEEDS) )) -sim.seed $(SEED)
 
 # How often tests of processes and real time run, and in which packages (an expression for their directories).
 N        ?= 10

@@ -7,10 +7,31 @@ package phase
 import (
 	"fmt"
 	"time"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
 // Names are the names of all phases, in the order in which an evaluation goes through them.
 var Names = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
+
+// leases are the names of the phases of leases.
+var leases = [...]string{
+	podmanagerv1.Phase_PHASE_QUEUED:     "queue",
+	podmanagerv1.Phase_PHASE_RESOLVING:  "resolve",
+	podmanagerv1.Phase_PHASE_CREATING:   "create",
+	podmanagerv1.Phase_PHASE_SCHEDULING: "schedule",
+	podmanagerv1.Phase_PHASE_PULLING:    "pull",
+	podmanagerv1.Phase_PHASE_STARTING:   "start",
+	podmanagerv1.Phase_PHASE_CONNECTING: "connect",
+}
+
+// Name returns the name of a lease's phase; empty for a phase that this version does not know.
+func Name(p podmanagerv1.Phase) string {
+	if p < 0 || int(p) >= len(leases) {
+		return ""
+	}
+	return leases[p]
+}
 
 // Counts returns how many evaluations are in each phase, as texts such as "3 run". Phases without any
 // are left out.

@@ -174,8 +174,9 @@ var dashboards = map[string]board{
 	}, nil},
 	"pods": {"Function Runner: pools and pods", "Function pods, the queue, and the replicas that manage them.", []panel{
 		{
-			"Pods", "Function pods by state.", "short",
-			one("max by (state) (sum without (image) (fn_pods{@}))", "{{state}}"),
+			"Pods", "Function pods by state, and outdated ones that serve until new pods are ready.", "short", []query{
+				{"max by (state) (sum without (image) (fn_pods{@}))", "{{state}}"}, {"sum(fn_pods_outdated{@})", "outdated"},
+			},
 		},
 		{"Queue", "Leases that were not granted yet.", "short", []query{
 			{"sum(fn_queue_depth{@})", "all"}, {"sum by (phase) (fn_leases_waiting{@})", "{{phase}}"},
@@ -189,7 +190,7 @@ var dashboards = map[string]board{
 			one("sum by (reason) (rate(fn_pod_evictions_total{@}[$__rate_interval]))", "{{reason}}"),
 		},
 		{
-			"Created pods", "By why they are created: leases that wait, or a minimum of pods.", "reqps",
+			"Created pods", "By why they are created: leases that wait, a minimum of pods, or a new version.", "reqps",
 			one("sum by (reason) (rate(fn_pod_creations_total{@}[$__rate_interval]))", "{{reason}}"),
 		},
 		{

@@ -125,15 +125,15 @@ var named = []mutation{
 	},
 	{
 		Name: "a pod whose callers leave is not checked", Package: "services/pod-manager/internal/pool",
-		Edits: []edit{{`l\.pool\.suspect\(s, l\.pod\)`, "l.pod.use.broken = 0"}},
+		Edits: []edit{{`l\.pool\.probeAbandoned\(s, l\.pod\)`, "l.pod.use.broken = 0"}},
 	},
 	{
 		Name: "a pod that a caller left takes no leases until it answers", Package: "services/pod-manager/internal/pool",
-		Edits: []edit{{`pod\.health\.doubted = s\.at\n\s*pod\.probe\(s, checkTimeout\)`, "pod.check(s, true)"}},
+		Edits: []edit{{`pod\.health\.abandonedAt = s\.at\n\s*pod\.probe\(s, checkTimeout\)`, `pod.check(s, true, "")`}},
 	},
 	{
 		Name: "a pod that a caller left takes leases until it has failed", Package: "services/pod-manager/internal/pool",
-		Edits: []edit{{`s\.age\(pod\.health\.doubted\) >= doubtTimeout`, "false"}},
+		Edits: []edit{{`s\.age\(pod\.health\.abandonedAt\) >= abandonmentTimeout`, "false"}},
 	},
 	{
 		Name: "a question for a pod's health has no bound", Package: "services/pod-manager/internal/probe",

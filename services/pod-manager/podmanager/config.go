@@ -100,7 +100,7 @@ type Config struct {
 	// UnscheduledTimeout is how long a pod may be without a node before its waiting leases fail: an autoscaler may add
 	// a node. The time to become ready begins when the pod has a node.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
-	// GracePeriod is how long a pod may take to finish what it runs when it ends.
+	// GracePeriod is the minimum time for a deleted pod to finish its evaluations.
 	GracePeriod time.Duration `split_words:"true" default:"5m"`
 	// MaxWaitlistLength is how many evaluations may be on one pod before a further
 	// pod is started.

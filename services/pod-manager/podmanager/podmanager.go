@@ -29,7 +29,6 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
 )
 
@@ -118,9 +117,12 @@ func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	return m, nil
 }
 
-// newManager wires the service.
+// newManager wires the service, from what has no dependencies to what has most. Parts that report to the manager do so
+// by its inbox.
 func newManager(cfg Config, resolver Images, callers callers, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
+	inbox := manager.NewInbox()
+	use := uses(inbox.Configure)
 	clock := kubeclient.NewClock(log)
 	client, err := kubeclient.Connect(cfg.Kubeconfig, clock, log)
 	if err != nil {
@@ -130,25 +132,8 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 	if err != nil {
 		return nil, err
 	}
-	var core *manager.Manager // its tasks run later than this function
-	use := uses(func(change func(*manager.Settings)) { core.Configure(change) })
-	file, err := cfg.functions(use.functions, log)
-	if err != nil {
-		return nil, err
-	}
 	launching := cfg.launching(client, func(l podspec.Launcher) { use.template(templates.UseLauncher(l)) }, log)
-	handle := func(e pool.Event) { core.Handle(e) }
-	keeper, err := cfg.membership(client, clock, callers.address, handle, frame)
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := cfg.cluster(client, templates, frame, func(pods *kube.Config) {
-		pods.Clock, pods.Launching, pods.Owns = clock, launching, keeper.Owns
-	})
-	if err != nil {
-		return nil, err
-	}
-	guarded, keepPullSecret, err := cfg.pullSecret(cluster, client, handle, frame)
+	file, err := cfg.functions(use.functions, log)
 	if err != nil {
 		return nil, err
 	}
@@ -156,29 +141,41 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 	if err != nil {
 		return nil, err
 	}
-	prober, podTLS := probe.New(frame.Identity, handle), cfg.podTLS(callers, use.tls, frame)
+	keeper, err := cfg.membership(client, clock, callers.address, inbox.Handle, frame)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := kube.New(cfg.cluster(client, clock, templates, launching, keeper.Owns, frame))
+	if err != nil {
+		return nil, err
+	}
+	guarded, keepPullSecret, err := cfg.pullSecret(cluster, client, inbox.Handle, frame)
+	if err != nil {
+		return nil, err
+	}
+	prober := probe.New(frame.Identity, inbox.Handle)
+	podTLS := cfg.podTLS(callers, use.tls, frame)
 	synced, awaitSync := all(cluster.Synced(), configured.Synced(), keeper.Joined(), podTLS.known)
-	core, err = manager.New(manager.Config{
-		Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
+	ready, awaitReady := all(synced, templates.Available())
+	core, err := manager.New(manager.Config{
+		Inbox: inbox, Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
 		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
-		Synced:  synced, Obstacle: cluster.Obstacle, Settings: cfg.settings(templates.Current(), file.Settings()),
-		Replica: cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
+		Synced:  synced, Obstacle: cluster.Obstacle,
+		Settings: cfg.settings(templates.Current(), file.Settings(), callers.address == ""),
+		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	follow := func(ctx context.Context) error { return templates.Run(ctx, use.template) }
-	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Handle) }
-	ready, awaitReady := all(synced, templates.Available())
-	component := serve.Component{
-		Tasks: []serve.Task{
-			core.Run, watch, follow, configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run,
-			keep(keeper, ready, frame.Health.Stopping()), podTLS.Run, awaitSync, awaitReady,
-		},
-		Ready: ready,
+	tasks := []serve.Task{
+		core.Run,
+		func(ctx context.Context) error { return cluster.Run(ctx, inbox.Handle) },
+		func(ctx context.Context) error { return templates.Run(ctx, use.template) },
+		configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, podTLS.Run, awaitSync, awaitReady,
+		keep(keeper, ready, frame.Health.Stopping()),
 	}
-	return &Manager{core, configured.board, frame.Identity, component, keeper}, nil
+	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }
 
 // all returns what closes when all signals have come, and the task that sees to that.

@@ -18,6 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -33,8 +34,14 @@ const wrapperEvaluationTime = 5 * time.Minute
 // defaults are what pods get for what their template leaves out.
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
-		WrapperImage: c.WrapperServerImage, Launcher: c.launcher(), TerminationGracePeriod: c.GracePeriod,
+		WrapperImage: c.WrapperServerImage, Launcher: c.launcher(), TerminationGracePeriod: c.gracePeriod(),
 	}
+}
+
+// gracePeriod is how long a deleted pod may finish its evaluations: longer than the longest one, because pods are
+// deleted while they are in use.
+func (c *Config) gracePeriod() time.Duration {
+	return max(c.GracePeriod, c.MaxEvaluationTime+podspec.GraceMargin)
 }
 
 // builder makes pods and Services.
@@ -61,17 +68,16 @@ func (c *Config) functions(changed func(map[string]cacheconfig.Entry), log *slog
 	})
 }
 
-// cluster returns the adapter to Kubernetes. further sets what is not in the configuration.
+// cluster is the configuration of the adapter to Kubernetes.
 func (c *Config) cluster(
-	client kubernetes.Interface, templates *kube.Templates, frame program.Frame, further func(*kube.Config),
-) (*kube.Cluster, error) {
-	pods := kube.Config{
-		Client: client, Namespace: c.Namespace, ClusterDomain: c.ClusterDomain,
-		PodIP: c.Endpoint == EndpointPodIP, Builder: c.builder(), Templates: templates,
+	client kubernetes.Interface, clock *kubeclient.Clock, templates *kube.Templates, launching *kube.Launching,
+	owns func(image string) bool, frame program.Frame,
+) kube.Config {
+	return kube.Config{
+		Client: client, Clock: clock, Namespace: c.Namespace, ClusterDomain: c.ClusterDomain,
+		PodIP: c.Endpoint == EndpointPodIP, Builder: c.builder(), Templates: templates, Launching: launching, Owns: owns,
 		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
 	}
-	further(&pods)
-	return kube.New(pods)
 }
 
 // launcher returns how the wrapper server gets into pods before or without an automatic
@@ -130,12 +136,15 @@ func (c *Config) network() imagename.Patterns {
 	return patterns
 }
 
-// settings returns the settings of the pools at the start.
-func (c *Config) settings(template podspec.Template, functions map[string]cacheconfig.Entry) manager.Settings {
+// settings returns the settings of the pools at the start. InProcess is true if callers are in the same process.
+func (c *Config) settings(
+	template podspec.Template, functions map[string]cacheconfig.Entry, inProcess bool,
+) manager.Settings {
 	return manager.Settings{
 		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(),
 		Pools: pool.Config{
 			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingTimeout: c.UnscheduledTimeout,
+			InProcess: inProcess,
 		},
 		Defaults: pool.Limits{
 			MaxPods: c.MaxPodsPerFunction, MaxWaitlistLength: c.MaxWaitlistLength, MaxConcurrency: c.MaxConcurrency,

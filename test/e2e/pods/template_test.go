@@ -5,6 +5,7 @@
 package pods_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,23 +121,28 @@ func TestPorchTemplate(t *testing.T) {
 			before := time.Now()
 			template = sys.change(t, template, good)
 			s.AwaitLog(t, sys.services, sys.manager, before, "pod template in force")
-			repaired := evaluateOnce("repaired")
-			if repaired.Annotations["fn.kpt.dev/template-version"] != template.ResourceVersion {
-				t.Errorf("the pod is not made from the changed template: %v", repaired.Annotations)
+			if _, err := evaluate(ctx, conn, echo(t), conformance.List); err != nil {
+				t.Fatalf("repaired: %v", err)
 			}
+			suite.Until(ctx, t, "a pod of the changed template replaces the former one", func() (bool, string) {
+				live := sys.livePods(t)
+				return len(live) == 1 && live[0].Annotations["fn.kpt.dev/template-version"] == template.ResourceVersion,
+					strings.Join(names(live), " ")
+			})
 		})
 	}
+}
+
+// livePods returns the function pods that are not being deleted.
+func (sys *system) livePods(t testing.TB) []corev1.Pod {
+	t.Helper()
+	return slices.DeleteFunc(sys.functionPods(t), func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
 // livePod returns the one function pod that is not being deleted.
 func (sys *system) livePod(t testing.TB) corev1.Pod {
 	t.Helper()
-	var live []corev1.Pod
-	for _, pod := range sys.functionPods(t) {
-		if pod.DeletionTimestamp == nil {
-			live = append(live, pod)
-		}
-	}
+	live := sys.livePods(t)
 	if len(live) != 1 {
 		t.Fatalf("there are %d pods, want one: %v", len(live), names(live))
 	}

@@ -237,19 +237,23 @@ func (s *Server) delete(r request, options *metav1.DeleteOptions) error {
 		return nil
 	}
 	if found.GetDeletionTimestamp() == nil {
-		s.markDeleted(r, found)
+		s.markDeleted(r, found, options.GracePeriodSeconds)
 	}
 	return nil
 }
 
-// markDeleted has a pod terminate.
-func (s *Server) markDeleted(r request, found Object) {
+// markDeleted makes a pod terminate, within its own grace period if grace is nil.
+func (s *Server) markDeleted(r request, found Object, grace *int64) {
 	if s.deleted != nil {
 		s.deleted(r.client, found.DeepCopyObject().(*corev1.Pod))
 	}
 	next := found.DeepCopyObject().(Object)
 	now := metav1.Now()
 	next.SetDeletionTimestamp(&now)
+	if grace == nil {
+		grace = found.(*corev1.Pod).Spec.TerminationGracePeriodSeconds
+	}
+	next.SetDeletionGracePeriodSeconds(grace)
 	s.store(r.resource, watch.Modified, next)
 }
 

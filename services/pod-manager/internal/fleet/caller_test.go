@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/ownership"
 )
 
 // deadline is how long callers wait at most.
@@ -20,8 +20,8 @@ const deadline = time.Minute
 
 func image(n int) string { return fmt.Sprintf("example.com/fn-%d:v1", n) }
 
-// evaluate is a caller: it has a function evaluated through a gateway, and takes that long on the
-// pod. What goes wrong is a failure of the simulation.
+// evaluate is a caller: it has a function evaluated through a gateway, which takes hold on the pod. A caller that
+// gets no pod, or whose evaluation is cut, is a failure of the simulation.
 func (w *world) evaluate(image string, hold time.Duration) {
 	w.mu.Lock()
 	w.counted.requests++
@@ -31,7 +31,7 @@ func (w *world) evaluate(image string, hold time.Duration) {
 	defer cancel()
 	var avoid []string
 	for {
-		held, by, err := w.lease(ctx, &lease.Open{Image: image, AvoidPods: avoid})
+		held, err := w.lease(ctx, &lease.Open{Image: image, AvoidPods: avoid})
 		if err != nil {
 			w.fail("a caller of %s failed after %s: %v", image, time.Since(begin), err)
 			return
@@ -43,7 +43,8 @@ func (w *world) evaluate(image string, hold time.Duration) {
 			held.Finish(lease.PodBroken, "connection refused")
 			continue
 		}
-		w.use(types.UID(g.GetPodUid()), by, 1)
+		uid := types.UID(g.GetPodUid())
+		w.use(uid, 1)
 		w.mu.Lock()
 		if g.GetColdStart() {
 			w.counted.cold++
@@ -51,34 +52,20 @@ func (w *world) evaluate(image string, hold time.Duration) {
 		w.counted.slowest = max(w.counted.slowest, time.Since(begin))
 		w.mu.Unlock()
 		wait(hold)
-		w.use(types.UID(g.GetPodUid()), by, -1)
+		w.use(uid, -1)
 		held.Finish(lease.Done, "")
+		if !w.exists(g.GetAddress()) {
+			w.fail("an evaluation of %s in %s was cut", image, g.GetPod())
+		}
 		return
 	}
 }
 
-// use counts leases on a pod that a replica granted.
-func (w *world) use(uid types.UID, by *replica, n int) {
+// use counts evaluations in a pod.
+func (w *world) use(uid types.UID, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.used[uid] == nil {
-		w.used[uid] = make(map[*replica]int)
-	}
-	w.used[uid][by] += n
-}
-
-// leases counts the leases on a pod that suit, with the world locked.
-func (w *world) leases(uid types.UID, suit func(*replica) bool) (n int) {
-	for by, leases := range w.used[uid] {
-		if suit(by) {
-			n += leases
-		}
-	}
-	return n
-}
-
-func (w *world) busy(uid types.UID) bool {
-	return w.leases(uid, func(*replica) bool { return true }) > 0
+	w.used[uid] += n
 }
 
 // call starts a caller.
@@ -86,43 +73,92 @@ func (w *world) call(image string, hold time.Duration) {
 	w.running.Go(func() { w.evaluate(image, hold) })
 }
 
-// gatewayTimeout is how long a gateway takes to notice that a replica is silent.
-const gatewayTimeout = time.Second
+const (
+	// gatewayTimeout is how long a gateway takes to notice that a replica is silent.
+	gatewayTimeout = time.Second
+	// reachTimeout bounds the sum of a gateway's waits while it reaches no replica.
+	reachTimeout = 15 * time.Second
+)
 
-// lease asks replicas as a gateway does: the owner by address first, then the one that it names,
-// and again after a pause if none grants the lease.
-func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, *replica, error) {
-	last := fault.New(fault.Unavailable, "no replica")
+// lease asks replicas as a gateway does, which retries while none grants the lease.
+func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, error) {
+	rest, pause := reachTimeout, 50*time.Millisecond
 	for {
-		var tried []string
-		for _, r := range w.inOrder(open.GetImage()) {
-			next := &lease.Open{Image: open.GetImage(), AvoidPods: open.GetAvoidPods(), Tried: tried}
-			held, err := r.leaseFor(ctx, next)
-			if !lease.IsElsewhere(err) {
-				return held, r, err
-			}
-			last = err
-			tried = append(tried, r.address)
-			if owner := w.at(lease.OwnerOf(err)); owner != nil && !owner.avoided() {
-				held, err := owner.leaseFor(ctx, &lease.Open{Image: open.GetImage(), AvoidPods: open.GetAvoidPods(), Tried: tried})
-				if !lease.IsElsewhere(err) {
-					return held, owner, err
-				}
-				tried = append(tried, owner.address)
-			}
+		held, err := w.leaseFromAny(ctx, open)
+		if !lease.IsElsewhere(err) {
+			return held, err
+		}
+		if rest -= pause; rest < 0 {
+			return nil, fmt.Errorf("no replica could be reached for %s: %w", reachTimeout, err)
 		}
 		select {
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, nil, errors.Join(ctx.Err(), last)
+			return nil, errors.Join(ctx.Err(), err)
 		}
+		pause = min(2*pause, 2*time.Second)
 	}
 }
 
-func (r *replica) avoided() bool { return r.silent.Load() || r.dead.Load() }
+// leaseFromAny asks the replica that granted the function's last lease, then the owner that a replica names, then all
+// others that DNS names, until one answers. In the mode in which pod-managers are part of what callers call, each
+// caller has one of them.
+func (w *world) leaseFromAny(ctx context.Context, open *lease.Open) (held lease.Lease, err error) {
+	err = lease.Elsewhere(fault.New(fault.Unavailable, "no replica"))
+	left := w.dns()
+	if w.setup.InProcess {
+		left = left[:min(len(left), 1)]
+	}
+	next := &lease.Open{Image: open.GetImage(), AvoidPods: open.GetAvoidPods()}
+	for _, r := range left {
+		if r.noticed.Load() && r.away() {
+			next.Tried = append(next.Tried, r.address)
+		}
+	}
+	w.mu.Lock()
+	left, _ = toFront(left, w.owners[open.GetImage()])
+	w.mu.Unlock()
+	for len(left) > 0 {
+		r := left[0]
+		left = left[1:]
+		held, err = r.leaseFor(ctx, next)
+		if err == nil {
+			w.mu.Lock()
+			w.owners[open.GetImage()] = r.address
+			w.mu.Unlock()
+		}
+		if !lease.IsElsewhere(err) {
+			return held, err
+		}
+		next = &lease.Open{Image: next.GetImage(), AvoidPods: next.GetAvoidPods(), Tried: slices.Clone(next.GetTried())}
+		next.Tried = append(next.Tried, r.address)
+		owner := lease.OwnerOf(err)
+		if owner == "" || slices.Contains(next.GetTried(), owner) {
+			continue
+		}
+		var known bool
+		if left, known = toFront(append([]*replica{r}, left...), owner); !known {
+			next.Tried = append(next.Tried, owner)
+		}
+	}
+	return nil, err
+}
+
+// toFront returns replicas with the one at an address first, and whether it is one of them.
+func toFront(replicas []*replica, address string) ([]*replica, bool) {
+	i := slices.IndexFunc(replicas, func(r *replica) bool { return r.address == address })
+	if i < 0 {
+		return replicas, false
+	}
+	return append([]*replica{replicas[i]}, slices.Delete(slices.Clone(replicas), i, i+1)...), true
+}
+
+// away reports whether gateways do not reach a replica.
+func (r *replica) away() bool { return r.silent.Load() || r.dead.Load() }
 
 // leaseFor asks one replica, over a network that may lose what is sent.
 func (r *replica) leaseFor(ctx context.Context, open *lease.Open) (lease.Lease, error) {
+	r.noticed.Store(r.away())
 	if r.dead.Load() {
 		return nil, lease.Elsewhere(errRefused)
 	}
@@ -133,31 +169,34 @@ func (r *replica) leaseFor(ctx context.Context, open *lease.Open) (lease.Lease, 
 	return r.Lease(ctx, open, func(*lease.Waiting) {})
 }
 
-// inOrder returns the replicas in the order in which gateways ask them. DNS knows of dead ones.
-func (w *world) inOrder(image string) []*replica {
+// dns returns the replicas that DNS names, in turn: those that are ready, and those that ended without notice. Gateways
+// keep the last names if there is none.
+func (w *world) dns() []*replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	addresses := make([]string, 0, len(w.replicas))
+	var named []*replica
 	for _, r := range w.replicas {
-		addresses = append(addresses, r.address)
-	}
-	ordered := make([]*replica, 0, len(w.replicas))
-	for _, i := range ownership.Order(addresses, image) {
-		ordered = append(ordered, w.replicas[i])
-	}
-	return ordered
-}
-
-// at returns the replica at an address; nil if there is none.
-func (w *world) at(address string) *replica {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, r := range w.replicas {
-		if r.address == address {
-			return r
+		if r.ready() && (!w.setup.InProcess || !r.dead.Load()) {
+			named = append(named, r)
 		}
 	}
-	return nil
+	if len(named) == 0 {
+		return w.named
+	}
+	w.named = named
+	w.turn++
+	turn := w.turn % len(named)
+	return slices.Concat(named[turn:], named[:turn])
+}
+
+// ready reports whether a replica's readiness probe succeeds.
+func (r *replica) ready() bool {
+	select {
+	case <-r.serves:
+		return !r.left.Load() && r.keeper.Owners().Able()
+	default:
+		return false
+	}
 }
 
 // owner returns the replica that owns an image, as itself knows; nil if none does.

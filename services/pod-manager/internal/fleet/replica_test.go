@@ -34,27 +34,14 @@ type replica struct {
 	address string
 	link    *apitest.Link
 	keeper  *membership.Keeper
-	synced  <-chan struct{}
-	// podless has it reach no pod; silent has gateways not reach it.
-	podless, silent, dead atomic.Bool
-	division              atomic.Pointer[division]
-	skew                  atomic.Int64 // how far its clock is ahead, in nanoseconds
-	once                  sync.Once
-	cancel                context.CancelFunc
-	ended                 chan struct{}
-}
+	serves  <-chan struct{}
+	// podless has it reach no pod; silent has gateways not reach it, which noticed that if noticed is set.
+	podless, silent, dead, noticed, left atomic.Bool
 
-// division is how a replica has last divided functions, and since when.
-type division struct {
-	owners membership.Owners
-	since  time.Time
-}
-
-// settled reports whether the replica has acted as the owner of an image's function for long enough that
-// others know it.
-func (r *replica) settled(image string) bool {
-	d := r.division.Load()
-	return d != nil && d.owners.Owner(image).Mine && time.Since(d.since) > 5*time.Second && r.keeper.Owns(image)
+	skew   atomic.Int64 // how far its clock is ahead, in nanoseconds
+	once   sync.Once
+	cancel context.CancelFunc
+	ended  chan struct{}
 }
 
 // resolver knows each image.
@@ -80,27 +67,32 @@ func (w *world) add() *replica {
 	n := len(w.replicas) + 1
 	w.mu.Unlock()
 	client, link := w.server.Client(fmt.Sprint("replica-", n))
-	link.Lag(w.setup.Lag, time.Millisecond)
+	link.Lag(w.setup.Lag, w.setup.Latency)
 	link.Forbid("leases", w.setup.Alone)
 	r := &replica{
 		world: w, name: fmt.Sprint("replica-", n), address: fmt.Sprintf("10.0.0.%d:9448", n), link: link,
 		ended: make(chan struct{}),
 	}
+	inbox := manager.NewInbox()
 	log := slog.New(slog.DiscardHandler)
 	clock := kubeclient.NewClock(log)
 	now := func() time.Time { return clock.Now().Add(time.Duration(r.skew.Load())) }
+	address := r.address
+	if w.setup.InProcess {
+		address = ""
+	}
 	var err error
 	r.keeper, err = membership.New(membership.Config{
-		Leases: client.CoordinationV1().Leases("fns"), Replica: r.name, Address: r.address, Now: now,
-		Changed: func(o membership.Owners) {
-			r.division.Store(&division{o, time.Now()})
-			r.Handle(ownersChanged(o))
-		}, Log: log, Meter: noop.Meter{},
+		Leases: client.CoordinationV1().Leases("fns"), Replica: r.name, Address: address, Now: now,
+		Starting: "it is starting", Changed: func(o membership.Owners) { inbox.Handle(ownersChanged(o)) },
+		Log: log, Meter: noop.Meter{},
 	})
 	w.must(err)
 	templates, err := kube.NewTemplates(kube.TemplatesConfig{
 		Client: client, Name: "pod-template", Namespace: "fns",
-		Defaults: podspec.Defaults{WrapperImage: "example.com/wrapper:v1"}, Telemetry: telemetry.Discard(),
+		Defaults: podspec.Defaults{
+			WrapperImage: "example.com/wrapper:v1", TerminationGracePeriod: 5*time.Minute + 30*time.Second,
+		}, Telemetry: telemetry.Discard(),
 	})
 	w.must(err)
 	builder := podspec.Builder{Namespace: "fns", MaxMessageBytes: 1 << 20}
@@ -110,17 +102,20 @@ func (w *world) add() *replica {
 		ScanInterval: w.setup.Scan, Clock: clock, Telemetry: telemetry.Discard(), Owns: r.keeper.Owns,
 	})
 	w.must(err)
-	prober := probe.NewAsking(r.ask, func(e pool.Event) { r.Handle(e) })
-	r.synced = cluster.Synced()
+	prober := probe.NewAsking(r.ask, inbox.Handle)
+	synced := all(r.ended, cluster.Synced(), r.keeper.Joined())
+	r.serves = synced
+	if w.setup.Unready && n == 2 {
+		r.serves = nil
+	}
 	r.Manager, err = manager.New(manager.Config{
-		Images: resolver{}, Cluster: cluster, Prober: prober, Synced: both(cluster.Synced(), r.keeper.Joined(),
-			r.ended), Obstacle: cluster.Obstacle,
+		Inbox: inbox, Images: resolver{}, Cluster: cluster, Prober: prober, Synced: synced, Obstacle: cluster.Obstacle,
 		StandDown: r.keeper.StandDown,
 		Settings: manager.Settings{
 			Builder: builder, Defaults: w.setup.Limits,
 			Pools: pool.Config{
 				MaxPods: w.setup.MaxPods, MaxWaiting: 1000, ScanInterval: w.setup.Scan,
-				SchedulingTimeout: 10 * time.Second,
+				SchedulingTimeout: 10 * time.Second, InProcess: w.setup.InProcess,
 			},
 		},
 		Replica: r.name, Namespace: "fns", MaxMessageBytes: 1 << 20, Now: now, Log: log, Meter: noop.Meter{},
@@ -133,6 +128,14 @@ func (w *world) add() *replica {
 		r.Run, r.keeper.Run, prober.Run,
 		func(ctx context.Context) error { return cluster.Run(ctx, r.Handle) },
 		func(ctx context.Context) error { return templates.Run(ctx, r.use) },
+		func(ctx context.Context) error {
+			select {
+			case <-r.serves:
+				r.keeper.Started()
+			case <-ctx.Done():
+			}
+			return nil
+		},
 	} {
 		tasks.Go(func() error { return run(ctx) })
 	}
@@ -169,14 +172,15 @@ func ownersChanged(o membership.Owners) pool.OwnersChanged {
 	}
 }
 
-// both returns a channel that closes after two others, or the third.
-func both(a, b, end <-chan struct{}) <-chan struct{} {
+// all returns a channel that closes after others, or after end.
+func all(end <-chan struct{}, others ...<-chan struct{}) <-chan struct{} {
 	closed := make(chan struct{})
 	go func() {
-		for _, c := range []<-chan struct{}{a, b} {
+		for _, c := range others {
 			select {
 			case <-c:
 			case <-end:
+				return
 			}
 		}
 		close(closed)
@@ -197,6 +201,7 @@ func (r *replica) kill() {
 // leave ends a replica in order.
 func (r *replica) leave() {
 	r.once.Do(func() {
+		r.left.Store(true)
 		r.dead.Store(true)
 		r.cancel()
 		<-r.ended
@@ -222,6 +227,13 @@ func (r *replica) ask(ctx context.Context, pod pool.Probe) error {
 			return errRefused
 		}
 	}
+}
+
+// exists reports whether the pod at an address has not ended.
+func (w *world) exists(address string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.pods[address].gone
 }
 
 // answers reports whether the pod at an address serves.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -29,15 +28,20 @@ type setup struct {
 	MaxPods  int // 0 for any number
 	Scan     time.Duration
 	Lag      time.Duration // of watches
+	Latency  time.Duration // of requests
 	Alone    bool          // no rights on Leases
-	Node     int           // pods per node; 0 for one node
-	Startup  time.Duration
+	Unready  bool          // the second replica never becomes ready
+	// InProcess is true if each replica has callers of its own, as in the function-runner's process.
+	InProcess bool
+	Node      int // pods per node; 0 for one node
+	Startup   time.Duration
 }
 
 // usual is a setup with three replicas.
 func usual() setup {
 	return setup{
-		Replicas: 3, Scan: 10 * time.Second, Lag: 20 * time.Millisecond, Startup: 300 * time.Millisecond,
+		Replicas: 3, Scan: 10 * time.Second, Lag: 20 * time.Millisecond, Latency: time.Millisecond,
+		Startup: 300 * time.Millisecond,
 		Limits: pool.Limits{
 			MaxPods: 2, MaxWaitlistLength: 2, MaxConcurrency: 4, MaxQueue: 100, TTL: 2 * time.Minute,
 			ReadyTimeout: time.Minute,
@@ -59,16 +63,18 @@ type world struct {
 	replicas []*replica
 	changes  []func(*manager.Settings) // of settings, in their order
 	ips      int
-	pods     map[string]*running            // by address
-	used     map[types.UID]map[*replica]int // leases by pod, and by the replica that granted them
-	claims   []string                       // deletions by replicas of what another one owned
+	pods     map[string]*running // by address
+	used     map[types.UID]int   // evaluations by pod
+	owners   map[string]string   // address of the replica that granted the last lease, by image
+	named    []*replica          // that DNS named last
+	turn     int
 	counted  counts
 }
 
 // counts are what happened.
 type counts struct {
 	requests, cold, created int
-	deleted                 []deletion
+	deleted                 []deletion // of pods that served
 	failures                []string
 	slowest                 time.Duration
 }
@@ -97,21 +103,19 @@ type running struct {
 	gone   bool
 }
 
-// deletion is a pod that was deleted.
+// deletion is a pod that a replica deleted.
 type deletion struct {
 	by, pod string
 	at      time.Duration
-	leases  int
-	healthy bool
 }
 
 func newWorld(t testing.TB, s setup) *world {
 	w := &world{
 		t: t, setup: s, begin: time.Now(), stop: make(chan struct{}),
-		pods: make(map[string]*running), used: make(map[types.UID]map[*replica]int),
+		pods: make(map[string]*running), used: make(map[types.UID]int), owners: make(map[string]string),
 	}
 	w.server = apitest.New(w.changed)
-	w.server.OnDelete(w.onDelete)
+	w.server.OnDelete(w.deleted)
 	w.must(w.server.Create("configmaps", podTemplate()))
 	for range s.Replicas {
 		w.add()
@@ -171,7 +175,8 @@ func (w *world) changed(event watch.EventType, object apitest.Object) {
 		w.later(w.setup.Startup, func() { w.boot(pod.Name, pod.UID) })
 	case event == watch.Deleted:
 	case pod.DeletionTimestamp != nil:
-		w.later(500*time.Millisecond, func() { w.shut(pod) })
+		grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+		w.later(500*time.Millisecond, func() { w.shut(pod, time.Now().Add(grace)) })
 	}
 }
 
@@ -197,10 +202,10 @@ func (w *world) boot(name string, uid types.UID) {
 	})
 }
 
-// shut ends a pod that is deleted, once its evaluations are done.
-func (w *world) shut(pod *corev1.Pod) {
+// shut ends a pod that is deleted: once its evaluations are done, or by force.
+func (w *world) shut(pod *corev1.Pod, force time.Time) {
 	w.mu.Lock()
-	busy := w.busy(pod.UID)
+	busy := w.used[pod.UID] > 0 && time.Now().Before(force)
 	if !busy {
 		for _, p := range w.pods {
 			p.gone = p.gone || p.uid == pod.UID
@@ -208,42 +213,15 @@ func (w *world) shut(pod *corev1.Pod) {
 	}
 	w.mu.Unlock()
 	if busy {
-		w.later(500*time.Millisecond, func() { w.shut(pod) })
+		w.later(500*time.Millisecond, func() { w.shut(pod, force) })
 		return
 	}
 	w.server.Remove("pods", pod.Name, pod.UID)
 }
 
-// onDelete is told of each deletion that begins.
-func (w *world) onDelete(by string, pod *corev1.Pod) {
+// deleted is told of each deletion that begins.
+func (w *world) deleted(by string, pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A replica that is cut off cannot tell the owner that it uses a pod. Its evaluations end in the time
-	// that pods have for that.
-	visible := func(r *replica) bool { return !r.link.IsCut() }
-	d := deletion{by: by, pod: pod.Name, at: w.now(), leases: w.leases(pod.UID, visible), healthy: true}
-	for _, p := range w.pods {
-		if p.uid == pod.UID {
-			d.healthy = !p.silent
-		}
-	}
-	w.counted.deleted = append(w.counted.deleted, d)
-	reference := pod.Annotations[podspec.AnnotationReference]
-	for _, r := range w.replicas {
-		if !w.setup.Alone && r.name != by && !r.dead.Load() && r.settled(reference) {
-			w.claims = append(w.claims, fmt.Sprintf("%s %s deleted %s, which %s owns", d.at, by, d.pod, r.name))
-		}
-	}
-}
-
-// inUse returns the deletions of healthy pods that held leases.
-func (w *world) inUse() (found []deletion) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, d := range w.counted.deleted {
-		if d.leases > 0 && d.healthy {
-			found = append(found, d)
-		}
-	}
-	return found
+	w.counted.deleted = append(w.counted.deleted, deletion{by: by, pod: pod.Name, at: w.now()})
 }

@@ -159,7 +159,7 @@ func TestCreateFails(t *testing.T) {
 	}{
 		"quota": {
 			"callers need to know which quota",
-			apierrors.NewForbidden(pods, podName, errors.New(quota)), pool.Fatal, quota,
+			apierrors.NewForbidden(pods, podName, errors.New(quota)), pool.Full, quota,
 		},
 		"limit range": {
 			"a user has to change one of them",
@@ -305,7 +305,7 @@ func TestServiceFails(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	request := func(change func(*pool.Delete)) pool.Delete {
-		d := pool.Delete{Name: podName, UID: "uid-" + podName, ResourceVersion: "7", Function: fn, Slot: 1}
+		d := pool.Delete{Name: podName, UID: "uid-" + podName, Function: fn, Slot: 1}
 		change(&d)
 		return d
 	}
@@ -322,17 +322,6 @@ func TestDelete(t *testing.T) {
 			request(func(*pool.Delete) {}), nil,
 			[]pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}},
 			"",
-		},
-		"any version": {
-			"a broken one goes whatever became of it",
-			request(func(d *pool.Delete) { d.ResourceVersion = "" }), nil,
-			[]pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}},
-			"",
-		},
-		"changed": {
-			"another replica may have begun to use it", request(func(d *pool.Delete) { d.ResourceVersion = "6" }), nil,
-			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "uid-" + podName, Reason: conflict}},
-			id,
 		},
 		"another pod": {
 			"it has the name by now", request(func(d *pool.Delete) { d.UID = "old" }), nil,

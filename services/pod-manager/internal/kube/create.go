@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,6 +97,9 @@ func (c *Cluster) handleFailure(
 	case created.serviceError != nil:
 		// The pool deletes it: it knows it by now, and may have done so already.
 		problem := creationProblem(created.serviceError)
+		if problem.Kind == pool.Full { // the pool makes room for pods, not for Services
+			problem.Kind = pool.Fatal
+		}
 		if !created.podNew && kubeclient.IsTransient(created.serviceError) {
 			problem.Kind = pool.Held // another replica may be about to do it
 		}
@@ -164,6 +168,9 @@ func contended(err error) error {
 	return err
 }
 
+// quotaMessage is how the API server says that a ResourceQuota has no room. The error's class is that of any refusal.
+const quotaMessage = "exceeded quota"
+
 // creationProblem returns the problem that waiting leases get when the API server does not create a pod.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
@@ -180,5 +187,9 @@ func creationProblem(err error) pool.Problem {
 			Unreachable: unreachable,
 		}
 	}
-	return pool.Problem{Kind: pool.Fatal, Reason: "the Kubernetes API refuses it: " + err.Error()}
+	reason := "the Kubernetes API refuses it: " + err.Error()
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), quotaMessage) {
+		return pool.Problem{Kind: pool.Full, Reason: reason}
+	}
+	return pool.Problem{Kind: pool.Fatal, Reason: reason}
 }

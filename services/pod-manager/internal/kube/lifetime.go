@@ -66,7 +66,7 @@ func (c *Cluster) Delete(action pool.Delete) {
 		}
 		start := time.Now()
 		c.deleting.Store(uid, struct{}{})
-		err := c.removePod(ctx, action.Name, uid, action.ResourceVersion)
+		err := c.removePod(ctx, action.Name, uid)
 		c.metrics.did(ctx, "delete", start, err)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -106,15 +106,11 @@ func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
 
-// removePod deletes a pod if it is still the one with this UID, and has this version;
-// each may be empty for any.
-func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID, version string) error {
+// removePod deletes a pod if it is still the one with this UID, which may be empty for any.
+func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}, GracePeriodSeconds: grace(c.pod(name), uid)}
 	if uid != "" {
 		options.Preconditions.UID = &uid
-	}
-	if version != "" {
-		options.Preconditions.ResourceVersion = &version
 	}
 	return kubeclient.Retry(ctx, func(ctx context.Context) error {
 		return c.podsClient().Delete(ctx, name, options)

@@ -91,8 +91,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &held{manager: m, id: id, granted: m.granted(got, unsynced, resolving)}, nil
 }
 
-// link refers from a lease's span to that of another lease, for which the pod was created that this
-// one waited for: the phases of the pod's start are explained there.
+// link refers from a lease's span to that of another lease, for which the pod was created that this one waited for:
+// the phases of the pod's start are explained there.
 func link(span trace.Span, origin trace.SpanContext) {
 	if origin.IsValid() && !origin.Equal(span.SpanContext()) {
 		span.AddLink(trace.Link{
@@ -110,7 +110,7 @@ func (m *Manager) await(
 		case a := <-w.answered:
 			return a, a.err
 		case r := <-w.reports:
-			waiting(&lease.Waiting{Phase: phases[r.Phase], Reason: r.Reason, Position: clamp(r.Position), Pod: r.Pod})
+			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: clamp(r.Position), Pod: r.Pod})
 		case <-ctx.Done():
 			m.end(pool.LeaseEnded{Lease: id}) // also if it has been granted meanwhile
 			return answer{}, ctx.Err()
@@ -157,7 +157,7 @@ func (m *Manager) resolve(ctx context.Context, image string, waiting func(*lease
 			return function(a.image), nil
 		case <-slow.C:
 			reason := "looking up " + image + " in its registry"
-			waiting(&lease.Waiting{Phase: phases[pool.PhaseResolving], Reason: reason})
+			waiting(&lease.Waiting{Phase: pool.PhaseResolving, Reason: reason})
 			m.post(func(l *loop) { l.lookUp(image, 1) })
 			defer m.post(func(l *loop) { l.lookUp(image, -1) })
 		}
@@ -197,7 +197,7 @@ func (m *Manager) granted(got answer, unsynced, resolving time.Duration) *lease.
 		all = slices.Insert(all, 0, pool.PhaseDuration{Phase: pool.PhaseQueued, Duration: unsynced})
 	}
 	for _, p := range append(all, g.Phases...) {
-		spent := &podmanagerv1.PhaseDuration{Phase: phases[p.Phase], Duration: durationpb.New(p.Duration)}
+		spent := &podmanagerv1.PhaseDuration{Phase: p.Phase, Duration: durationpb.New(p.Duration)}
 		granted.Phases = append(granted.Phases, spent)
 	}
 	return granted

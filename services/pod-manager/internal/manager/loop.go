@@ -28,8 +28,7 @@ type loop struct {
 	lookups map[string]int32
 	// listedPods is how many pods functions keep, by image.
 	listedPods map[string]int
-	// minimum is the function that each listed image is now; its pool keeps a minimum of
-	// pods.
+	// minimum is the function that each listed image is now; its pool keeps a minimum of pods.
 	minimum map[string]pool.Function
 	// kept is how many pods the pools of these functions keep.
 	kept map[pool.Function]int
@@ -84,7 +83,6 @@ func (l *loop) carryOut(action pool.Action) {
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)
 		l.metrics.evictions.add(a.Eviction)
-		l.config.Prober.Forget(a.Name, a.UID)
 		l.config.Cluster.Delete(a)
 	case pool.Extend:
 		l.config.Cluster.Extend(a)
@@ -136,17 +134,10 @@ func (l *loop) answer(id pool.LeaseID, a answer) {
 	}
 }
 
-// abandon answers waiting leases when the manager ends.
-func (l *loop) abandon() {
-	for id := range l.waiters {
-		l.answer(id, answer{err: errEnded()})
-	}
-}
-
-// count writes down how many pods and waiting leases there are, and forgets the
-// images of functions without a pool that are not listed.
+// count writes down how many pods and waiting leases there are, and forgets the images of functions without a pool
+// that are not listed.
 func (l *loop) count() {
-	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers()}
+	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers(), outdated: l.machine.Outdated()}
 	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {
 		counts.pods = append(counts.pods, podCount{f.Reference, s, pods})
 	})
@@ -163,6 +154,6 @@ func (l *loop) count() {
 	l.images = known
 }
 
-// forgetTicks is how many ticks there are between two searches for images without a pool, which
-// takes a look at each function.
+// forgetTicks is how many ticks there are between two searches for images without a pool, which takes a look at each
+// function.
 const forgetTicks = 10

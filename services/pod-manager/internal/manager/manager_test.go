@@ -127,6 +127,7 @@ func startMeasured(
 ) *manager.Manager {
 	t.Helper()
 	m, err := manager.New(manager.Config{
+		Inbox:  manager.NewInbox(),
 		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle },
 		Settings: manager.Settings{
 			Template: template,

@@ -12,8 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// message is a pool in the contract's form. Replica and namespace are what the pool does
-// not know.
+// message is a pool in the contract's form. Replica and namespace are what the pool does not know.
 func message(s pool.Status, replica, namespace string) *podmanagerv1.Pool {
 	p := &podmanagerv1.Pool{
 		Key:             &podmanagerv1.PoolKey{Reference: s.Function.Reference, Digest: s.Function.Digest},
@@ -43,7 +42,7 @@ func message(s pool.Status, replica, namespace string) *podmanagerv1.Pool {
 func podMessage(s pool.PodStatus, namespace string) *podmanagerv1.Pod {
 	return &podmanagerv1.Pod{
 		Name: s.Name, Namespace: namespace, Uid: s.UID, Slot: clamp(s.Slot), Address: s.Address, Node: s.Node,
-		State: podStates[s.State], Phase: phases[s.Phase], Reason: s.Reason,
+		State: podStates[s.State], Phase: s.Phase, Reason: s.Reason,
 		TemplateVersion: s.TemplateVersion, Adopted: s.Adopted,
 		Active: clamp(s.Active), LeasesTotal: s.LeasesTotal,
 		CreateTime: timestamp(s.Created), ReadyTime: timestamp(s.Ready), ReclaimTime: timestamp(s.ReclaimAfter),
@@ -57,17 +56,6 @@ var podStates = map[pool.PodState]podmanagerv1.Pod_State{
 	pool.Draining: podmanagerv1.Pod_STATE_DRAINING,
 	pool.Failed:   podmanagerv1.Pod_STATE_FAILED,
 	pool.Deleting: podmanagerv1.Pod_STATE_DELETING,
-}
-
-// phases are the phases in the contract's form.
-var phases = map[pool.Phase]podmanagerv1.Phase{
-	pool.PhaseQueued:     podmanagerv1.Phase_PHASE_QUEUED,
-	pool.PhaseResolving:  podmanagerv1.Phase_PHASE_RESOLVING,
-	pool.PhaseCreating:   podmanagerv1.Phase_PHASE_CREATING,
-	pool.PhaseScheduling: podmanagerv1.Phase_PHASE_SCHEDULING,
-	pool.PhasePulling:    podmanagerv1.Phase_PHASE_PULLING,
-	pool.PhaseStarting:   podmanagerv1.Phase_PHASE_STARTING,
-	pool.PhaseConnecting: podmanagerv1.Phase_PHASE_CONNECTING,
 }
 
 // timestamp converts a time; the zero time is none.

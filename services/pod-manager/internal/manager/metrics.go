@@ -29,6 +29,7 @@ type metrics struct {
 // counts are how many pods there are, and functions.
 type counts struct {
 	owned     int
+	outdated  int
 	takeovers int64
 	pods      []podCount
 }
@@ -53,15 +54,15 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
 	m.counts.Store(&counts{})
 	var rejections, evictions, creations metric.Int64ObservableCounter
-	var waiting, phases, pods, owned metric.Int64ObservableGauge
+	var waiting, phases, pods, owned, outdated metric.Int64ObservableGauge
 	var takeovers metric.Int64ObservableCounter
-	var errs [9]error
+	var errs [10]error
 	rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections",
 		metric.WithDescription("Leases that were rejected. The gateway counts the requests."))
 	evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions",
 		metric.WithDescription("Function pods that were deleted, and why."))
 	creations, errs[8] = meter.Int64ObservableCounter("fn.pod.creations",
-		metric.WithDescription("Function pods that were created, and why: for leases or a minimum."))
+		metric.WithDescription("Function pods that were created, and why: for leases, a minimum or a new version."))
 	waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth",
 		metric.WithDescription("Leases that were not granted yet, whatever they wait for."))
 	phases, errs[7] = meter.Int64ObservableGauge("fn.leases.waiting",
@@ -69,6 +70,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	pods, errs[3] = meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
 	owned, errs[5] = meter.Int64ObservableGauge("fn.functions.owned",
 		metric.WithDescription("Functions that this replica owns."))
+	outdated, errs[9] = meter.Int64ObservableGauge("fn.pods.outdated", metric.WithDescription(
+		"Function pods of another template or with other settings, which serve until new ones are ready."))
 	takeovers, errs[6] = meter.Int64ObservableCounter("fn.takeovers",
 		metric.WithDescription("Functions with pods that this replica took over from others."))
 	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -79,9 +82,10 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		m.observe(o, pods)
 		now := m.counts.Load()
 		o.ObserveInt64(owned, int64(now.owned))
+		o.ObserveInt64(outdated, int64(now.outdated))
 		o.ObserveInt64(takeovers, now.takeovers)
 		return nil
-	}, rejections, evictions, creations, waiting, phases, pods, owned, takeovers)
+	}, rejections, evictions, creations, waiting, phases, pods, owned, outdated, takeovers)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
 	}

@@ -21,22 +21,21 @@ import (
 )
 
 const (
-	// lookupsAtOnce bounds how many listed images are looked up at a time. A registry
-	// that is silent holds one of them for half a minute.
+	// lookupsAtOnce bounds how many listed images are looked up at a time. A registry that is silent holds one of them
+	// for half a minute.
 	lookupsAtOnce = 16
-	// lookupBackoff is when listed images are looked up again after one failed: when
-	// everything starts at once, the image-resolver may come last.
+	// lookupBackoff is when listed images are looked up again after one failed: when everything starts at once, the
+	// image-resolver may come last.
 	lookupBackoff = 2 * time.Second
-	// lookupInterval is when they are looked up again while all succeed: a tag that moved
-	// has a pod of its new digest as soon. It bounds the backoff too.
+	// lookupInterval is when they are looked up again while all succeed: a tag that moved has a pod of its new digest as
+	// soon. It bounds the backoff too.
 	lookupInterval = time.Minute
 )
 
 // failures are why listed images could not be looked up, by image.
 type failures map[string]fault.Class
 
-// keepMinimum looks listed images up again and again until ctx ends, and has their pools
-// keep the minimum of pods.
+// keepMinimum looks listed images up again and again until ctx ends, and has their pools keep the minimum of pods.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
 	case <-m.config.Synced: // a pod that exists already may be enough
@@ -63,10 +62,9 @@ func (m *Manager) keepMinimum(ctx context.Context) {
 	}
 }
 
-// lookUpListed looks up each listed image once, and returns which failed. A cause is
-// logged when it is new.
+// lookUpListed looks up each listed image once, and returns which failed. A cause is logged when it is new.
 func (m *Manager) lookUpListed(ctx context.Context, before failures) failures {
-	images, err := ask(ctx, m, (*loop).listed)
+	images, err := ask(ctx, m.Inbox, (*loop).listed)
 	if err != nil {
 		return before
 	}
@@ -110,8 +108,7 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listed returns the images whose pools keep a minimum of pods. Pools of other images do
-// not any more.
+// listed returns the images whose pools keep a minimum of pods. Pools of other images do not any more.
 func (l *loop) listed() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
@@ -122,8 +119,8 @@ func (l *loop) listed() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keep has the pool of what an image is now keep the minimum of pods, in place of the
-// pool of what it was before. Images that are not listed any more are ignored.
+// keep has the pool of what an image is now keep the minimum of pods, in place of the pool of what it was before.
+// Images that are not listed any more are ignored.
 func (l *loop) keep(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {
@@ -137,8 +134,8 @@ func (l *loop) keep(image string, what podspec.Function) {
 	l.setMinimum(f)
 }
 
-// setMinimum has the pool of a function keep the most pods that a listed image which is this
-// function keeps; none if there is no such image.
+// setMinimum has the pool of a function keep the most pods that a listed image which is this function keeps; none if
+// there is no such image.
 func (l *loop) setMinimum(f pool.Function) {
 	pods := 0
 	for image, other := range l.minimum {

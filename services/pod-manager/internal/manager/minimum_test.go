@@ -228,3 +228,17 @@ func TestSilentRegistries(t *testing.T) {
 		}
 	})
 }
+
+// TestListedFunctionIsLookedUpAtOnce has a function be listed while nothing else happens.
+func TestListedFunctionIsLookedUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{digest: "1", lookups: make(map[string][]time.Time)}
+		m := start(t, &cluster{}, r)
+		<-time.After(90 * time.Second) // between two lookups of all
+		list(m, 1, "fn:v1")
+		<-time.After(5 * time.Second)
+		if got := ready(t, m); got != "fn:v1@sha256:1" {
+			t.Errorf("ready are %q, want the listed function", got)
+		}
+	})
+}

@@ -13,8 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Settings are what may change while the manager runs. It is a value: maps in it are
-// never changed.
+// Settings are what may change while the manager runs. It is a value: maps in it are never changed.
 type Settings struct {
 	// Template is what new pods are made from.
 	Template podspec.Template
@@ -22,19 +21,16 @@ type Settings struct {
 	TLS *podspec.TLS
 	// Builder is what makes them.
 	Builder podspec.Builder
-	// Pools are the limits of functions that have none of their own, and of all
-	// functions together.
+	// Pools are the limits of functions that have none of their own, and of all functions together.
 	Pools pool.Config
 	// Defaults are the limits of a function.
 	Defaults pool.Limits
-	// Functions are the functions with settings of their own, by the name that
-	// [imagename.Name.Key] has for them.
+	// Functions are the functions with settings of their own, by the name that [imagename.Name.Key] has for them.
 	Functions map[string]cacheconfig.Entry
-	// Configs are FunctionConfigs, which win over Functions for their images; nil if there are
-	// none.
+	// Configs are FunctionConfigs, which win over Functions for their images; nil if there are none.
 	Configs *functionconfig.Set
-	// MinPods is how many pods each of Functions keeps although no lease needs them, unless its entry
-	// sets another number. Zero turns the minimum of all functions off.
+	// MinPods is how many pods each of Functions keeps although no lease needs them, unless its entry sets another
+	// number. Zero turns the minimum of all functions off.
 	MinPods int
 }
 
@@ -107,8 +103,7 @@ func override[T int | ~int64](to *T, value T) {
 	}
 }
 
-// entry returns the settings of a function: those of its FunctionConfig, or else of its digest,
-// or else of its tag.
+// entry returns the settings of a function: those of its FunctionConfig, or else of its digest, or else of its tag.
 func (s Settings) entry(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// syncTimeout is how long a caller waits for the list of pods when the program has
-// just started. If the Kubernetes API takes longer, another replica may know it.
+// syncTimeout is how long a caller waits for the list of pods when the program has just started. If the Kubernetes
+// API takes longer, another replica may know it.
 const syncTimeout = 10 * time.Second
 
 // obstacleInterval is the time between two checks of what keeps a caller waiting.
 const obstacleInterval = 500 * time.Millisecond
 
-// synced waits until the manager knows which pods there are, and reports what keeps it
-// from that: how long a caller elsewhere waits is not known.
+// synced waits until the manager knows which pods there are, and reports what keeps it from that: how long a caller
+// elsewhere waits is not known.
 func (m *Manager) synced(ctx context.Context, waiting func(*lease.Waiting)) error {
 	select {
 	case <-m.config.Synced:
@@ -60,8 +60,7 @@ func (m *Manager) synced(ctx context.Context, waiting func(*lease.Waiting)) erro
 // ignoreReports ignores reports.
 func ignoreReports(*lease.Waiting) {}
 
-// syncTimeoutOf is how long a caller is kept waiting: it is to hear what is in the way while
-// it still listens.
+// syncTimeoutOf is how long a caller is kept waiting: it is to hear what is in the way while it still listens.
 func syncTimeoutOf(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -10,21 +10,11 @@ import (
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// phaseNames are the phases as the label has them.
-var phaseNames = map[podmanagerv1.Phase]string{
-	podmanagerv1.Phase_PHASE_QUEUED:     "queue",
-	podmanagerv1.Phase_PHASE_RESOLVING:  "resolve",
-	podmanagerv1.Phase_PHASE_CREATING:   "create",
-	podmanagerv1.Phase_PHASE_SCHEDULING: "schedule",
-	podmanagerv1.Phase_PHASE_PULLING:    "pull",
-	podmanagerv1.Phase_PHASE_STARTING:   "start",
-	podmanagerv1.Phase_PHASE_CONNECTING: "connect",
-}
-
-// waits counts the leases that were not granted yet, by phase: those included that the pools do not know,
-// because the Kubernetes API or the image-resolver has not answered.
+// waits counts the leases that were not granted yet, by phase: those included that the pools do not know, because the
+// Kubernetes API or the image-resolver has not answered.
 type waits [podmanagerv1.Phase_PHASE_CONNECTING + 1]atomic.Int64
 
 // begin counts one more lease, which is queued at first.
@@ -37,10 +27,12 @@ func (w *waits) begin() *wait {
 // observe reports the leases, together and by phase.
 func (w *waits) observe(o metric.Observer, total, byPhase metric.Int64Observable) {
 	sum := int64(0)
-	for phase, name := range phaseNames {
-		n := w[phase].Load()
-		sum += n
-		o.ObserveInt64(byPhase, n, metric.WithAttributes(attribute.String("phase", name)))
+	for p := range w {
+		if name := phase.Name(podmanagerv1.Phase(p)); name != "" { //nolint:gosec // there are eight
+			n := w[p].Load()
+			sum += n
+			o.ObserveInt64(byPhase, n, metric.WithAttributes(attribute.String("phase", name)))
+		}
 	}
 	o.ObserveInt64(total, sum)
 }
@@ -52,11 +44,11 @@ type wait struct {
 }
 
 // enter counts the lease in another phase.
-func (w *wait) enter(phase podmanagerv1.Phase) {
-	if _, ok := phaseNames[phase]; ok {
+func (w *wait) enter(next podmanagerv1.Phase) {
+	if phase.Name(next) != "" {
 		w.all[w.phase].Add(-1)
-		w.all[phase].Add(1)
-		w.phase = phase
+		w.all[next].Add(1)
+		w.phase = next
 	}
 }
 

@@ -39,7 +39,7 @@ func (m *Manager) WatchPools(
 
 // list returns the pools that a request's image selects, in order.
 func (m *Manager) list(ctx context.Context, image string) ([]*podmanagerv1.Pool, error) {
-	pools, err := ask(ctx, m, func(l *loop) []*podmanagerv1.Pool { return l.list(image) })
+	pools, err := ask(ctx, m.Inbox, func(l *loop) []*podmanagerv1.Pool { return l.list(image) })
 	slices.SortFunc(pools, func(a, b *podmanagerv1.Pool) int {
 		x, y := a.GetKey(), b.GetKey()
 		return cmp.Or(cmp.Compare(x.GetReference(), y.GetReference()), cmp.Compare(x.GetDigest(), y.GetDigest()))
@@ -47,8 +47,8 @@ func (m *Manager) list(ctx context.Context, image string) ([]*podmanagerv1.Pool,
 	return pools, err
 }
 
-// list returns the pools that an image selects. An image that is being looked up has a pool
-// without digest, so that users see what their evaluation waits for.
+// list returns the pools that an image selects. An image that is being looked up has a pool without digest, so that
+// users see what their evaluation waits for.
 func (l *loop) list(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {
@@ -69,8 +69,7 @@ func (l *loop) list(image string) []*podmanagerv1.Pool {
 	return pools
 }
 
-// selects reports whether a request's image selects a reference: all, an image, or a
-// repository.
+// selects reports whether a request's image selects a reference: all, an image, or a repository.
 func selects(image, reference string) bool {
 	if image == "" || reference == image {
 		return true

@@ -123,6 +123,7 @@ func (b Builder) function(pod *corev1.Pod, r Request) {
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
 	setMissing(c, b.Env)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
+	outlive(&pod.Spec, r.MaxEvaluationTime)
 	settings := slices.Concat(processes(r), b.networkArgs(r.Function), b.Args, shutdownTimeout(&pod.Spec), b.identify(pod, r))
 	for _, arg := range settings { // the template's come first, then the function's own
 		if !setsFlag(c.Args, arg) {
@@ -198,6 +199,18 @@ func (b Builder) networkArgs(f Function) []string {
 		return nil
 	}
 	return []string{"--network"}
+}
+
+// GraceMargin is how much longer than its longest evaluation the grace period of a pod is.
+const GraceMargin = 30 * time.Second
+
+// outlive makes a pod's grace period longer than an evaluation of a function that has its own limit: pods are deleted
+// while they are in use.
+func outlive(spec *corev1.PodSpec, evaluation time.Duration) {
+	seconds := int64((evaluation + GraceMargin) / time.Second)
+	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {
+		spec.TerminationGracePeriodSeconds = &seconds
+	}
 }
 
 // shutdownTimeout is the argument that bounds how long the wrapper server may finish what it

@@ -3,7 +3,6 @@
 package pool
 
 import (
-	"slices"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -38,8 +37,8 @@ type Reject struct {
 	Reason string
 	// RetryAfter is when trying again makes sense; zero if that is not known.
 	RetryAfter time.Duration
-	// Elsewhere reports whether another replica may grant the lease: the one at the address
-	// Owner, or any if that is empty.
+	// Elsewhere reports whether another replica may grant the lease: the one at the address Owner, or any if that is
+	// empty.
 	Elsewhere bool
 	Owner     string
 }
@@ -58,8 +57,8 @@ type Waiting struct {
 	Pod      string
 }
 
-// Create creates a pod, and its Service if it gets one. A pod of this name that exists
-// already serves as well. [PodObserved] or [CreateFailed] follows.
+// Create creates a pod, and its Service if it gets one. A pod of this name that exists already serves as well.
+// [PodObserved] or [CreateFailed] follows.
 type Create struct {
 	Function     Function
 	Slot         int
@@ -71,15 +70,12 @@ type Create struct {
 	Reason Reason
 }
 
-// Delete deletes a pod and its Service, and ends its open probe. [PodGone] follows, in time, or [DeleteFailed].
+// Delete deletes a pod and its Service. [PodGone] follows, in time, or [DeleteFailed].
 type Delete struct {
 	Name, UID string
-	// ResourceVersion is the version of the pod about which this was decided: it must not
-	// be deleted if it has another one. Empty means any version.
-	ResourceVersion string
-	Function        Function
-	Slot            int
-	Reason          string
+	Function  Function
+	Slot      int
+	Reason    string
 	// Eviction is the kind of reason, for metrics.
 	Eviction string
 }
@@ -93,10 +89,12 @@ const (
 	ForLeases Reason = iota
 	// ForMinimum is a minimum of pods.
 	ForMinimum
+	// ForVersion is that all pods are outdated.
+	ForVersion
 )
 
 // String returns the reason's name.
-func (r Reason) String() string { return [...]string{"leases", "minimum"}[r] }
+func (r Reason) String() string { return [...]string{"leases", "minimum", "version"}[r] }
 
 // Extend writes a pod's expiry to its annotation.
 type Extend struct {
@@ -104,8 +102,8 @@ type Extend struct {
 	ReclaimAfter time.Time
 }
 
-// Probe asks the wrapper server of a pod for its health until it serves, or the pod is
-// gone. [Probed] follows, after one [Unanswered] if that takes long.
+// Probe asks the wrapper server of a pod for its health until it serves, or the pod is gone. [Probed] follows, after
+// one [Unanswered] if that takes long.
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity
@@ -118,8 +116,7 @@ type Probe struct {
 // Unprobe ends the open probe of a pod.
 type Unprobe struct{ Name, UID string }
 
-// StandDown makes this replica own no functions, for a reason, while another replica can. An empty
-// reason ends that.
+// StandDown makes this replica own no functions, for a reason, while another replica can. An empty reason ends that.
 type StandDown struct{ Reason string }
 
 func (Grant) action()  {}
@@ -132,29 +129,3 @@ func (Probe) action()  {}
 
 func (Unprobe) action()   {}
 func (StandDown) action() {}
-
-// moment is an event, by its number, and its time.
-type moment struct {
-	event uint64
-	at    time.Time
-}
-
-// step is one event being handled: the moment, and what was decided so far.
-type step struct {
-	moment
-	actions []Action
-	dirty   []*pool // to be reconciled, in this order
-}
-
-// emit adds an action.
-func (s *step) emit(a Action) { s.actions = append(s.actions, a) }
-
-// mark marks a pool dirty: it is reconciled before the step ends.
-func (s *step) mark(p *pool) {
-	if !slices.Contains(s.dirty, p) {
-		s.dirty = append(s.dirty, p)
-	}
-}
-
-// age returns how long ago a time was.
-func (s *step) age(t time.Time) time.Duration { return s.at.Sub(t) }

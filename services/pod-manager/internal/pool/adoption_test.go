@@ -28,9 +28,9 @@ func TestAdoption(t *testing.T) {
 		{
 			name: "dead", reason: "pods that were found dead go, and say nothing about whether another would start",
 			dialogue: `
-				see f-1 lost => delete f-1 any version failed
-				see f-2 lost => delete f-2 any version failed
-				see f-3 fatal => delete f-3 any version failed
+				see f-1 lost => delete f-1 failed
+				see f-2 lost => delete f-2 failed
+				see f-3 fatal => delete f-3 failed
 				request 1 f => create f-4
 			`,
 		},
@@ -71,7 +71,7 @@ func TestAdoption(t *testing.T) {
 				tick
 				see g-1 running reclaim=-1h => probe g-1
 				see h-1 pulling reclaim=-1h
-				wait 60s => delete f-1 version 1 ttl; delete g-1 version 1 ttl; delete h-1 version 1 ttl
+				wait 60s => delete f-1 ttl; delete g-1 ttl; delete h-1 ttl
 			`,
 		},
 		{
@@ -85,21 +85,7 @@ func TestAdoption(t *testing.T) {
 				healthy f-3
 				after 2m
 				request 1 f => extend f-1 to 12m0s; grant 1 f-1
-				tick => delete f-2 version 1 surplus; delete f-3 version 1 surplus
-			`,
-		},
-		{
-			name: "surplus that another replica uses", reason: "it is that replica's business, however many this one may have",
-			dialogue: `
-				see f-1 running => probe f-1
-				healthy f-1
-				see f-2 running => probe f-2
-				healthy f-2
-				after 2m
-				see f-2 running reclaim=12m
-				tick
-				wait 65s
-				wait 1m => delete f-2 version 2 surplus
+				tick => delete f-2 surplus; delete f-3 surplus
 			`,
 		},
 		{
@@ -114,7 +100,7 @@ func TestAdoption(t *testing.T) {
 				set pods=1
 				tick
 				request 4 f
-				end 3 => delete f-2 version 1 surplus
+				end 3 => delete f-2 surplus
 				end 1 => grant 4 f-1
 			`,
 		},
@@ -130,7 +116,7 @@ func TestAdoption(t *testing.T) {
 				tick
 				up f-2 => grant 3 f-2 cold
 				end 3
-				wait 60s => extend f-1 to 11m0s; delete f-2 version 1 surplus
+				wait 60s => extend f-1 to 11m0s; delete f-2 surplus
 			`,
 		},
 		{
@@ -142,7 +128,7 @@ func TestAdoption(t *testing.T) {
 				healthy f-1
 				see f-1' running created=-2m => probe f-1'
 				healthy f-1'
-				wait 60s => delete f-1 version 1 surplus
+				wait 60s => delete f-1 surplus
 				request 1 f => extend f-1' to 11m0s; grant 1 f-1'
 			`,
 		},
@@ -231,7 +217,7 @@ func TestSharedID(t *testing.T) {
 				healthy f-1
 				see mirror/f-1 running created=-2m => probe mirror/f-1
 				healthy mirror/f-1
-				wait 60s => delete f-1 version 1 surplus
+				wait 60s => delete f-1 surplus
 				request 1 f => create f-2
 			`,
 		},

@@ -2,17 +2,21 @@
 
 package pool
 
-import "time"
+import (
+	"time"
 
-// Event is something that happened. Events may be late, repeated or lost. An observation with an
-// older resourceVersion is ignored.
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// Event is something that happened. Events may be late, repeated or lost. An observation with an older resource
+// version is ignored.
 type Event interface{ apply(m *Machine) }
 
 // LeaseID identifies a lease. The owner of the machine never uses one twice.
 type LeaseID uint64
 
-// LeaseRequested asks for a lease. It is answered by one [Grant] or one [Reject], with any
-// number of [Report] before, unless [LeaseEnded] comes first.
+// LeaseRequested asks for a lease. It is answered by one [Grant] or one [Reject], with any number of [Report] before,
+// unless [LeaseEnded] comes first.
 type LeaseRequested struct {
 	Lease    LeaseID
 	Function Function
@@ -31,8 +35,8 @@ type LeaseEnded struct {
 	Abandoned bool
 }
 
-// PodObserved is a pod as Kubernetes shows it: after this machine created it, when it is
-// found, and whenever it changes.
+// PodObserved is a pod as Kubernetes shows it: after this machine created it, when it is found, and whenever it
+// changes.
 type PodObserved struct{ Observation }
 
 // Observation is a pod as Kubernetes shows it.
@@ -50,13 +54,11 @@ type Observation struct {
 	// ReclaimAfter is the pod's expiry; zero if it has none, or an unreadable one.
 	ReclaimAfter time.Time
 
-	// Phase is the step on the way to readiness. PhaseConnecting means that the pod's
-	// containers run.
+	// Phase is the step on the way to readiness. PhaseConnecting means that the pod's containers run.
 	Phase Phase
 	// Reason is more about the phase, for users.
 	Reason string
-	// Address is where the wrapper server will listen, as host:port; empty while the pod
-	// has none.
+	// Address is where the wrapper server will listen, as host:port; empty while the pod has none.
 	Address string
 	// HealthAddress is where its health is asked for; empty for Address.
 	HealthAddress string
@@ -69,32 +71,27 @@ type Observation struct {
 	Problem Problem
 }
 
-// Identity is how a pod proves who it is: with a secret that it shares with its callers. The zero Identity
-// is that of a pod without a certificate.
+// Identity is how a pod proves who it is: with a secret that it shares with its callers. The zero Identity is that of
+// a pod without a certificate.
 type Identity struct{ ID, Secret string }
 
 // running reports whether the containers of a pod run.
 func (o Observation) running() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
 // Phase is a step on the way to a lease. Later steps are greater.
-type Phase int
+type Phase = podmanagerv1.Phase
 
 // The phases, in their order.
 const (
-	PhaseUnknown    Phase = iota
-	PhaseQueued           // all pods are busy, and no further one is allowed
-	PhaseResolving        // the image is being looked up
-	PhaseCreating         // the pod is being created
-	PhaseScheduling       // the pod has no node yet
-	PhasePulling          // the node pulls images
-	PhaseStarting         // containers start
-	PhaseConnecting       // the wrapper server is asked for its health
+	PhaseUnknown    = podmanagerv1.Phase_PHASE_UNSPECIFIED
+	PhaseQueued     = podmanagerv1.Phase_PHASE_QUEUED     // all pods are busy, and no further one is allowed
+	PhaseResolving  = podmanagerv1.Phase_PHASE_RESOLVING  // the image is being looked up
+	PhaseCreating   = podmanagerv1.Phase_PHASE_CREATING   // the pod is being created
+	PhaseScheduling = podmanagerv1.Phase_PHASE_SCHEDULING // the pod has no node yet
+	PhasePulling    = podmanagerv1.Phase_PHASE_PULLING    // the node pulls images
+	PhaseStarting   = podmanagerv1.Phase_PHASE_STARTING   // containers start
+	PhaseConnecting = podmanagerv1.Phase_PHASE_CONNECTING // the wrapper server's health is probed
 )
-
-// String returns the phase's name.
-func (p Phase) String() string {
-	return [...]string{"unknown", "queued", "resolving", "creating", "scheduling", "pulling", "starting", "connecting"}[p]
-}
 
 // Problem is what keeps a pod from serving.
 type Problem struct {
@@ -103,8 +100,7 @@ type Problem struct {
 	Reason string
 	// OutOfMemory reports whether the kernel killed the pod for memory.
 	OutOfMemory bool
-	// Unreachable reports whether this replica had no answer from the Kubernetes API, which
-	// another replica may reach.
+	// Unreachable reports whether this replica had no answer from the Kubernetes API, which another replica may reach.
 	Unreachable bool
 }
 
@@ -116,14 +112,14 @@ const (
 	None ProblemKind = iota
 	// Stuck is a pod that may become ready by itself, such as one that fits on no node now.
 	Stuck
-	// Held is a pod that becomes ready by itself too, as soon as the Kubernetes API
-	// recovers: nothing has to be changed.
+	// Held is a pod that becomes ready by itself too, as soon as the Kubernetes API recovers: nothing has to be changed.
 	Held
-	// Lost is a pod that ended for reasons of its own, such as an eviction: another one
-	// may well succeed.
+	// Lost is a pod that ended for reasons of its own, such as an eviction: another one may well succeed.
 	Lost
-	// Fatal is a pod that cannot become ready, and neither can another one like it, such
-	// as one whose image cannot be pulled.
+	// Full is a pod that a quota of the Kubernetes API refuses: it can be created once another pod is gone.
+	Full
+	// Fatal is a pod that cannot become ready, and neither can another one like it, such as one whose image cannot be
+	// pulled.
 	Fatal
 )
 
@@ -133,8 +129,7 @@ func (k ProblemKind) open() bool { return k == Stuck || k == Held }
 // broken reports whether it will not.
 func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }
 
-// ForeignObserved is a pod of another function runner, which has an id like ours: a Service
-// of that name leads to it.
+// ForeignObserved is a pod of another function runner, which has an id like ours: a Service of that name leads to it.
 type ForeignObserved struct{ Name, ID string }
 
 // PodGone is a pod that does not exist any more, of this function runner or another.
@@ -146,8 +141,7 @@ type CreateFailed struct {
 	Problem Problem
 }
 
-// DeleteFailed is a pod that could not be deleted, for instance because it changed after
-// that was decided.
+// DeleteFailed is a pod that could not be deleted, for instance because it changed after that was decided.
 type DeleteFailed struct{ Name, UID, Reason string }
 
 // Probed is the answer of a pod's wrapper server to [Probe].
@@ -159,15 +153,14 @@ type Probed struct {
 	Unhealthy string
 }
 
-// Unanswered is a probe without a [Probe.Timeout] that a pod has not answered yet, although it
-// had the time for it. The probe stays open.
+// Unanswered is a probe without a [Probe.Timeout] that a pod has not answered yet, although it had the time for it.
+// The probe stays open.
 type Unanswered struct {
 	Name, UID string
 	Question  uint64
 }
 
-// OwnersChanged is a change of which replica owns which function. Before the first one, this
-// replica owns all.
+// OwnersChanged is a change of which replica owns which function. Before the first one, this replica owns all.
 type OwnersChanged struct {
 	// Owner returns the owner of a function. It must be pure.
 	Owner func(Function) Owner
@@ -177,9 +170,8 @@ type OwnersChanged struct {
 	Lost string
 }
 
-// MinPodsSet has the pool of a function keep at least Pods pods, whether or not a lease
-// needs them, until another event changes that. Pods beyond the limit of the pool, or of
-// all pools, are not created for it.
+// MinPodsSet has the pool of a function keep at least Pods pods, whether or not a lease needs them, until another
+// event changes that. Pods beyond the limit of the pool, or of all pools, are not created for it.
 type MinPodsSet struct {
 	Function Function
 	Pods     int
@@ -195,8 +187,7 @@ type Tick struct{}
 type Owner struct {
 	// Mine reports whether this replica does.
 	Mine bool
-	// Address is where gateways reach the owner, if it is another replica; empty if that is
-	// not known.
+	// Address is where gateways reach the owner, if it is another replica; empty if that is not known.
 	Address string
 	// Alone reports whether this replica has no membership: others may own the function too.
 	Alone bool

@@ -29,7 +29,7 @@ const threeServed = `
 // its caller waits for what is said of that one.
 const secondChecked = threeServed + `
 	request 4 f f-1 => grant 4 f-2
-	see f-1 starved => delete f-1 any version failed
+	see f-1 starved => delete f-1 failed
 	end 4 broken => probe f-2 for 3s
 	request 5 f f-1,f-2
 `
@@ -54,17 +54,17 @@ func TestFailure(t *testing.T) {
 				see f-1 fatal =>
 					reject 1 precondition retry in 1s: the kubelet says fatal;
 					reject 2 precondition retry in 1s: the kubelet says fatal;
-					delete f-1 any version failed
+					delete f-1 failed
 				gone f-1
 				after 400ms
 				request 3 f => reject 3 precondition retry in 600ms: the kubelet says fatal
 				after 600ms
 				request 4 f => create f-1'
-				see f-1' fatal => reject 4 precondition retry in 2s: the kubelet says fatal; delete f-1' any version failed
+				see f-1' fatal => reject 4 precondition retry in 2s: the kubelet says fatal; delete f-1' failed
 				gone f-1'
 				after 2s
 				request 5 f => create f-1''
-				see f-1'' fatal => reject 5 precondition retry in 4s: the kubelet says fatal; delete f-1'' any version failed
+				see f-1'' fatal => reject 5 precondition retry in 4s: the kubelet says fatal; delete f-1'' failed
 			`,
 		},
 		{
@@ -77,7 +77,7 @@ func TestFailure(t *testing.T) {
 				abandon 1 => probe f-1 for 3s
 				after 500ms
 				request 2 f
-				unhealthy f-1 => create f-2; delete f-1 any version failed
+				unhealthy f-1 => create f-2; delete f-1 failed
 				up f-2 => grant 2 f-2 cold
 			`,
 		},
@@ -112,7 +112,7 @@ func TestFailure(t *testing.T) {
 				request 4 f => grant 4 f-2
 				request 5 f => grant 5 f-1
 				unhealthy f-1
-				end 5 => delete f-1 any version failed
+				end 5 => delete f-1 failed
 			`,
 		},
 		{
@@ -122,20 +122,20 @@ func TestFailure(t *testing.T) {
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				abandon 1 => probe f-1 for 3s
-				unhealthy f-1 => delete f-1 any version failed
+				unhealthy f-1 => delete f-1 failed
 			`,
 		},
 		{
 			name: "repaired", reason: "a pod that becomes ready makes all failures forgotten",
 			dialogue: `
 				request 1 f => create f-1
-				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
+				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 failed
 				gone f-1
 				wait 1s
 				request 2 f => create f-1'
 				up f-1' => grant 2 f-1' cold
 				end 2
-				see f-1' fatal => delete f-1' any version failed
+				see f-1' fatal => delete f-1' failed
 				gone f-1'
 				request 3 f => reject 3 precondition retry in 1s: the kubelet says fatal
 			`,
@@ -144,11 +144,11 @@ func TestFailure(t *testing.T) {
 			name: "long ago", reason: "what failed a minute ago does not count for leases that come now",
 			dialogue: `
 				request 1 f => create f-1
-				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
+				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 failed
 				gone f-1
 				wait 61s
 				request 2 f => create f-1'
-				see f-1' fatal => reject 2 precondition retry in 1s: the kubelet says fatal; delete f-1' any version failed
+				see f-1' fatal => reject 2 precondition retry in 1s: the kubelet says fatal; delete f-1' failed
 			`,
 		},
 		{
@@ -159,7 +159,7 @@ func TestFailure(t *testing.T) {
 				request 2 f
 				request 3 f => create f-2
 				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
-				see f-2 fatal => delete f-2 any version failed
+				see f-2 fatal => delete f-2 failed
 				gone f-2
 				request 4 f
 				end 1 => grant 3 f-1 cold
@@ -173,14 +173,14 @@ func TestFailure(t *testing.T) {
 				up f-1 => grant 1 f-1 cold
 				end 1 broken => probe f-1 for 3s
 				request 2 f f-1
-				see f-1 starved => create f-2; delete f-1 any version failed
+				see f-1 starved => create f-2; delete f-1 failed
 				gone f-1
 				up f-2 => grant 2 f-2 cold
 				end 2 broken => probe f-2 for 3s
 				request 3 f f-1,f-2
 				request 4 f f-1,f-9
 				see f-2 starved => reject 3 precondition: ` + outOfMemory + `;
-					create f-1'; delete f-2 any version failed
+					create f-1'; delete f-2 failed
 				gone f-2
 				request 5 f f-1,f-2 => reject 5 precondition: ` + outOfMemory + `
 				up f-1' => grant 4 f-1' cold
@@ -192,13 +192,13 @@ func TestFailure(t *testing.T) {
 			config: threeServe,
 			dialogue: threeServed + `
 				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
+				see f-1 starved => delete f-1 failed
 				gone f-1
 				end 4 broken => probe f-2 for 3s
 				request 5 f f-1,f-2
 				request 6 f => grant 6 f-3
 				see f-2 starved => reject 5 precondition: ` + outOfMemory + `;
-					delete f-2 any version failed
+					delete f-2 failed
 			`,
 		},
 		{
@@ -208,9 +208,9 @@ func TestFailure(t *testing.T) {
 				request 4 f f-1 => grant 4 f-2
 				end 4 broken => probe f-2 for 3s
 				request 5 f f-1,f-2
-				see f-2 starved => delete f-2 any version failed
+				see f-2 starved => delete f-2 failed
 				see f-1 starved => reject 5 precondition: ` + outOfMemory + `;
-					delete f-1 any version failed
+					delete f-1 failed
 			`,
 		},
 		{
@@ -219,11 +219,11 @@ func TestFailure(t *testing.T) {
 			config: threeServe,
 			dialogue: threeServed + `
 				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
+				see f-1 starved => delete f-1 failed
 				request 5 f f-1,f-2 => probe f-2 for 3s
 				end 4 broken
 				see f-2 starved => reject 5 precondition: ` + outOfMemory + `;
-					delete f-2 any version failed
+					delete f-2 failed
 			`,
 		},
 		{
@@ -238,7 +238,7 @@ func TestFailure(t *testing.T) {
 			reason: "without the kubelet's report in time the evaluation is not accused", config: threeServe,
 			dialogue: secondChecked + `
 				wait 3s
-				unhealthy f-2 => delete f-2 any version failed
+				unhealthy f-2 => delete f-2 failed
 				wait 2s
 				wait 1s => grant 5 f-3
 			`,
@@ -248,7 +248,7 @@ func TestFailure(t *testing.T) {
 			reason: "the kubelet's word may come when the pod has been given up", config: threeServe,
 			dialogue: secondChecked + `
 				wait 3s
-				unhealthy f-2 => delete f-2 any version failed
+				unhealthy f-2 => delete f-2 failed
 				wait 1s
 				see f-2 starved deleting => reject 5 precondition: ` + outOfMemory + `
 			`,
@@ -258,7 +258,7 @@ func TestFailure(t *testing.T) {
 			reason: "its reason is not known any more", config: threeServe,
 			dialogue: secondChecked + `
 				wait 3s
-				unhealthy f-2 => delete f-2 any version failed
+				unhealthy f-2 => delete f-2 failed
 				gone f-2 => grant 5 f-3
 			`,
 		},
@@ -274,7 +274,7 @@ func TestFailure(t *testing.T) {
 			reason: "the wait ends with the check, answered or not", config: threeServe,
 			dialogue: secondChecked + `
 				wait 5s
-				wait 1s => grant 5 f-3; delete f-2 any version failed
+				wait 1s => grant 5 f-3; delete f-2 failed
 			`,
 		},
 		{
@@ -288,7 +288,7 @@ func TestFailure(t *testing.T) {
 				healthy f-1 => grant 6 f-1
 				end 6 broken => probe f-1 for 3s
 				request 7 f f-1,f-1
-				see f-1 starved => create f-4; delete f-1 any version failed
+				see f-1 starved => create f-4; delete f-1 failed
 				end 4 => grant 7 f-2
 			`,
 		},
@@ -297,7 +297,7 @@ func TestFailure(t *testing.T) {
 			reason: "the wait for a word has one end, however often the pod is asked", config: threeServe,
 			dialogue: threeServed + `
 				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
+				see f-1 starved => delete f-1 failed
 				set concurrency=2 pods=2
 				request 6 f f-2 => grant 6 f-3
 				request 7 f f-2 => grant 7 f-3
@@ -318,11 +318,11 @@ func TestFailure(t *testing.T) {
 			name: "lost", reason: "another pod may do better: a new try up to three times, then it is said",
 			dialogue: `
 				request 1 f => create f-1
-				see f-1 lost => create f-2; delete f-1 any version failed
+				see f-1 lost => create f-2; delete f-1 failed
 				gone f-1
-				see f-2 lost => create f-1'; delete f-2 any version failed
+				see f-2 lost => create f-1'; delete f-2 failed
 				gone f-2
-				see f-1' lost => reject 1 unavailable retry in 1s: the kubelet says lost; delete f-1' any version failed
+				see f-1' lost => reject 1 unavailable retry in 1s: the kubelet says lost; delete f-1' failed
 			`,
 		},
 		{
@@ -351,10 +351,10 @@ func TestFailure(t *testing.T) {
 				up f-3
 				see f-1 lost
 				see f-2 lost
-				see f-3 lost => delete f-3 any version failed
+				see f-3 lost => delete f-3 failed
 				end 1
-				end 2 => delete f-1 any version failed
-				end 3 => delete f-2 any version failed
+				end 2 => delete f-1 failed
+				end 3 => delete f-2 failed
 				gone f-1
 				request 4 f => create f-1'
 			`,
@@ -457,7 +457,7 @@ func TestStandstill(t *testing.T) {
 				see f-1 running => probe f-1
 				wait 19s
 				wait 1s => reject 1 precondition retry in 1s: ` + neverAnswered + `;
-					delete f-1 any version failed
+					delete f-1 failed
 			`,
 		},
 		{
@@ -525,7 +525,7 @@ func TestStandstill(t *testing.T) {
 				end 1
 				wait 30s
 				see f-1 starting
-				wait 20s => delete f-1 any version failed
+				wait 20s => delete f-1 failed
 			`,
 		},
 	})
@@ -555,7 +555,7 @@ func TestBroken(t *testing.T) {
 				request 3 f f-1
 				unhealthy f-1 => create f-2
 				up f-2 => grant 3 f-2 cold
-				end 2 => delete f-1 any version failed
+				end 2 => delete f-1 failed
 			`,
 		},
 		{
@@ -570,7 +570,7 @@ func TestBroken(t *testing.T) {
 				end 2 no answer => probe f-1 for 3s
 				healthy f-1
 				request 3 f => grant 3 f-1
-				end 3 no answer => delete f-1 any version failed
+				end 3 no answer => delete f-1 failed
 				request 4 f => create f-2
 			`,
 		},
@@ -612,7 +612,7 @@ func TestBroken(t *testing.T) {
 				up f-1 => grant 1 f-1 cold
 				end 1 reset => probe f-1 for 3s
 				request 2 f
-				wait 6s => create f-2; delete f-1 any version failed
+				wait 6s => create f-2; delete f-1 failed
 			`,
 		},
 		{
@@ -627,7 +627,7 @@ func TestBroken(t *testing.T) {
 				wait 6s => create f-2
 				up f-2 => grant 2 f-2 cold
 				wait 2s
-				wait 1s => probe f-2; delete f-1 any version failed
+				wait 1s => probe f-2; delete f-1 failed
 			`,
 		},
 		{

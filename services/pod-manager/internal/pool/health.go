@@ -6,6 +6,34 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// health is what a pod answered about its health.
+type health struct {
+	asked    string // address of the open probe; empty if there is none
+	question uint64 // number of the last probe
+	answered uint64 // event of the last healthy answer
+	// checkedEarly is true if the check began before any lease reported the pod as broken.
+	checkedEarly bool
+	// abandonedAt is when a caller last gave up waiting for this pod. It is zero after the pod has answered since.
+	abandonedAt time.Time
+	reported    bool // Kubernetes reported the pod as ready at least once
+}
+
+// stall is a problem that the pod may still overcome.
+type stall struct {
+	since   time.Time // zero if there is none
+	tooLong bool
+}
+
+const (
+	// abandonmentTimeout is how long a pod whose caller gave up takes further leases while its health is probed. A
+	// wrapper server answers within milliseconds, on a busy node too.
+	abandonmentTimeout = 500 * time.Millisecond
+	// checkTimeout is how long a pod that was reported as broken may take to answer.
+	checkTimeout = 3 * time.Second
 )
 
 // probe asks a pod for its health.
@@ -21,41 +49,51 @@ func (p *pod) probe(s *step, timeout time.Duration) {
 	})
 }
 
-// doubtTimeout is how long a pod whose caller left without an answer takes further leases while it is asked
-// for its health. A wrapper server answers within milliseconds, on a busy node too.
-const doubtTimeout = 500 * time.Millisecond
+// endProbe ends a pod's open probe.
+func (p *pod) endProbe(s *step) {
+	if p.health.asked != "" {
+		p.health.asked, p.health.abandonedAt = "", time.Time{}
+		s.emit(Unprobe{Name: p.name, UID: p.uid})
+	}
+}
 
-// doubted reports whether a pod takes leases, and is asked for its health.
-func (p *pod) doubted() bool { return !p.health.doubted.IsZero() }
+// abandoned reports whether a caller gave up waiting for the pod, and the pod has not answered since.
+func (p *pod) abandoned() bool { return !p.health.abandonedAt.IsZero() }
 
-// checkTimeout is how long a pod that was found broken may take to answer.
-const checkTimeout = 3 * time.Second
-
-// check asks a pod that served for its health. Until it answers it takes no leases.
-func (p *pod) check(s *step, suspected bool) {
-	p.setState(s.at, checking, "an evaluation found it broken, and it is asked for its health")
-	p.health.suspected = suspected
+// check probes a pod that served. Until it answers it takes no leases.
+func (p *pod) check(s *step, early bool, why string) {
+	p.setState(s.at, checking, why)
+	p.health.checkedEarly = early
 	p.probe(s, checkTimeout)
 }
+
+// whyChecked is the usual reason of a check.
+const whyChecked = "an evaluation found it broken, and its health is being probed"
 
 // markReady makes a pod ready that answered that it is healthy.
 func (p *pod) markReady(s *step) {
 	if p.becameReady.at.IsZero() {
 		p.becameReady = s.moment
 		if !p.adopted {
-			p.extend(s) // an adopted one has the expiry that its creator wrote
+			p.extend(s) // an adopted pod has the expiry that its creator wrote
 		}
 	}
 	p.setState(s.at, ready, "")
 	p.health.answered = s.event
 }
 
-// stopped reports whether the containers of a pod do not run any more. That Kubernetes has
-// not reported yet that they run means nothing: a probe may have found out before.
+// stopped reports whether the containers of a pod no longer run. That Kubernetes has not reported yet that they run
+// means nothing: a probe may have been faster.
 func (p *pod) stopped(before Observation) bool {
 	stalled := p.state == ready && p.seen.Problem.Kind.open()
 	lostAddress := before.Address != "" && p.seen.Address == ""
 	return !p.seen.running() && (p.ran || stalled || lostAddress)
+}
+
+// lostReadiness reports whether Kubernetes no longer reports a pod as ready that serves, for instance because its
+// node is not ready.
+func (p *pod) lostReadiness(before Observation) bool {
+	return p.state == ready && before.Ready && !p.seen.Ready && p.seen.Address != ""
 }
 
 // restart returns a pod whose containers stopped to starting.
@@ -64,14 +102,14 @@ func (p *pod) restart(now time.Time) {
 	p.since, p.health.asked, p.ran = now, "", false
 }
 
-// explainable reports whether the kubelet may still report why a pod broke: while it is
-// checked, and until it is gone, since a busy node takes longer than a check does.
+// explainable reports whether the kubelet may still report why a pod broke: while the pod is checked, and until it is
+// gone, since a busy node takes longer than a check does.
 func (p *pod) explainable() bool {
 	return p.state == checking || !p.state.usable() && p.removal.unexplained
 }
 
-// stallTimeout is how long a problem of the pod may last until waiting leases are rejected. An autoscaler may take minutes
-// to add a node; other problems, such as a registry that is away, are worth a short wait.
+// stallTimeout is how long a problem of the pod may last until waiting leases are rejected. An autoscaler may take
+// minutes to add a node. Other problems, such as a registry that is not available, are worth a short wait.
 func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
 	if p.seen.Phase == PhaseScheduling {
 		return unscheduled
@@ -88,8 +126,7 @@ func (p *pod) stalling(now time.Time, timeout time.Duration) bool {
 	return true
 }
 
-// overdue returns the problem of a pod that has been in its state for too long; the zero
-// Problem if it has not.
+// overdue returns the problem of a pod that has been in its state for too long, else the zero Problem.
 func (p *pod) overdue(now time.Time, unscheduled time.Duration) Problem {
 	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
 	switch {
@@ -106,13 +143,13 @@ func (p *pod) overdue(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// late is the problem of a pod that took too long to be as expected.
+// late is the problem of a pod that took too long.
 func (p *pod) late(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.standstill())
 	return Problem{Kind: Fatal, Reason: reason}
 }
 
-// standstill is what a pod that does not become ready was last seen doing.
+// standstill is the last known progress of a pod that does not become ready.
 func (p *pod) standstill() string {
 	switch reason := cmp.Or(p.seen.Problem.Reason, p.seen.Reason); {
 	case reason != "":
@@ -123,5 +160,135 @@ func (p *pod) standstill() string {
 		return "its containers run, but the wrapper server does not answer"
 	default:
 		return "its containers do not run"
+	}
+}
+
+const (
+	// maxAttempts is the number of pods of a function that may be lost in a row before waiting leases are rejected.
+	maxAttempts = 3
+	// minBackoff and maxBackoff bound the wait after a failed attempt.
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+	// failureMemory is how long a failure counts for leases that come after it.
+	failureMemory = time.Minute
+	// maxBroken is the number of consecutive leases that may report a pod as broken although the pod answers that it is
+	// healthy.
+	maxBroken = 3
+)
+
+// failure describes the last failed attempts to have a pod.
+type failure struct {
+	problem  Problem
+	at       time.Time
+	attempts int // consecutive ones, without a pod that became ready
+	backoff  time.Duration
+	until    time.Time
+}
+
+// add counts a failed attempt.
+func (f *failure) add(problem Problem, now time.Time) {
+	if problem.Kind == None {
+		problem.Kind = Lost
+	}
+	f.problem, f.at = problem, now
+	f.attempts++
+	if problem.Kind == Lost && f.attempts < maxAttempts {
+		return
+	}
+	f.backoff = min(max(2*f.backoff, minBackoff), maxBackoff)
+	f.until = now.Add(f.backoff)
+}
+
+// backsOff reports whether it is too early for another attempt. Attempts for a pod that no lease needs come once a
+// minute.
+func (f *failure) backsOff(needed bool, now time.Time) bool {
+	return f.until.After(now) || !needed && f.backoff > 0 && now.Sub(f.at) < failureMemory
+}
+
+// reset forgets the failed attempts: a pod became ready, or their cause has changed.
+func (f *failure) reset() { *f = failure{} }
+
+// expire resets attempts and backoff if the last failure was at least failureMemory before since, when the oldest
+// waiting lease was requested.
+func (f *failure) expire(since time.Time) {
+	if since.Sub(f.at) >= failureMemory {
+		f.attempts, f.backoff = 0, 0
+	}
+}
+
+// class is the class of the error that waiting leases get.
+func (k ProblemKind) class() fault.Class {
+	switch k {
+	case Lost, Held:
+		return fault.Unavailable
+	case Fatal, Stuck:
+		return fault.Precondition
+	case Full:
+		return fault.Exhausted
+	default:
+		return fault.Internal
+	}
+}
+
+// countFailure counts a failed attempt to have a pod.
+func (p *pool) countFailure(s *step, problem Problem) {
+	p.failure.add(problem, s.at)
+	s.mark(p)
+}
+
+// countLoss counts a lost pod as a failed attempt, unless the pod was ready and a new one may work. Pods that were
+// lost together count once.
+func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
+	wasReady := !pod.becameReady.at.IsZero()
+	if !pod.countsAsAttempt || problem.Kind == Lost && (wasReady || pod.known.at.Before(p.failure.at)) {
+		return
+	}
+	p.countFailure(s, problem)
+}
+
+// countDeletion counts a pod that another client deleted.
+func (p *pool) countDeletion(s *step, pod *pod) {
+	reason := "pod " + pod.name + " was deleted by another client before it was ready"
+	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
+}
+
+// drainFailed drains a pod that cannot serve, and counts its loss.
+func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
+	p.countLoss(s, pod, problem)
+	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
+}
+
+// recheck checks a pod that a lease reported as broken, before the pod gets leases again. A pod that leases report
+// too often is drained.
+func (p *pool) recheck(s *step, pod *pod, reason string) {
+	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {
+		return // it is being checked already, or leaving
+	}
+	pod.health.checkedEarly = false
+	if pod.use.broken++; pod.use.broken >= maxBroken {
+		p.drainFailed(s, pod, Problem{Kind: Lost, Reason: "pod " + pod.name + " is broken: " + reason})
+		return
+	}
+	if pod.state == ready {
+		pod.check(s, false, whyChecked)
+	}
+}
+
+// probeAbandoned probes a pod whose caller gave up waiting: a pod that hangs reports no error, and each of its
+// callers waits for as long as it can. Most callers leave for reasons of their own, so the pod takes leases meanwhile
+// if no other pod does.
+func (p *pool) probeAbandoned(s *step, pod *pod) {
+	if pod.state == ready && !pod.abandoned() {
+		pod.health.abandonedAt = s.at
+		pod.probe(s, checkTimeout)
+	}
+}
+
+// checkAbandoned checks the abandoned pods that should have answered by now.
+func (p *pool) checkAbandoned(s *step) {
+	for _, pod := range p.pods {
+		if pod.abandoned() && s.age(pod.health.abandonedAt) >= abandonmentTimeout {
+			pod.check(s, true, "a caller left without an answer, and it has not answered since")
+		}
 	}
 }

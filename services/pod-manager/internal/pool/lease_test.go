@@ -120,7 +120,7 @@ func TestChoice(t *testing.T) {
 				up f-1 => grant 1 f-1 cold
 				request 2 f f-1 => probe f-1 for 3s
 				end 1 broken
-				unhealthy f-1 => create f-2; delete f-1 any version failed
+				unhealthy f-1 => create f-2; delete f-1 failed
 				up f-2 => grant 2 f-2 cold
 			`,
 		},
@@ -136,7 +136,7 @@ func TestChoice(t *testing.T) {
 				end 2 broken
 				healthy f-1 => grant 3 f-1
 				request 4 f f-1 => probe f-1 for 3s
-				end 3 broken => create f-2; delete f-1 any version failed
+				end 3 broken => create f-2; delete f-1 failed
 			`,
 		},
 		{
@@ -251,7 +251,7 @@ func TestQueue(t *testing.T) {
 				up f-1
 				request 2 f => grant 2 f-1
 				end 2
-				wait 12m => delete f-1 version 1 ttl
+				wait 12m => delete f-1 ttl
 			`,
 		},
 	})

@@ -28,7 +28,7 @@ func TestLifetime(t *testing.T) {
 				see f-1 running reclaim=11m
 				wait 9m
 				wait 59s
-				wait 1s => delete f-1 version 2 ttl
+				wait 1s => delete f-1 ttl
 				gone f-1
 			`,
 		},
@@ -62,16 +62,16 @@ func TestLifetime(t *testing.T) {
 		},
 		{
 			name:   "one long evaluation, a short life",
-			reason: "the pod would lapse between two scans, and another replica delete it",
+			reason: "the pod would lapse between two scans",
 			config: func(p *player) { p.limits.TTL = 50 * time.Second },
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				wait 12s => extend f-1 to 55s; extend f-1 to 1m0s
-				set template=v2
-				request 2 f => create f-2
+				set template=v2 => create f-2
+				request 2 f => grant 2 f-1
 				wait 6s => extend f-1 to 1m5s
-				end 1 => delete f-1 version 1 template
+				end 1
 			`,
 		},
 		{
@@ -96,24 +96,7 @@ func TestLifetime(t *testing.T) {
 				wait 2s => extend f-1 to 6s; extend f-1 to 7s
 				end 1
 				see f-1 running reclaim=7s
-				wait 58s => delete f-1 version 2 ttl
-			`,
-		},
-		{
-			name: "extension lost", reason: "what is not seen to be written down is written down again",
-			dialogue: `
-				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
-				after 2m
-				tick
-				request 2 f => extend f-1 to 12m0s; grant 2 f-1
-				end 2
-				wait 59s
-				wait 1s => extend f-1 to 12m0s
-				see f-1 running reclaim=12m
-				wait 2m
+				wait 58s => delete f-1 ttl
 			`,
 		},
 		{
@@ -125,20 +108,7 @@ func TestLifetime(t *testing.T) {
 				wait 1m => extend f-1 to 10m0s
 				see f-1 running reclaim=10m
 				wait 8m
-				wait 1m => delete f-1 version 2 ttl
-			`,
-		},
-		{
-			name: "end wiped out", reason: "it is written down again, once",
-			dialogue: `
-				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
-				see f-1 running reclaim=none
-				wait 1m => extend f-1 to 10m0s
-				see f-1 running reclaim=10m
-				request 2 f => grant 2 f-1
+				wait 1m => delete f-1 ttl
 			`,
 		},
 		{
@@ -150,46 +120,7 @@ func TestLifetime(t *testing.T) {
 				request 1 f => grant 1 f-1
 				end 1
 				wait 119m
-				wait 1m => delete f-1 version 1 ttl
-			`,
-		},
-		{
-			name: "used by another replica", reason: "the deletion fails since the pod changed, and the pod is kept",
-			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
-				wait 11m => delete f-1 version 1 ttl
-				deletefailed f-1
-				see f-1 running reclaim=20m
-				wait 1s => probe f-1
-				healthy f-1
-				request 2 f => extend f-1 to 21m1s; grant 2 f-1
-			`,
-		},
-		{
-			name: "used by another replica, in silence", reason: "a deletion of which nothing is heard is not repeated either",
-			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
-				wait 11m => delete f-1 version 1 ttl
-				see f-1 running reclaim=20m
-				wait 2m => probe f-1
-				healthy f-1
-			`,
-		},
-		{
-			name: "used by another replica, and replaced", reason: "there is a pod in its place, so it goes, and not as unused",
-			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
-				wait 11m => delete f-1 version 1 ttl
-				request 2 f => create f-2
-				deletefailed f-1
-				see f-1 running reclaim=30m
-				wait 1s => delete f-1 version 2 surplus
+				wait 1m => delete f-1 ttl
 			`,
 		},
 		{
@@ -198,16 +129,33 @@ func TestLifetime(t *testing.T) {
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				end 1
-				wait 11m => delete f-1 version 1 ttl
+				wait 11m => delete f-1 ttl
 				deletefailed f-1
 				see f-1 running
-				wait 1s => delete f-1 version 2 ttl
-				wait 2m => delete f-1 version 2 ttl
+				wait 1s => delete f-1 ttl
+				wait 2m => delete f-1 ttl
 				see f-1 running deleting
 				wait 119s
-				wait 1s => delete f-1 any version ttl
+				wait 1s => delete f-1 ttl
 				gone f-1
 				wait 5m
+			`,
+		},
+		{
+			name: "deletions refused", reason: "by a webhook, for instance: the time between two attempts doubles",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 ttl
+				deletefailed f-1
+				wait 1s => delete f-1 ttl
+				deletefailed f-1
+				wait 1s
+				wait 1s => delete f-1 ttl
+				deletefailed f-1
+				wait 3s
+				wait 1s => delete f-1 ttl
 			`,
 		},
 		{
@@ -233,7 +181,7 @@ func TestLifetime(t *testing.T) {
 				end 1
 				see f-1 running deleting
 				wait 119s
-				wait 1s => delete f-1 any version
+				wait 1s => delete f-1
 			`,
 		},
 		{
@@ -250,7 +198,7 @@ func TestLifetime(t *testing.T) {
 				healthy f-1
 				wait 50s
 				see f-1 starting
-				wait 10s => delete f-1 version 4 ttl
+				wait 10s => delete f-1 ttl
 			`,
 		},
 		{
@@ -264,7 +212,7 @@ func TestLifetime(t *testing.T) {
 				wait 2m => extend f-1 to 11m0s; extend f-1 to 12m0s
 				minimum f 0
 				see f-1 running reclaim=12m
-				wait 11m => delete f-1 version 2 ttl
+				wait 11m => delete f-1 ttl
 				gone f-1
 			`,
 		},
@@ -287,7 +235,7 @@ func TestLifetime(t *testing.T) {
 				wait 30s =>
 					extend f-1 to 1m25s; extend f-1 to 1m30s; extend f-1 to 1m35s;
 					extend f-1 to 1m40s; extend f-1 to 1m45s; extend f-1 to 1m50s;
-					delete f-2 version 1 ttl
+					delete f-2 ttl
 			`,
 		},
 		{
@@ -296,9 +244,8 @@ func TestLifetime(t *testing.T) {
 				tick
 				minimum f 1 => create f-1
 				up f-1
-				set template=v2
-				wait 60s => create f-2; delete f-1 version 1 template
-				up f-2
+				set template=v2 => create f-2
+				up f-2 => delete f-1 template
 			`,
 		},
 		{
@@ -307,13 +254,13 @@ func TestLifetime(t *testing.T) {
 				"and a caller does not wait so long",
 			dialogue: `
 				minimum f 1 => create f-1
-				see f-1 lost => create f-2; delete f-1 any version failed
+				see f-1 lost => create f-2; delete f-1 failed
 				gone f-1
-				see f-2 fatal => delete f-2 any version failed
+				see f-2 fatal => delete f-2 failed
 				gone f-2
 				wait 59s
 				wait 1s => create f-1'
-				see f-1' fatal => delete f-1' any version failed
+				see f-1' fatal => delete f-1' failed
 				gone f-1'
 				wait 2s
 				request 1 f => create f-1''
@@ -325,7 +272,7 @@ func TestLifetime(t *testing.T) {
 				request 1 f => create f-1
 				end 1
 				minimum f 1
-				see f-1 lost => create f-2; delete f-1 any version failed
+				see f-1 lost => create f-2; delete f-1 failed
 				up f-2
 			`,
 		},
@@ -346,7 +293,7 @@ func TestLifetime(t *testing.T) {
 			name: "a minimum after failures", reason: "its pod comes when the pause is over",
 			dialogue: `
 				request 1 f => create f-1
-				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
+				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 failed
 				minimum f 1
 				wait 1m => create f-2
 			`,
@@ -379,17 +326,76 @@ func TestTemplate(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "replaced on next use", reason: "the first caller after the change gets a pod of the new template",
+			name: "replaced once another serves", reason: "callers get the old pod until one of the new template is ready",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				end 1
 				set template=v2
-				request 2 f => create f-2; delete f-1 version 1 template
-				gone f-1
-				up f-2 => grant 2 f-2 cold
-				end 2
+				request 2 f => grant 2 f-1; create f-2
+				up f-2
 				request 3 f => grant 3 f-2
+				end 2 => delete f-1 template
+			`,
+		},
+		{
+			name: "no new one can be made", reason: "the old pod serves for as long as a wrong template lasts",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				set template=v2
+				request 2 f => grant 2 f-1; create f-2
+				createfailed f-2 fatal no such runtime class
+				end 2
+				request 3 f => grant 3 f-1
+				wait 1s => create f-2
+				see f-2 fatal => delete f-2 failed
+				gone f-2
+				request 4 f => grant 4 f-1
+				end 3
+				end 4
+				wait 1m
+				set template=v3
+				request 5 f => extend f-1 to 11m1s; grant 5 f-1; create f-2'
+				up f-2'
+				end 5 => delete f-1 template
+			`,
+		},
+		{
+			name: "one after the other", reason: "a pool has one pod more than it needs while pods are replaced",
+			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 },
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f => create f-2
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				up f-2
+				request 3 f => grant 3 f-2
+				set template=v2 => create f-3
+				up f-3 => create f-4
+				end 1
+				end 2 => delete f-1 template
+				request 4 f => grant 4 f-3
+				up f-4
+				end 3 => delete f-2 template
+			`,
+		},
+		{
+			name: "no room for another", reason: "at the limit of all pods an unused one goes first, if the template works",
+			config: func(p *player) { p.config.MaxPods = 2 },
+			dialogue: `
+				tick
+				see g-1 running => probe g-1
+				healthy g-1
+				set template=v2
+				request 1 f => create f-1
+				see f-1 running => probe f-1
+				request 2 g => grant 2 g-1
+				end 2
+				wait 1m => extend f-1 to 11m0s
+				healthy f-1 => grant 1 f-1 cold
+				wait 1m => extend f-1 to 12m0s; delete g-1 template
 			`,
 		},
 		{
@@ -397,35 +403,23 @@ func TestTemplate(t *testing.T) {
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
-				set template=v2
-				request 2 f => create f-2
-				up f-2 => grant 2 f-2 cold
-				end 1 => delete f-1 version 1 template
+				set template=v2 => create f-2
+				request 2 f => grant 2 f-1
+				up f-2
+				end 1
+				end 2 => delete f-1 template
 			`,
 		},
 		{
-			name: "idle", reason: "the scan collects unused ones",
+			name: "idle", reason: "no pod is made for a function that is not used, and an unused pod expires",
 			dialogue: `
 				tick
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				end 1
 				set template=v2
-				wait 59s
-				wait 1s => delete f-1 version 1 template
-			`,
-		},
-		{
-			name: "in use at the scan", reason: "a pod in use is not collected, but once it is not",
-			dialogue: `
-				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				set template=v2
-				wait 70s => extend f-1 to 11m0s
-				end 1
-				see f-1 running reclaim=11m
-				wait 50s => delete f-1 version 2 template
+				wait 9m
+				wait 1m => delete f-1 ttl
 			`,
 		},
 		{
@@ -447,43 +441,15 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "replaced on next use", reason: "the first caller after the change gets a pod of the new settings",
+			name: "replaced once another serves", reason: "callers get the old pod until one with the new settings is ready",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				end 1
 				set settings=s2
-				request 2 f => create f-2; delete f-1 version 1 template
-			`,
-		},
-		{
-			name: "idle", reason: "the scan collects unused ones",
-			dialogue: `
-				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
-				set settings=s2
-				wait 59s
-				wait 1s => delete f-1 version 1 template
-			`,
-		},
-		{
-			name: "idle here, used by another replica", reason: "the deletion fails, and the other one finishes first",
-			dialogue: `
-				tick
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				end 1
-				set settings=s2
-				wait 59s
-				wait 1s => delete f-1 version 1 template
-				deletefailed f-1
-				see f-1 running reclaim=11m
-				wait 1s => probe f-1
-				healthy f-1
-				wait 1m
-				wait 1m => delete f-1 version 2 template
+				request 2 f => grant 2 f-1; create f-2
+				up f-2
+				end 2 => delete f-1 template
 			`,
 		},
 		{
@@ -498,13 +464,13 @@ func TestSettings(t *testing.T) {
 		},
 		{
 			name:   "without a settings version",
-			reason: "an earlier version of this program wrote no settings: the next use replaces its pods",
+			reason: "an earlier version of this program wrote no settings: its pods are replaced",
 			config: func(p *player) { p.limits.Settings = "s1" },
 			dialogue: `
 				after 5m
 				see f-1 running settings= created=0s => probe f-1
 				healthy f-1
-				request 1 f => create f-2; delete f-1 version 1 template
+				request 1 f => grant 1 f-1; create f-2
 			`,
 		},
 	})
@@ -514,12 +480,12 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "found", reason: "it was there long before this replica: the next use replaces it",
+			name: "found", reason: "it was there long before this replica, and is replaced",
 			dialogue: `
 				after 5m
 				see f-1 running template=v0 created=0s => probe f-1
 				healthy f-1
-				request 1 f => create f-2; delete f-1 version 1 template
+				request 1 f => grant 1 f-1; create f-2
 			`,
 		},
 		{
@@ -543,12 +509,12 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "made a while ago", reason: "by now the rollout is over, and the next use replaces it",
+			name: "made a while ago", reason: "by now the rollout is over, and it is replaced",
 			dialogue: `
 				see f-1 scheduling template=v0
 				up f-1
 				after 1m
-				request 1 f => create f-2; delete f-1 version 2 template
+				request 1 f => extend f-1 to 11m0s; grant 1 f-1; create f-2
 			`,
 		},
 		{
@@ -579,18 +545,6 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "used by the other one", reason: "a pod of an older version is not collected while another replica uses it",
-			dialogue: `
-				after 6m
-				see f-1 running template=v0 created=0s => probe f-1
-				healthy f-1
-				wait 1m
-				see f-1 running reclaim=17m
-				wait 64s
-				wait 57s => delete f-1 version 2 template
-			`,
-		},
-		{
 			name:   "in the place of one of ours",
 			reason: "the other replica lets ours finish what it has: both are there for a while",
 			dialogue: `
@@ -608,12 +562,12 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "made before a change", reason: "after a change of the template, pods of it come at once",
+			name: "made before a change", reason: "after a change of the template, a pod of it comes at once",
 			dialogue: `
 				see f-1 scheduling template=v0
 				up f-1
 				set template=v2
-				request 1 f => create f-2; delete f-1 version 2 template
+				request 1 f => grant 1 f-1; create f-2
 			`,
 		},
 		{
@@ -625,9 +579,9 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 				after 2m
 				tick
 				request 1 f => extend f-1 to 12m0s; grant 1 f-1
-				set template=v1
-				request 2 f => create f-2
-				end 1 => delete f-1 version 2 template
+				set template=v1 => create f-2
+				request 2 f => grant 2 f-1
+				end 1
 			`,
 		},
 		{

@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// Machine is the pools of all functions. Use [New]; it is not safe for concurrent use.
+// Machine is the pools of all functions. Use [New]. A Machine is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// since is when the template came into force that new pods are made from: when this
-	// replica began, at first.
+	// since is when the template of new pods came into force: when this replica began, at first.
 	since moment
-	// In the order in which they came, so that the same events lead to the same actions.
-	pools      []*pool
-	byFunction map[Function]*pool
-	pods       pods
-	leases     leases
-	capacity   capacity
-	owners     owners
-	takeovers  int64
-	reach      reach
-	lastScan   time.Time
-	step       step
+	// pools are in order of arrival, so that the same events lead to the same actions.
+	pools        []*pool
+	byFunction   map[Function]*pool
+	pods         podIndex
+	leases       leaseTable
+	capacity     capacity
+	ownership    ownership
+	connectivity connectivity
+	// provenTemplate is the template of the last pod that became ready.
+	provenTemplate string
+	lastScan       time.Time
+	step           step
 }
 
 // New returns a machine without pods.
 func New(config Config) *Machine {
 	m := &Machine{
 		config: config, capacity: capacity{max: config.MaxPods, replicas: 1},
-		owners: owners{of: alone, replicas: 1}, reach: reach{silent: make(map[string]moment)},
-		byFunction: make(map[Function]*pool), pods: newPods(),
+		ownership:    ownership{of: alone, replicas: 1},
+		connectivity: connectivity{silent: make(map[string]moment)},
+		byFunction:   make(map[Function]*pool), pods: newPodIndex(),
 	}
-	m.leases = leases{known: make(map[LeaseID]*lease), outOfMemory: make(map[string]time.Time), pods: m.pods.byName}
+	m.leases = leaseTable{known: make(map[LeaseID]*lease), outOfMemory: make(map[string]time.Time), pods: m.pods.byName}
 	return m
 }
 
-// Handle takes one event and returns what is to be done about it. Time never goes backwards
-// from one call to the next.
+// Handle takes one event and returns the actions that follow. Time never goes backwards from one call to the next.
 func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s := &m.step
 	if now.After(s.at) {
@@ -51,15 +51,15 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s.event++
 	s.actions = nil
 	event.apply(m)
-	// Reconciling a pool may mark another one: one gets what the other gives up.
+	// Reconciling a pool may mark another one that gets the capacity.
 	for p := m.next(); p != nil; p = m.next() {
 		m.reconcile(s, p)
 	}
 	return s.actions
 }
 
-// next returns a pool to reconcile: first dirty pools, then pools of which pods are evicted,
-// then pools for whose pods there is capacity now; nil if there is none.
+// next returns a pool to reconcile: first dirty pools, then pools of which pods are evicted, then pools for whose
+// pods there is capacity now; nil if there is none.
 func (m *Machine) next() *pool {
 	if len(m.step.dirty) == 0 && m.capacity.due {
 		m.evict(&m.step)
@@ -82,8 +82,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 		limits := m.config.limits(f)
 		p = &pool{
 			function: f, limits: limits, version: m.config.version(limits), since: m.since,
-			predecessors: make(map[int]string), emptySince: s.at, all: &m.pods,
-			owner: m.owners.of(f), ownedSince: m.owners.since,
+			predecessors: make(map[int]string), emptySince: s.at, all: &m.pods, owner: m.ownership.of(f),
 		}
 		m.pools = append(m.pools, p)
 		m.byFunction[f] = p
@@ -91,7 +90,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 	return p
 }
 
-// add takes a pod that is new here.
+// add adds a pod that is new here.
 func (m *Machine) add(s *step, p *pod) {
 	p.known = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
@@ -105,23 +104,319 @@ func (m *Machine) add(s *step, p *pod) {
 // remove forgets a pod that is gone.
 func (m *Machine) remove(s *step, p *pod) {
 	m.pods.remove(p, s.at)
-	delete(m.reach.silent, p.name)
+	delete(m.connectivity.silent, p.name)
+	m.capacity.refusedUntil = time.Time{} // there may be room in the quota now
 	p.pool.remove(s, p)
 }
 
-// scan drains pods that expired and that there are too many of, and forgets what is old.
+// reconcile does what the state of a pool requires.
+func (m *Machine) reconcile(s *step, p *pool) {
+	m.leases.rejectOutOfMemory(s, p)
+	m.leases.grant(s, p)
+	m.redirect(s, p)
+	p.probeForOwner(s)
+	p.replaceOutdated(s)
+	m.grow(s, p)
+	m.reject(s, p)
+	m.leases.report(s, p, m.fullReason(s, p))
+	m.release(s, p)
+	p.recount()
+}
+
+// grow creates the pods that a pool needs and may have.
+func (m *Machine) grow(s *step, p *pool) {
+	if !m.mayCreate(p) || p.failure.backsOff(p.demand() > 0, s.at) {
+		m.capacity.leave(p)
+		return
+	}
+	for reason, missing := p.missing(s.at); missing; reason, missing = p.missing(s.at) {
+		if !m.capacity.admits(s.at, p, len(m.pods.byName)) {
+			m.wait(s, p)
+			return
+		}
+		m.capacity.leave(p) // for a further pod it enters the line again
+		m.create(s, p, reason)
+	}
+	m.capacity.leave(p)
+}
+
+// create requests one more pod.
+func (m *Machine) create(s *step, p *pool, reason Reason) {
+	since := s.at
+	if len(p.queue) > 0 {
+		since = p.queue[0].requested.at
+	}
+	p.failure.expire(since)
+	slot, name := m.pods.freeSlot(m.config, p)
+	end := s.at.Add(p.limits.TTL)
+	m.capacity.spend(s.at)
+	m.capacity.due = m.capacity.due || m.capacity.max > 0 && len(m.pods.byName) >= m.capacity.max
+	m.add(s, &pod{
+		pool: p, slot: slot, name: name, state: creating, since: s.at, created: s.at,
+		countsAsAttempt: true, expiry: expiry{at: end, written: end},
+	})
+	created := Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end, Reason: reason}
+	if n := len(p.queue); n > 0 {
+		created.For = p.queue[n-1].id
+	}
+	s.emit(created)
+}
+
+// reject rejects the waiting leases of a pool for which there will be no pod.
+func (m *Machine) reject(s *step, p *pool) {
+	if len(p.queue) == 0 {
+		return
+	}
+	if problem, retryAfter := p.terminalProblem(s.at); problem.Kind != None {
+		m.leases.rejectAll(s, p, problem, retryAfter)
+		m.capacity.leave(p)
+		return
+	}
+	if p.usable() > 0 || !slices.Contains(m.capacity.line, p) {
+		return
+	}
+	// There was no capacity for as long as a pod may take to become ready: Kubernetes may not delete draining pods, or
+	// too many pools want one.
+	timeout := p.limits.ReadyTimeout
+	for _, l := range slices.Clone(p.queue) {
+		if s.age(l.requested.at) >= timeout {
+			m.leases.exhausted(s, l, "no capacity for a pod of %s within %s: %s", p.function.Reference, timeout,
+				m.capacity.reason(s.at))
+		}
+	}
+	if len(p.queue) == 0 {
+		m.capacity.leave(p)
+	}
+}
+
+// fullReason is the reason that waiting leases get while their pool waits for capacity; empty if it does not.
+func (m *Machine) fullReason(s *step, p *pool) string {
+	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
+		return ""
+	}
+	return m.capacity.reason(s.at)
+}
+
+// release deletes draining pods that hold no lease, if this replica owns them.
+func (m *Machine) release(s *step, p *pool) {
+	if !p.owner.Mine {
+		return
+	}
+	for _, pod := range p.pods {
+		if pod.state.usable() || pod.use.leases > 0 || s.at.Before(pod.removal.retryAt) || !m.confirms(s, pod) {
+			continue
+		}
+		first := pod.removal.retryAt.IsZero()
+		pod.removal.retryAt = s.at.Add(deletionTimeout)
+		if pod.seen.Deleting && first {
+			continue // another client deletes it
+		}
+		pod.setState(s.at, deleting, pod.why)
+		pod.health.asked = ""
+		s.emit(Delete{
+			Name: pod.name, UID: pod.uid, Function: p.function, Slot: pod.slot,
+			Reason: pod.why, Eviction: pod.removal.eviction,
+		})
+	}
+}
+
+func (e LeaseRequested) apply(m *Machine) {
+	s := &m.step
+	p := m.pool(s, e.Function)
+	s.mark(p)
+	l := &lease{id: e.Lease, pool: p, avoid: distinct(e.Avoid), tried: e.Tried, requested: s.moment}
+	m.leases.enqueue(l)
+	m.leases.inquire(s, l)
+	m.leases.rejectOutOfMemory(s, p)
+	m.leases.grant(s, p) // a lease that is granted at once never fills the queue
+	m.redirect(s, p)
+	if !m.leases.waits(l) {
+		return
+	}
+	switch {
+	case len(p.queue) > p.limits.MaxQueue:
+		m.leases.exhausted(s, l, "%d evaluations wait for %s already, which is the limit",
+			p.limits.MaxQueue, p.function.Reference)
+	case m.leases.waiting > m.config.MaxWaiting:
+		p = longest(p, m.pools)
+		s.mark(p)
+		m.leases.exhausted(s, p.queue[len(p.queue)-1],
+			"%d evaluations wait for function pods already, which is the limit", m.config.MaxWaiting)
+	}
+}
+
+func (e LeaseEnded) apply(m *Machine) {
+	s := &m.step
+	l, ok := m.leases.known[e.Lease]
+	if !ok {
+		return
+	}
+	delete(m.leases.known, l.id)
+	s.mark(l.pool)
+	if l.pod == nil {
+		m.leases.dequeue(l)
+		return
+	}
+	l.pod.use.leases--
+	if l.pod.state.usable() { // a draining pod is not extended
+		l.pod.extend(s)
+	}
+	switch {
+	case e.Broken != "":
+		l.pool.recheck(s, l.pod, e.Broken)
+	case e.Abandoned:
+		l.pool.probeAbandoned(s, l.pod)
+	default:
+		l.pod.use.broken = 0
+	}
+}
+
+func (e PodObserved) apply(m *Machine) {
+	s, o := &m.step, e.Observation
+	if _, gone := m.pods.gone[o.UID]; gone {
+		return
+	}
+	p, known := m.pods.byName[o.Name]
+	if known && p.newerThan(o) {
+		return
+	}
+	another := known && p.uid != "" && p.uid != o.UID
+	if another && o.Created.Before(p.seen.Created) {
+		return // a late event of the pod that had the name before
+	}
+	if another {
+		m.remove(s, p) // its name is another pod's now
+		known = false
+	}
+	if !known {
+		p = &pod{
+			pool: m.pool(s, o.Function), slot: o.Slot, name: o.Name, state: starting, since: s.at,
+			adopted: true, foundRunning: o.running(), created: o.Created,
+		}
+		m.add(s, p)
+	}
+	if o.Problem.OutOfMemory {
+		m.leases.outOfMemory[p.name] = s.at
+	}
+	p.pool.follow(s, p, p.observe(s, o))
+	s.mark(p.pool)
+}
+
+func (e ForeignObserved) apply(m *Machine) { m.pods.setForeign(e.Name, e.ID) }
+
+func (e PodGone) apply(m *Machine) {
+	s := &m.step
+	m.pods.setForeign(e.Name, "")
+	p, ok := m.pods.byName[e.Name]
+	if !ok || p.uid != "" && p.uid != e.UID {
+		if e.UID != "" {
+			m.pods.gone[e.UID] = s.at
+		}
+		return
+	}
+	p.uid = e.UID // if it came and went unseen, its successor needs another name all the same
+	if p.state.usable() {
+		p.pool.countDeletion(s, p)
+	}
+	m.remove(s, p)
+}
+
+func (e CreateFailed) apply(m *Machine) {
+	s := &m.step
+	p, ok := m.pods.byName[e.Name]
+	if !ok || p.state != creating {
+		return
+	}
+	m.remove(s, p)
+	if e.Problem.Kind == Full {
+		m.capacity.refuse(s.at, e.Problem.Reason)
+		return
+	}
+	p.pool.countFailure(s, e.Problem)
+	if e.Problem.Unreachable && m.ownership.replicas > 1 {
+		m.leases.rejectAll(s, p.pool, e.Problem, 0) // another replica may be able to do it at once
+	}
+}
+
+func (e DeleteFailed) apply(m *Machine) {
+	s := &m.step
+	p, ok := m.pods.byName[e.Name]
+	if !ok || p.uid != e.UID || p.state != deleting || p.seen.Deleting {
+		return
+	}
+	p.setState(s.at, draining, p.why)
+	p.removal.backOff(s.at)
+	s.mark(p.pool)
+}
+
+func (e Probed) apply(m *Machine) {
+	s := &m.step
+	p, ok := m.pods.byName[e.Name]
+	if !ok || p.uid != e.UID || p.health.asked == "" || p.health.question != e.Question {
+		return
+	}
+	p.health.asked = ""
+	s.mark(p.pool)
+	if e.Unhealthy == "" {
+		m.recordAnswer(p)
+		p.revive(s)
+	}
+	if p.state != starting && p.state != checking && !p.abandoned() {
+		return
+	}
+	if e.Unhealthy != "" {
+		m.drainSilent(s, p, "pod "+p.name+" does not answer: "+e.Unhealthy)
+		return
+	}
+	p.markReady(s)
+	m.provenTemplate = p.seen.TemplateVersion
+	p.pool.failure.reset()
+}
+
+func (e MinPodsSet) apply(m *Machine) {
+	if e.Pods <= 0 && m.byFunction[e.Function] == nil {
+		return
+	}
+	p := m.pool(&m.step, e.Function)
+	p.minPods = e.Pods
+	m.step.mark(p)
+}
+
+func (e Configured) apply(m *Machine) {
+	s := &m.step
+	if m.config.Template != "" && m.config.Template != e.Config.Template {
+		m.since = s.moment
+	}
+	m.config, m.capacity.max = e.Config, e.Config.MaxPods
+	m.capacity.change()
+	for _, p := range m.pools {
+		p.configure(s, m.config)
+	}
+}
+
+func (Tick) apply(m *Machine) {
+	s := &m.step
+	m.capacity.change()
+	m.judgeConnectivity(s)
+	for _, p := range m.pools {
+		p.extendNeeded(s)
+	}
+	if s.age(m.lastScan) >= m.config.ScanInterval {
+		m.lastScan = s.at
+		m.scan(s)
+	}
+	for _, p := range m.pools {
+		m.timeOut(s, p)
+		p.reportPositions = true
+		if p.needsTick(s.at) {
+			s.mark(p)
+		}
+	}
+}
+
+// scan drains pods that expired and pods beyond limits, and forgets old records.
 func (m *Machine) scan(s *step) {
-	for _, p := range m.pools {
-		if p.owner.Mine {
-			p.collect(s)
-		}
-	}
-	separate(s, m.pools)
-	for _, p := range m.pools {
-		if p.owner.Mine {
-			p.trim(s)
-		}
-	}
+	m.scanOwned(s)
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
 		if !p.forgettable(s.at) {
 			return false
@@ -133,4 +428,27 @@ func (m *Machine) scan(s *step) {
 	old := func(_ string, at time.Time) bool { return s.age(at) >= goneFor }
 	maps.DeleteFunc(m.pods.gone, old)
 	maps.DeleteFunc(m.leases.outOfMemory, old)
+}
+
+// timeOut fails the pods of a pool that take too long.
+func (m *Machine) timeOut(s *step, p *pool) {
+	for i := len(p.pods) - 1; i >= 0; i-- { // one may be removed
+		pod := p.pods[i]
+		if pod.stalling(s.at, pod.stallTimeout(m.config.SchedulingTimeout)) {
+			s.mark(p)
+		}
+		switch problem := pod.overdue(s.at, m.config.SchedulingTimeout); {
+		case problem.Kind == None:
+		case !p.managed() && pod.state == starting: // its owner decides about it
+		case pod.state == creating:
+			// The pod may not exist, or be in use by another replica, which chose the same name. If it exists it will be
+			// adopted.
+			p.countFailure(s, problem)
+			m.remove(s, pod)
+		case pod.state == checking:
+			m.drainSilent(s, pod, problem.Reason)
+		default:
+			p.drainFailed(s, pod, problem)
+		}
+	}
 }

@@ -78,7 +78,7 @@ func number(text string) int {
 
 var kinds = map[string]pool.ProblemKind{
 	"none": pool.None, "stuck": pool.Stuck, "held": pool.Held,
-	"lost": pool.Lost, "starved": pool.Lost, "fatal": pool.Fatal,
+	"lost": pool.Lost, "starved": pool.Lost, "fatal": pool.Fatal, "full": pool.Full,
 }
 
 // phases are the states of a pod in words, with those in which it has a problem.
@@ -147,6 +147,9 @@ func (p *player) observe(name, state string, changes ...string) pool.PodObserved
 	return pool.PodObserved{Observation: o}
 }
 
+// phase is a phase in a word.
+func phase(p pool.Phase) string { return strings.ToLower(strings.TrimPrefix(p.String(), "PHASE_")) }
+
 // instant is a time after the start, or none.
 func instant(text string) time.Time {
 	if text == "none" {
@@ -195,18 +198,14 @@ func (p *player) action(action pool.Action) string {
 		return text + ": " + a.Reason
 	case pool.Report:
 		w := a.Waiting
-		return strings.TrimRight(fmt.Sprintf("tell %d %s no. %d: %s", a.Lease, w.Phase, w.Position, w.Reason), " ")
+		return strings.TrimRight(fmt.Sprintf("tell %d %s no. %d: %s", a.Lease, phase(w.Phase), w.Position, w.Reason), " ")
 	case pool.Create:
 		if p.causes {
 			return fmt.Sprintf("create %s for %s", a.Name, a.Reason)
 		}
 		return "create " + a.Name
 	case pool.Delete:
-		version := "any version"
-		if a.ResourceVersion != "" {
-			version = "version " + a.ResourceVersion
-		}
-		return strings.TrimRight(fmt.Sprintf("delete %s %s %s", a.Name, version, a.Eviction), " ")
+		return strings.TrimRight(fmt.Sprintf("delete %s %s", a.Name, a.Eviction), " ")
 	case pool.Extend:
 		return fmt.Sprintf("extend %s to %s", a.Name, since(a.ReclaimAfter))
 	case pool.Probe:

@@ -3,27 +3,54 @@
 package pool
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
 
-// state is where a pod is in its life. The package comment has the transitions.
+// moment is an event, by its number, and its time.
+type moment struct {
+	event uint64
+	at    time.Time
+}
+
+// step collects the decisions that one event leads to.
+type step struct {
+	moment
+	actions []Action
+	dirty   []*pool // pools to reconcile, in this order
+}
+
+// emit adds an action.
+func (s *step) emit(a Action) { s.actions = append(s.actions, a) }
+
+// mark marks a pool as dirty: it is reconciled before the step ends.
+func (s *step) mark(p *pool) {
+	if !slices.Contains(s.dirty, p) {
+		s.dirty = append(s.dirty, p)
+	}
+}
+
+// age returns how long ago a time was.
+func (s *step) age(t time.Time) time.Duration { return s.at.Sub(t) }
+
+// state is a pod's position in its life cycle. The package comment lists the transitions.
 type state int
 
 const (
-	creating state = iota // asked for, not yet seen
+	creating state = iota // requested, not observed yet
 	starting              // on its way to readiness
 	ready                 // takes leases
-	checking              // was found broken, and is asked for its health
-	draining              // takes no leases, and is deleted once it has none
-	deleting              // its deletion is under way
+	checking              // reported as broken, its health is being probed
+	draining              // takes no leases, and is deleted after its last one
+	deleting              // its deletion is in progress
 )
 
 // usable reports whether a pod takes leases or will.
 func (s state) usable() bool { return s <= checking }
 
-// stage returns the first state of the group that shares one time, since: a pod that is seen has been
-// starting since it was created, and one that is deleted since it was drained.
+// stage returns the first state of the group that shares one start time: an observed pod has been starting since it
+// was created, and a pod that is deleted has been leaving since it was drained.
 func (s state) stage() state {
 	switch s {
 	case starting:
@@ -39,23 +66,23 @@ func (s state) stage() state {
 type pod struct {
 	pool      *pool
 	slot      int
-	id        string // by which its Service finds it
+	id        string // label by which the pod's Service selects it
 	name, uid string
-	seen      Observation
+	seen      Observation // the last one
 
 	state state
-	why   string    // it is in this state, for users
-	since time.Time // when this stage began
+	why   string    // reason for the state, for users
+	since time.Time // start of the current stage
 
-	adopted bool
-	// countsAsAttempt reports whether losing this pod counts as a failed attempt to have
-	// one. It is false for pods that had already terminated when first observed.
+	adopted bool // true if this machine found the pod instead of creating it
+	// countsAsAttempt is true if losing the pod counts as a failed attempt to have one. It is false for pods that had
+	// already terminated when they were first observed.
 	countsAsAttempt bool
-	foundRunning    bool      // its containers ran already when it was adopted
+	foundRunning    bool      // its containers already ran when the pod was adopted
 	ran             bool      // Kubernetes reported that its containers run
-	created         time.Time // by Kubernetes' clock, once it is known there
-	known           moment    // when this machine learned of it
-	becameReady     moment    // zero until it was ready once
+	created         time.Time // by Kubernetes' clock once the pod is known there
+	known           moment    // when this machine learned of the pod
+	becameReady     moment    // zero until the pod was ready once
 
 	expiry  expiry
 	use     use
@@ -64,65 +91,42 @@ type pod struct {
 	removal removal
 }
 
-// use is what leases do with a pod.
+// use counts a pod's leases.
 type use struct {
-	leases int // leases that it holds
-	total  int64
-	turn   uint64 // when it was chosen last, in grants
-	broken int    // leases in a row that found it broken
+	leases    int // current leases
+	total     int64
+	lastGrant uint64 // number of the last grant on this pod
+	broken    int    // consecutive leases that reported the pod as broken
 }
 
-// health is what a pod answered about its health.
-type health struct {
-	asked    string // the address of an open probe; empty if there is none
-	question uint64 // the last one
-	answered uint64 // the event by which it last answered that it is healthy
-	// suspected reports whether the pod is checked before any lease has ended as broken.
-	suspected bool
-	// doubted is when a caller left a pod without an answer that takes leases, and has not answered
-	// since; zero if none did.
-	doubted time.Time
-	// reported reports whether Kubernetes reported the pod as ready.
-	reported bool
-}
-
-// stall is a problem that the pod may still overcome.
-type stall struct {
-	since   time.Time // zero if there is none
-	tooLong bool      // it has lasted for too long
-}
-
-// removal is why a pod is deleted.
+// removal describes why and how a pod is deleted.
 type removal struct {
-	eviction string // the kind of reason, for metrics
-	// undoable reports whether another replica's use undoes the removal: the pod was chosen
-	// because no lease used it.
-	undoable bool
-	// unsound reports whether the pod does not serve: it is deleted in any version.
-	unsound bool
-	// unexplained reports whether it stopped answering, and the kubelet has not said why.
+	eviction string // kind of reason, for metrics
+	unsound  bool   // true if the pod does not serve
+	// unexplained is true if the pod stopped answering and the kubelet has not reported why.
 	unexplained bool
-	// silent is when it was drained for its silence, although Kubernetes reported it as ready;
-	// zero if it was not.
+	// silent is when the pod was drained for not answering although Kubernetes reported it as ready. It is zero
+	// otherwise.
 	silent moment
-	// confirmed is when it was found that another pod answers, and it is not the network; zero if it was not.
+	// confirmed is when another pod was found to answer, which rules out a network failure.
 	confirmed time.Time
-	retryAt   time.Time // when to emit its deletion again
+	retryAt   time.Time // when to emit the deletion again
+	failures  int       // refused deletions
 }
 
 // Kinds of evictions, for metrics.
 const (
-	evictionTTL      = "ttl" // another replica's use of the pod undoes it
+	evictionTTL      = "ttl"
 	evictionTemplate = "template"
 	evictionSurplus  = "surplus"
-	evictionCapacity = "room"
+	evictionCapacity = "capacity"
 	evictionFailed   = "failed"
 )
 
 const (
-	// deletionRetry is when to decide again about a pod that could not be deleted.
-	deletionRetry = time.Second
-	// deletionTimeout is when to emit the deletion of a pod again that is still there.
+	// minDeletionBackoff is the delay after a refused deletion. It doubles up to deletionTimeout.
+	minDeletionBackoff = time.Second
+	// deletionTimeout is the delay before the deletion of a pod that still exists is emitted again.
 	deletionTimeout = 2 * time.Minute
 )
 
@@ -131,8 +135,10 @@ func (p *pod) setState(now time.Time, to state, why string) {
 	if to.stage() != p.state.stage() {
 		p.since = now
 	}
-	p.state, p.why, p.health.doubted = to, why, time.Time{}
-	p.pool.all.follow(p)
+	p.state = to
+	p.why = why
+	p.health.abandonedAt = time.Time{}
+	p.pool.all.trackLeaving(p)
 }
 
 // confirmed reports whether Kubernetes has confirmed a usable pod.
@@ -140,6 +146,12 @@ func (p *pod) confirmed() bool { return p.state.usable() && p.uid != "" }
 
 // wasReady reports whether a pod is ready, or was until its check began.
 func (p *pod) wasReady() bool { return p.state == ready || p.state == checking }
+
+// idle reports whether a pod serves, and no lease uses it or is about to.
+func (p *pod) idle() bool { return p.wasReady() && p.use.leases == 0 && len(p.pool.queue) == 0 }
+
+// lastUse is when a pod was last used by any replica, as far as its expiry shows.
+func (p *pod) lastUse() time.Time { return p.expiry.at.Add(-p.pool.limits.TTL) }
 
 // phase is the step that a pod is at on its way to readiness.
 func (p *pod) phase() Phase {
@@ -152,7 +164,7 @@ func (p *pod) phase() Phase {
 // version is what the pod was made from.
 func (p *pod) version() version { return version{p.seen.TemplateVersion, p.seen.SettingsVersion} }
 
-// older reports whether Kubernetes has had p for longer than other.
+// older reports whether Kubernetes created p before other.
 func (p *pod) older(other *pod) bool {
 	if !p.seen.Created.Equal(other.seen.Created) {
 		return p.seen.Created.Before(other.seen.Created)
@@ -160,9 +172,8 @@ func (p *pod) older(other *pod) bool {
 	return p.name < other.name
 }
 
-// newerThan reports whether the last observation of a pod is newer than another one, as far
-// as versions show: those of Kubernetes are numbers that grow. An address that is missing
-// from the same version was only not known yet.
+// newerThan reports whether the last observation of a pod is newer than o, as far as resource versions show. An
+// address that is missing in the same version was only not known yet.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false
@@ -175,22 +186,22 @@ func (p *pod) newerThan(o Observation) bool {
 	return version < last || version == last && o.Address == "" && p.seen.Address != ""
 }
 
-// see takes over what Kubernetes reports, and returns what it reported before.
-func (p *pod) see(s *step, o Observation) (before Observation) {
+// observe stores an observation, and returns the previous one.
+func (p *pod) observe(s *step, o Observation) (before Observation) {
 	before = p.seen
-	o.Deleting = o.Deleting || before.Deleting // a deletion that has begun goes on
 	if p.uid == "" {
-		p.expiry.written = o.ReclaimAfter // which is another replica's if that created it
+		p.expiry.written = o.ReclaimAfter // another replica's if that one created the pod
 	}
-	p.uid, p.seen = o.UID, o
+	p.uid = o.UID
+	p.seen = o
 	p.health.reported = p.health.reported || o.Ready
 	if p.state == creating {
 		p.setState(s.at, starting, "")
 	}
 	if p.state == starting && before.Phase == PhaseScheduling && o.Phase > PhaseScheduling {
-		p.since = s.at // it has as long to become ready as a pod that had a node at once
+		p.since = s.at // the time to become ready begins when the pod has a node
 	}
-	p.expiry.see(o.ReclaimAfter, s.at, p.pool.limits.TTL)
+	p.expiry.observe(o.ReclaimAfter, s.at, p.pool.limits.TTL)
 	if o.Problem.Kind.broken() && p.removal.unexplained {
 		p.why, p.removal.unexplained = o.Problem.Reason, false
 	}
@@ -203,7 +214,7 @@ func (p *pod) see(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain stops new leases; release deletes the pod after the last one.
+// drain stops new leases. The pod is deleted after the last one.
 func (p *pod) drain(s *step, why string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, why)
@@ -212,23 +223,72 @@ func (p *pod) drain(s *step, why string, r removal) {
 	s.mark(p.pool)
 }
 
-// replace drains an outdated pod. One that was chosen because no lease uses it stays while another replica does.
-func (p *pod) replace(s *step, unused bool) {
-	why := "it was made from another template or with other settings"
-	p.drain(s, why, removal{eviction: evictionTemplate, undoable: unused})
-}
-
-// mayUndrain reports whether a pod that was drained as unused is in use by another replica.
-func (p *pod) mayUndrain(now time.Time) bool {
-	return p.removal.eviction == evictionTTL && now.Before(p.expiry.at) || p.removal.undoable && p.usedElsewhere(now)
-}
-
-// undrain keeps a pod that another replica used after it was drained.
-func (p *pod) undrain(s *step) {
-	p.setState(s.at, starting, "")
-	p.removal = removal{}
-	if p.seen.Address != "" {
-		p.probe(s, 0)
+// recycle returns a pod that was leaving to starting, if nobody deletes it.
+func (p *pod) recycle(s *step) {
+	if !p.state.usable() && !p.seen.Deleting {
+		p.setState(s.at, starting, "")
+		p.since, p.removal = s.at, removal{}
 	}
-	s.mark(p.pool)
+}
+
+// backOff delays the next deletion after a refused one.
+func (r *removal) backOff(now time.Time) {
+	delay := min(minDeletionBackoff<<r.failures, deletionTimeout)
+	r.failures = min(r.failures+1, 7)
+	r.retryAt = now.Add(delay)
+}
+
+// minTTL is the shortest time to live, so that writing a pod's expiry keeps up with the pod's use.
+const minTTL = 5 * time.Second
+
+// expiry is when an unused pod is deleted. Each pod has an annotation with its expiry, so that it survives restarts
+// and is known to all replicas.
+type expiry struct {
+	at      time.Time
+	written time.Time // value of the annotation, now or soon
+	// spread delays the pod's extensions by up to a twentieth of the time to live, in units of 1/256 of that, so that
+	// pods that are used simultaneously are not all extended simultaneously.
+	spread uint8
+}
+
+// interval is the minimum time between two extensions.
+func (e *expiry) interval(ttl time.Duration) time.Duration {
+	return ttl/10 + ttl/20*time.Duration(e.spread)/256
+}
+
+// observe takes over the annotation's value if another replica extended it. A pod without an annotation gets one with
+// the next scan.
+func (e *expiry) observe(annotation, now time.Time, ttl time.Duration) {
+	if annotation.After(e.written) {
+		e.written = annotation
+	}
+	if annotation.After(e.at) {
+		e.at = annotation
+	}
+	if e.at.IsZero() {
+		e.at = now.Add(ttl)
+	}
+}
+
+// lags reports whether the annotation is an interval behind a value that would be written now.
+func (e *expiry) lags(now time.Time, ttl time.Duration) bool {
+	return now.Add(ttl).Sub(e.written) >= e.interval(ttl)
+}
+
+// extend moves the expiry of a pod that is used to a time to live from now. It never brings the expiry forward.
+func (p *pod) extend(s *step) {
+	if end := s.at.Add(p.pool.limits.TTL); end.After(p.expiry.at) {
+		p.expiry.at = end
+		s.mark(p.pool)
+	}
+	p.writeExpiry(s)
+}
+
+// writeExpiry emits the extension of a pod's expiry, if that changes the annotation by an interval.
+func (p *pod) writeExpiry(s *step) {
+	if p.uid == "" || p.expiry.at.Sub(p.expiry.written) < p.expiry.interval(p.pool.limits.TTL) {
+		return
+	}
+	p.expiry.written = p.expiry.at
+	s.emit(Extend{Name: p.name, UID: p.uid, ReclaimAfter: p.expiry.at})
 }

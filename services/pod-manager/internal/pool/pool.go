@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool decides which function pods there are and which leases they get.
+// Package pool decides which function pods exist and which leases they get.
 //
-// It is a state machine: events go in, actions come out. It does no I/O, has no clock of
-// its own, starts nothing and knows no Kubernetes client, so whatever can happen to pods
-// can be simulated in a test, a day in a second. The owner of a [Machine] calls it from one
-// goroutine, carries out the actions in the order given, and returns their outcomes as
-// events.
+// It is a state machine: events go in, actions come out. It does no I/O, has no clock of its own, starts no goroutine
+// and uses no Kubernetes client, so whatever can happen to pods can be simulated in a test, a day in a second. The
+// owner of a [Machine] calls it from one goroutine, carries out the actions in the order given, and returns their
+// outcomes as events.
 //
-// Files, in reading order:
+// Files, in reading order. A file uses files before it; test/arrows_test.go bounds the exceptions:
 //   - config, event and action are the vocabulary;
-//   - pod, expiry and health have a single pod, and pods the index of all;
-//   - pool, failure and collect have the pods of one function, and when some are drained;
-//   - queue and outofmemory have waiting leases;
-//   - victims and capacity bound the pods of all pools;
-//   - owner and reach decide what this replica may do where there are several;
-//   - machine has the state, reconcile what follows from it, handle what each event does, and
-//     status what others see.
-//
-// A file mostly uses files before it: nine of ten references go there.
+//   - pod is one pod's life cycle and expiry, health its probes and failures;
+//   - pool is the pods of one function, and their versions;
+//   - queue is the waiting leases;
+//   - eviction bounds the pods of all pools;
+//   - ownership and connectivity restrict what this replica does if there are several;
+//   - machine holds the state and handles each event, and status is the view for others.
 //
 // A pod passes through these states:
 //
@@ -26,18 +22,17 @@
 //	-                creating  the pool wants one more
 //	-                starting  it is found (adopted)
 //	creating         starting  Kubernetes shows it
-//	creating         gone      it could not be created, or is not seen in time
+//	creating         gone      it could not be created, or is not observed in time
 //	starting         ready     it answers that it is healthy
-//	ready            checking  a lease found it broken, its caller avoids it, or it was left without an
-//	                           answer and does not answer when it is asked
+//	ready            checking  a lease reported it as broken, its caller avoids it, a caller gave up waiting and it does
+//	                           not answer a probe, or Kubernetes no longer reports it as ready
 //	checking         ready     it answers that it is healthy
 //	ready, checking  starting  its containers stopped, and may start again
 //	usable           draining  it failed, expired, is outdated or surplus, or is evicted
 //	usable           deleting  another client deletes it
 //	draining         deleting  it has no lease left
-//	draining         starting  another replica used it, and it was sound
 //	deleting         draining  its deletion failed
-//	any              gone      Kubernetes does not have it any more
+//	any              gone      it no longer exists in Kubernetes
 //
 // Usable is the group of creating, starting, ready and checking: such a pod takes leases, or will.
 package pool
@@ -53,23 +48,19 @@ type pool struct {
 	function Function
 	limits   Limits
 	owner    Owner
-	all      *pods // of all pools
-	// ownedSince is since when this replica owns the pool; zero if it always did.
-	ownedSince time.Time
+	all      *podIndex // of all pools
 	// version is what new pods are made from, and since when.
 	version version
 	since   moment
-	// minPods is how many pods the pool keeps although no lease needs them.
+	// minPods is the number of pods that the pool keeps although no lease needs them.
 	minPods int
 	pods    []*pod   // by slot
-	queue   []*lease // first come, first served
+	queue   []*lease // in order of arrival
 	failure failure
 	// predecessors are the UIDs of the last pods that are gone, by slot.
 	predecessors map[int]string
-	emptySince   time.Time // when its last pod went
-	// needySince is when it joined the line without a usable pod; zero if it is not in line.
-	needySince time.Time
-	// reportPositions has positions in the queue reported too.
+	emptySince   time.Time // when the last pod was removed
+	// reportPositions is true if positions in the queue must be reported too.
 	reportPositions bool
 
 	counts [podStates]int // of pods, as users see them
@@ -88,7 +79,7 @@ func (p *pool) usable() int {
 	return n
 }
 
-// demand counts the leases that usable pods hold and that wait.
+// demand counts the waiting leases and those of usable pods.
 func (p *pool) demand() int {
 	demand := len(p.queue)
 	for _, pod := range p.pods {
@@ -99,14 +90,29 @@ func (p *pool) demand() int {
 	return demand
 }
 
-// wanted is how many usable pods the pool should have for its leases and its minimum.
-func (p *pool) wanted() int {
-	return min(max(p.podsFor(p.demand()), p.minPods), p.limits.MaxPods)
-}
-
 // podsFor returns how many pods are meant for a number of leases.
 func (p *pool) podsFor(leases int) int {
-	return (leases + p.limits.MaxWaitlistLength - 1) / p.limits.MaxWaitlistLength
+	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
+}
+
+// minimum is the number of pods that this replica keeps although no lease needs them.
+func (p *pool) minimum() int {
+	if !p.owner.Mine {
+		return 0
+	}
+	return min(p.minPods, p.limits.MaxPods)
+}
+
+// missing returns whether the pool needs a further pod, and why.
+func (p *pool) missing(now time.Time) (reason Reason, missing bool) {
+	switch usable := p.usable(); {
+	case usable < p.podsFor(p.demand()):
+		return ForLeases, true
+	case usable < p.minimum():
+		return ForMinimum, true
+	default:
+		return ForVersion, p.surges(now)
+	}
 }
 
 // needs reports whether a lease uses a pod or waits for it.
@@ -114,17 +120,15 @@ func (p *pool) needs(pod *pod) bool {
 	return pod.use.leases > 0 || pod.state.usable() && len(p.queue) > 0
 }
 
-// keeps reports whether a pod is one of the minimum.
+// keeps reports whether a pod belongs to the minimum. Outdated pods do until a pod of the current version serves.
 func (p *pool) keeps(now time.Time, kept *pod) bool {
-	if !p.owner.Mine {
-		return false
-	}
+	serving, _, _ := p.countVersions(now)
 	n := 0
 	for _, pod := range p.pods {
-		if n == p.minPods {
+		if n == p.minimum() {
 			return false
 		}
-		if !pod.state.usable() || p.outdated(now, pod) {
+		if !pod.state.usable() || serving > 0 && p.outdated(now, pod) {
 			continue
 		}
 		if n++; pod == kept {
@@ -135,16 +139,16 @@ func (p *pool) keeps(now time.Time, kept *pod) bool {
 }
 
 // needsTick reports whether anything in a pool waits for time to pass.
-func (p *pool) needsTick() bool {
-	if !p.tends() {
+func (p *pool) needsTick(now time.Time) bool {
+	if !p.managed() {
 		return false
 	}
 	unready := slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
-	return unready || len(p.queue) > 0 || p.usable() < p.minPods
+	return unready || len(p.queue) > 0 || p.usable() < p.minPods || p.surges(now)
 }
 
-// forgettable reports whether a pool has been empty for so long that it can be forgotten.
-// Until then it knows how its pods were named: the next one gets another name.
+// forgettable reports whether a pool has been empty for so long that it can be forgotten. Until then it knows how its
+// pods were named: the next one gets another name.
 func (p *pool) forgettable(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
@@ -158,18 +162,18 @@ func (p *pool) configure(s *step, c Config) {
 		p.since = s.moment
 	}
 	if former.template != p.version.template {
-		p.failure.reset() // which may have been the former template's fault, or the lack of one
+		p.failure.reset() // the former template, or the lack of one, may have been the cause
 	}
 	s.mark(p)
 }
 
-// add puts a pod into the pool.
+// add adds a pod to the pool.
 func (p *pool) add(added *pod) {
 	p.pods = append(p.pods, added)
 	slices.SortStableFunc(p.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
 }
 
-// remove takes a pod that is gone out of the pool.
+// remove removes a pod that is gone.
 func (p *pool) remove(s *step, gone *pod) {
 	p.pods = slices.DeleteFunc(p.pods, func(other *pod) bool { return other == gone })
 	if gone.uid != "" {
@@ -180,7 +184,7 @@ func (p *pool) remove(s *step, gone *pod) {
 	s.mark(p)
 }
 
-// follow does what Kubernetes' last observation of a pod asks for.
+// follow handles the last observation of a pod.
 func (p *pool) follow(s *step, pod *pod, before Observation) {
 	o := pod.seen
 	switch {
@@ -195,11 +199,278 @@ func (p *pool) follow(s *step, pod *pod, before Observation) {
 		p.drainFailed(s, pod, o.Problem)
 	case pod.stopped(before):
 		pod.restart(s.at)
-	case pod.state == starting && o.Address != "" && p.tends():
+	case pod.state == starting && o.Address != "" && p.managed():
 		pod.probe(s, 0) // Kubernetes shows only later that its containers run
+	case p.owner.Mine && pod.lostReadiness(before):
+		pod.check(s, true, "Kubernetes no longer reports it as ready, and its health is being probed")
 	default:
 		pod.trustReadiness(s)
 	}
 	pod.ran = pod.ran || o.running()
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
+}
+
+// extendNeeded extends the expiries of pods that are needed or kept. It does so with each tick: a pod may live for a
+// shorter time than the scan interval.
+func (p *pool) extendNeeded(s *step) {
+	for _, pod := range p.pods {
+		lags := pod.uid != "" && pod.state <= draining && pod.expiry.lags(s.at, p.limits.TTL)
+		if lags && (p.needs(pod) || p.keeps(s.at, pod)) {
+			pod.extend(s)
+		}
+	}
+}
+
+// collect drains the pods that have expired, and writes the expiry of pods without an annotation. If noRoom is true,
+// no pod can be created next to an outdated one, so collect drains the outdated pods that are not used.
+func (p *pool) collect(s *step, noRoom bool) {
+	for _, pod := range p.pods {
+		unneeded := pod.confirmed() && !p.needs(pod)
+		switch {
+		case unneeded && !s.at.Before(pod.expiry.at) && !p.keeps(s.at, pod):
+			pod.drain(s, "it was not used for its time to live", removal{eviction: evictionTTL})
+		case unneeded && noRoom && p.outdated(s.at, pod):
+			pod.replace(s)
+		}
+		if pod.state.usable() {
+			pod.writeExpiry(s)
+		}
+	}
+}
+
+// trim drains pods beyond the limit: limits may have been lowered, or two replicas may have created pods concurrently.
+// Idle pods are drained first. Pods in use finish their leases, if enough other pods serve.
+func (p *pool) trim(s *step) {
+	p.trimTo(s, func(pod *pod) bool { return pod.state.usable() }, func(pod *pod) bool { return pod.use.leases == 0 })
+	p.trimTo(s, func(pod *pod) bool { return pod.state == ready }, func(*pod) bool { return true })
+}
+
+// trimTo drains ready pods that are suitable until no more pods than the limit count: outdated ones first, and then
+// those in the highest slots.
+func (p *pool) trimTo(s *step, counts, suitable func(*pod) bool) {
+	var outdated, rest []*pod
+	for _, pod := range slices.Backward(p.pods) {
+		switch {
+		case !counts(pod):
+		case p.outdated(s.at, pod):
+			outdated = append(outdated, pod)
+		default:
+			rest = append(rest, pod)
+		}
+	}
+	surplus := len(outdated) + len(rest) - p.limits.MaxPods
+	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
+		surplus -= maxSurge // this replica or another one replaces outdated pods
+	}
+	for _, pod := range append(outdated, rest...) {
+		if surplus > 0 && pod.state == ready && suitable(pod) {
+			pod.drain(s, "the function has more pods than it may have", removal{eviction: evictionSurplus})
+			surplus--
+		}
+	}
+}
+
+// maxSurge is the number of pods beyond the limit that a function may have while an outdated pod is replaced.
+const maxSurge = 1
+
+// versionGrace is how long an outdated pod is left alone that another replica has just created. The other replica may
+// not know the current version yet, and if each replica drained what others wait for, no caller would get a pod.
+const versionGrace = time.Minute
+
+// otherVersion reports whether a pod is of another version than new pods, whose template is known.
+func (p *pool) otherVersion(pod *pod) bool {
+	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
+}
+
+// outdated reports whether a pod must be replaced because it is of another version.
+//
+// Versions have no order, and replicas of several versions may run for hours. The version that counts is that of the
+// function's owner. Without membership each replica owns all functions, and if each replaced the other versions'
+// pods, callers would get one cold start after the other: there, only pods from before this replica's version are
+// outdated, and any other pod serves as well.
+func (p *pool) outdated(now time.Time, pod *pod) bool {
+	switch {
+	case !p.otherVersion(pod):
+		return false
+	case pod.known.event <= p.since.event:
+		return true
+	case p.owner.Alone && pod.seen.Created.After(p.since.at):
+		return false
+	default:
+		return pod.known.at.Sub(pod.seen.Created) >= p.limits.ReadyTimeout || now.Sub(pod.known.at) >= versionGrace
+	}
+}
+
+// countVersions counts the usable pods by version: all current ones, those of them that serve, and the outdated ones.
+func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
+	for _, pod := range p.pods {
+		switch {
+		case !pod.state.usable():
+		case p.outdated(now, pod):
+			outdated++
+		case pod.state == ready:
+			serving++
+			current++
+		default:
+			current++
+		}
+	}
+	return serving, current, outdated
+}
+
+// versionTarget is how many pods of the current version replace the outdated ones: as many as the pool's leases need,
+// those of draining pods included, its minimum, and at least one if a pod was used since the version is in force.
+func (p *pool) versionTarget() int {
+	leases, used := len(p.queue), 0
+	for _, pod := range p.pods {
+		leases += pod.use.leases
+		if !p.owner.Alone && pod.state.usable() && pod.lastUse().After(p.since.at) {
+			used = 1 // by this replica or another one, whose leases are not known here
+		}
+	}
+	return max(p.podsFor(leases), p.minimum(), used)
+}
+
+// surges reports whether the pool needs a pod of the current version next to outdated ones, which serve until it is
+// ready. Pods are replaced one after the other, and only in pools that are used or have a minimum.
+func (p *pool) surges(now time.Time) bool {
+	_, current, outdated := p.countVersions(now)
+	wanted := p.versionTarget()
+	return p.owner.Mine && outdated > 0 && current < wanted && (current == 0 || current+outdated <= wanted)
+}
+
+// replaceOutdated drains the outdated pods that serving pods of the current version replace.
+func (p *pool) replaceOutdated(s *step) {
+	serving, _, outdated := p.countVersions(s.at)
+	if !p.owner.Mine || serving == 0 || outdated == 0 {
+		return
+	}
+	surplus := serving + outdated - p.versionTarget()
+	for _, pod := range p.pods {
+		if surplus > 0 && pod.state.usable() && p.outdated(s.at, pod) {
+			pod.replace(s)
+			surplus--
+		}
+	}
+}
+
+// replace drains an outdated pod.
+func (p *pod) replace(s *step) {
+	p.drain(s, "it was made from another template or with other settings", removal{eviction: evictionTemplate})
+}
+
+// separate drains the younger one of two pods with the same id: they share a Service, so traffic for one may reach the
+// other. Replicas that did not know of each other create such twins, and agree on which one is drained.
+func separate(s *step, pools []*pool) {
+	oldest := make(map[string]*pod)
+	for _, p := range pools {
+		for _, pod := range p.pods {
+			first, taken := oldest[pod.id]
+			switch {
+			case !pod.confirmed():
+				continue
+			case !taken:
+				oldest[pod.id] = pod
+				continue
+			case pod.older(first):
+				oldest[pod.id] = pod
+				first, pod = pod, first
+			}
+			why := "it shares its id, and so its Service, with the older pod " + first.name
+			if pod.pool.owner.Mine {
+				pod.drain(s, why, removal{eviction: evictionSurplus})
+			}
+		}
+	}
+}
+
+// goneFor is how long the end of a pod is remembered, which is longer than any event about the pod can be late.
+const goneFor = 10 * time.Minute
+
+// podIndex holds the pods of all pools.
+type podIndex struct {
+	byName map[string]*pod
+	// ids counts the pods by id, foreign ones included.
+	ids map[string]int
+	// foreign are the ids of other function runners' pods, by the pod's name.
+	foreign map[string]string
+	// gone are the UIDs of pods that are gone, with the time: a late event must not bring them back.
+	gone map[string]time.Time
+	// leaving are the draining and deleting pods.
+	leaving map[*pod]struct{}
+}
+
+func newPodIndex() podIndex {
+	return podIndex{
+		byName: make(map[string]*pod), ids: make(map[string]int),
+		foreign: make(map[string]string), gone: make(map[string]time.Time), leaving: make(map[*pod]struct{}),
+	}
+}
+
+// add adds a pod. Its name is not in use.
+func (x *podIndex) add(p *pod) {
+	x.byName[p.name] = p
+	x.count(p.id, 1)
+}
+
+// remove removes a pod that is gone.
+func (x *podIndex) remove(p *pod, now time.Time) {
+	delete(x.byName, p.name)
+	delete(x.leaving, p)
+	x.count(p.id, -1)
+	if p.uid != "" {
+		x.gone[p.uid] = now
+	}
+}
+
+// setForeign records the id of a foreign pod; empty if the pod is gone.
+func (x *podIndex) setForeign(name, id string) {
+	if former, ok := x.foreign[name]; ok {
+		x.count(former, -1)
+		delete(x.foreign, name)
+	}
+	if id != "" {
+		x.foreign[name] = id
+		x.count(id, 1)
+	}
+}
+
+func (x *podIndex) count(id string, n int) {
+	if x.ids[id] += n; x.ids[id] == 0 {
+		delete(x.ids, id)
+	}
+}
+
+// freeSlot returns the lowest slot of a pool whose id no pod has, of whatever function or function runner, draining and
+// deleting pods included: their names and Services are still taken. A pod that was found may have the name for one slot
+// and the label of another.
+func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
+	for slot = 1; ; slot++ {
+		name = c.PodName(p.function, slot, p.predecessors[slot])
+		if x.byName[name] == nil && x.ids[c.PodID(p.function, slot)] == 0 {
+			return slot, name
+		}
+	}
+}
+
+// countLeaving counts the pods that no longer count as capacity. A pod that takes so long to leave that it may never do
+// is not counted.
+func (x *podIndex) countLeaving(now time.Time) int {
+	n := 0
+	for p := range x.leaving {
+		if now.Sub(p.since) < deletionTimeout {
+			n++
+		}
+	}
+	return n
+}
+
+// trackLeaving records whether a pod is leaving. Every change of a pod's state calls it.
+func (x *podIndex) trackLeaving(p *pod) {
+	switch {
+	case p.state.usable():
+		delete(x.leaving, p)
+	case x.byName[p.name] == p:
+		x.leaving[p] = struct{}{}
+	}
 }

@@ -53,7 +53,7 @@ func (l *lease) endPhase(now time.Time) {
 }
 
 // leases are the leases of all pools.
-type leases struct {
+type leaseTable struct {
 	known   map[LeaseID]*lease // waiting and granted
 	waiting int
 	granted uint64 // in all
@@ -63,67 +63,67 @@ type leases struct {
 }
 
 // enqueue adds a waiting lease.
-func (ls *leases) enqueue(l *lease) {
-	ls.known[l.id] = l
+func (t *leaseTable) enqueue(l *lease) {
+	t.known[l.id] = l
 	l.pool.queue = append(l.pool.queue, l)
-	ls.waiting++
+	t.waiting++
 }
 
 // dequeue removes a lease from its queue.
-func (ls *leases) dequeue(l *lease) {
+func (t *leaseTable) dequeue(l *lease) {
 	if i := slices.Index(l.pool.queue, l); i >= 0 {
 		l.pool.queue = slices.Delete(l.pool.queue, i, i+1)
-		ls.waiting--
+		t.waiting--
 	}
 }
 
 // waits reports whether a lease has no answer yet.
-func (ls *leases) waits(l *lease) bool { return slices.Contains(l.pool.queue, l) }
+func (t *leaseTable) waits(l *lease) bool { return slices.Contains(l.pool.queue, l) }
 
 // reject answers a waiting lease with an error.
-func (ls *leases) reject(s *step, l *lease, class fault.Class, reason string, retryAfter time.Duration) {
-	ls.dequeue(l)
-	delete(ls.known, l.id)
+func (t *leaseTable) reject(s *step, l *lease, class fault.Class, reason string, retryAfter time.Duration) {
+	t.dequeue(l)
+	delete(t.known, l.id)
 	reason = cmp.Or(reason, "there is no pod for the function, and Kubernetes does not say why")
 	s.emit(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
 
 // exhausted rejects a waiting lease because of a limit.
-func (ls *leases) exhausted(s *step, l *lease, format string, args ...any) {
-	ls.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
+func (t *leaseTable) exhausted(s *step, l *lease, format string, args ...any) {
+	t.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
 }
 
-// grant grants waiting leases, first come first served. A lease with a pending verdict does
-// not block leases behind it.
-func (ls *leases) grant(s *step, p *pool) {
+// grant grants waiting leases, first come first served. A lease with a pending verdict does not block leases behind
+// it.
+func (t *leaseTable) grant(s *step, p *pool) {
 	if len(p.queue) > 0 {
-		p.checkDoubted(s)
+		p.checkAbandoned(s)
 	}
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
-		if ls.memoryVerdictOf(s.at, l) == pending {
+		if t.memoryVerdictOf(s.at, l) == pending {
 			i++
 			continue
 		}
-		chosen := choose(p, l, s.at)
+		chosen := choose(p, l)
 		if chosen == nil {
 			return
 		}
 		if l.avoids(chosen) && chosen.health.answered < l.requested.event {
-			chosen.check(s, true) // requests are often faster than the ends of leases
+			chosen.check(s, true, whyChecked) // requests are often faster than the ends of leases
 			continue
 		}
-		ls.dequeue(l)
-		ls.grantOn(s, chosen, l)
+		t.dequeue(l)
+		t.grantOn(s, chosen, l)
 	}
 }
 
 // grantOn grants a lease on a pod.
-func (ls *leases) grantOn(s *step, chosen *pod, l *lease) {
+func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	l.endPhase(s.at)
 	l.pod, l.granted = chosen, s.at
-	ls.granted++
-	chosen.use.turn = ls.granted
+	t.granted++
+	chosen.use.lastGrant = t.granted
 	chosen.use.leases++
 	chosen.use.total++
 	p := l.pool
@@ -141,38 +141,35 @@ func (ls *leases) grantOn(s *step, chosen *pod, l *lease) {
 	})
 }
 
-// choose returns the pod for a lease: the least loaded of those with capacity, the one used
-// longest ago among equals, and one to be avoided, or a doubted one, only if there is no other; nil if
-// there is none.
-func choose(p *pool, l *lease, now time.Time) *pod {
+// choose returns the pod for a lease; nil if none has capacity.
+func choose(p *pool, l *lease) *pod {
 	var best *pod
 	for _, candidate := range p.pods {
-		if candidate.state != ready || p.elsewhere(l) && candidate.expiry.ends(now) {
-			continue
-		}
-		if candidate.use.leases < p.limits.MaxConcurrency && (best == nil || better(candidate, best, l)) {
+		suitable := candidate.state == ready && candidate.use.leases < p.limits.MaxConcurrency
+		if suitable && (best == nil || better(candidate, best, l)) {
 			best = candidate
 		}
 	}
 	return best
 }
 
-// better reports whether a is a better choice than b.
+// better reports whether a is a better choice than b: the least loaded pod, the least recently used one among equals,
+// and a pod to be avoided, or an abandoned one, only if there is no other.
 func better(a, b *pod, l *lease) bool {
 	if avoidA, avoidB := l.avoids(a), l.avoids(b); avoidA != avoidB {
 		return avoidB
 	}
-	if doubtA, doubtB := a.doubted(), b.doubted(); doubtA != doubtB {
-		return doubtB
+	if a.abandoned() != b.abandoned() {
+		return b.abandoned()
 	}
 	if a.use.leases != b.use.leases {
 		return a.use.leases < b.use.leases
 	}
-	return a.use.turn < b.use.turn
+	return a.use.lastGrant < b.use.lastGrant
 }
 
-// longest returns the pool with the longest queue, p among equals. A crowd of callers of
-// one function does not keep those of others from waiting.
+// longest returns the pool with the longest queue, p among equat. A crowd of callers of one function does not keep
+// those of others from waiting.
 func longest(p *pool, pools []*pool) *pool {
 	for _, other := range pools {
 		if len(other.queue) > len(p.queue) {
@@ -182,9 +179,9 @@ func longest(p *pool, pools []*pool) *pool {
 	return p
 }
 
-// hopeless returns why no pod of p will serve its waiting leases, and when to retry; the
-// zero Problem if one may, or is going to be created.
-func hopeless(now time.Time, p *pool) (Problem, time.Duration) {
+// terminalProblem returns why no pod of p will serve its waiting leases, and when to retry; the zero Problem if a pod
+// may, or is going to be created.
+func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
 		switch {
@@ -205,28 +202,34 @@ func hopeless(now time.Time, p *pool) (Problem, time.Duration) {
 	}
 }
 
+// redirect sends a lease to another replica: the one at an address, or any if that is empty.
+func (t *leaseTable) redirect(s *step, l *lease, owner, reason string) {
+	t.dequeue(l)
+	delete(t.known, l.id)
+	s.emit(Reject{Lease: l.id, Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
+}
+
 // rejectAll rejects all waiting leases of a pool because of a problem.
-func (ls *leases) rejectAll(s *step, p *pool, problem Problem, retryAfter time.Duration) {
+func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter time.Duration) {
 	for len(p.queue) > 0 {
 		if problem.Unreachable {
-			ls.turnAway(s, p.queue[0], "", problem.Reason)
+			t.redirect(s, p.queue[0], "", problem.Reason)
 			continue
 		}
-		ls.reject(s, p.queue[0], problem.Kind.class(), problem.Reason, retryAfter)
+		t.reject(s, p.queue[0], problem.Kind.class(), problem.Reason, retryAfter)
 	}
 }
 
-// report reports what waiting leases wait for; full is the reason if there is no capacity
-// for a further pod. Positions alone are reported with the next tick only: they change with
-// each grant, for all.
-func (ls *leases) report(s *step, p *pool, full string) {
+// report reports what waiting leases wait for; full is the reason if there is no capacity for a further pod.
+// Positions alone are reported with the next tick only: they change with each grant, for all.
+func (t *leaseTable) report(s *step, p *pool, full string) {
 	if len(p.queue) == 0 {
 		return
 	}
-	general := outlook(p, full)
+	general := p.progress(full)
 	for i, l := range p.queue {
 		now := general
-		if ls.memoryVerdictOf(s.at, l) == pending {
+		if t.memoryVerdictOf(s.at, l) == pending {
 			now = Waiting{Phase: PhaseQueued, Reason: "finding out why pods " + strings.Join(l.avoid, " and ") + " broke"}
 		}
 		now.Position = i + 1
@@ -244,9 +247,8 @@ func (ls *leases) report(s *step, p *pool, full string) {
 	p.reportPositions = false
 }
 
-// outlook is what leases that wait for a pod of p wait for: the most advanced pod that is
-// not ready yet, or one that is free.
-func outlook(p *pool, full string) Waiting {
+// progress is what the waiting leases of p wait for: the most advanced pod that is not ready yet, or a free one.
+func (p *pool) progress(full string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
 		if (pod.state == creating || pod.state == starting) && (lead == nil || pod.phase() > lead.phase()) {
@@ -259,4 +261,98 @@ func outlook(p *pool, full string) Waiting {
 	}
 	reason := cmp.Or(lead.seen.Reason, "making pod "+lead.name+" ready")
 	return Waiting{Phase: lead.phase(), Reason: reason, Pod: lead.name}
+}
+
+const (
+	// maxOutOfMemoryPods pods lost to memory end an evaluation; a single loss may be another evaluation's fault.
+	maxOutOfMemoryPods = 2
+	// verdictTimeout is how long a lease waits for the kubelet to report why its caller's pods broke: for as long as it
+	// may take to check one. The kubelet takes a second.
+	verdictTimeout = 2 * checkTimeout
+)
+
+// memoryVerdict is whether the pods that a lease's caller lost all ran out of memory.
+type memoryVerdict int
+
+const (
+	notOutOfMemory memoryVerdict = iota // they did not, or that will never be known
+	pending                             // the kubelet has not reported on all of them, and still may
+	outOfMemory
+)
+
+// distinct returns each name once: a pod that broke twice is one pod.
+func distinct(names []string) []string {
+	var first []string
+	for _, name := range names {
+		if !slices.Contains(first, name) {
+			first = append(first, name)
+		}
+	}
+	return first
+}
+
+// memoryVerdictOf returns whether the pods that a lease's caller lost ran out of memory. A caller learns of the end
+// of a pod before the kubelet reports why.
+func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
+	if len(l.avoid) < maxOutOfMemoryPods {
+		return notOutOfMemory
+	}
+	found := outOfMemory
+	for _, name := range l.avoid {
+		pod := t.pods[name]
+		switch {
+		case t.ranOutOfMemory(name):
+		case pod != nil && pod.explainable() && now.Sub(l.requested.at) < verdictTimeout:
+			found = pending
+		default:
+			return notOutOfMemory
+		}
+	}
+	return found
+}
+
+func (t *leaseTable) ranOutOfMemory(pod string) bool {
+	_, ran := t.outOfMemory[pod]
+	return ran
+}
+
+// inquire checks the pods that a lease's caller lost and that seem to serve, if another one that it lost is suspected
+// already: a request may come before the end of the caller's last lease, and before the kubelet's report.
+func (t *leaseTable) inquire(s *step, l *lease) {
+	if len(l.avoid) < maxOutOfMemoryPods {
+		return
+	}
+	var serving []*pod
+	for _, name := range l.avoid {
+		pod := t.pods[name]
+		switch {
+		case t.ranOutOfMemory(name), pod != nil && pod.state == checking:
+		case pod != nil && pod.state == ready:
+			serving = append(serving, pod)
+		default:
+			return
+		}
+	}
+	if len(serving) == len(l.avoid) {
+		return
+	}
+	for _, pod := range serving {
+		pod.check(s, false, whyChecked)
+	}
+}
+
+// rejectOutOfMemory rejects leases whose callers' pods all ran out of memory. A further pod most likely would too,
+// and take along what others run on it.
+func (t *leaseTable) rejectOutOfMemory(s *step, p *pool) {
+	if len(t.outOfMemory) == 0 {
+		return
+	}
+	for _, l := range slices.Clone(p.queue) {
+		if t.memoryVerdictOf(s.at, l) != outOfMemory {
+			continue
+		}
+		t.reject(s, l, fault.Precondition, fmt.Sprintf("out of memory: the kernel ended pods %s while they ran "+
+			"this evaluation: give the function a larger memory limit, or make the package smaller",
+			strings.Join(l.avoid, " and ")), 0)
+	}
 }

@@ -3,7 +3,6 @@
 package pool_test
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -31,9 +30,6 @@ type kubePod struct {
 	delivered time.Time
 	ended     bool
 	unhealthy time.Time // until when its wrapper server does not answer
-	// unextended reports whether the last extension of its life failed.
-	unextended bool
-	lapsed     time.Time // since when it is past its end and in use; zero if it is not
 }
 
 // try counts the attempts at something, for the dice.
@@ -70,7 +66,6 @@ func (k *kube) create(a pool.Create) {
 // delete does what the manager asked for, in its time.
 func (k *kube) delete(a pool.Delete) {
 	w, n := k.world, k.try("delete "+a.Name)
-	asked := w.now
 	w.after(w.delay(2*time.Second, "delete", a.Name, n), func() {
 		p, ok := k.pods[a.Name]
 		switch {
@@ -79,10 +74,6 @@ func (k *kube) delete(a pool.Delete) {
 		case w.fault(40, "delete is lost", a.Name, n):
 		case !ok || p.seen.UID != a.UID:
 			w.later(0, pool.PodGone{Name: a.Name, UID: a.UID})
-		case a.ResourceVersion != "" && a.ResourceVersion != p.seen.ResourceVersion:
-			w.later(0, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
-		case a.Eviction == "ttl" && p.seen.Problem.Kind == pool.None && p.seen.ReclaimAfter.After(asked):
-			w.err = fmt.Errorf("pod %s was deleted for its time to live, and its expiry had been extended", a.Name)
 		default:
 			k.end(p)
 		}
@@ -117,7 +108,7 @@ func (k *kube) extend(a pool.Extend) {
 		if !ok || p.seen.UID != a.UID {
 			return
 		}
-		if p.unextended = k.unreachable() > 0 || w.fault(8, "extend", a.Name, n); !p.unextended {
+		if k.unreachable() == 0 && !w.fault(8, "extend", a.Name, n) {
 			p.seen.ReclaimAfter = a.ReclaimAfter
 			k.changed(p)
 		}

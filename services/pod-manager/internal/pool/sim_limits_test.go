@@ -112,15 +112,25 @@ func (r *referee) judgeTotals() error {
 	return nil
 }
 
+// maxSurge is the number of pods beyond a function's limit while an outdated one is replaced.
+const maxSurge = 1
+
 // judgeLimits holds the machine to the limit on a function's pods. It never creates
 // one beyond it, and nothing else makes one usable beyond it than that it is found:
 // expected is how many there were before, with that.
 func (r *referee) judgeLimits(event pool.Event, f pool.Function, expected int, created bool) error {
 	n, limit := usable(r.pools[f]), r.limits(f).MaxPods
-	if n > limit && created {
-		return fmt.Errorf("a pod of %s was created; there are %d, and there may be %d", f.Reference, n, limit)
+	current := 0
+	for _, pod := range r.pools[f].Pods {
+		if !pod.Outdated && (pod.State == pool.Starting || pod.State == pool.Ready) {
+			current++
+		}
 	}
-	if n > limit && n > expected {
+	if created && (current > limit || n > max(limit, expected)+maxSurge) {
+		return fmt.Errorf("a pod of %s was created; there are %d, %d up to date, and there may be %d",
+			f.Reference, n, current, limit)
+	}
+	if !created && n > limit && n > expected {
 		return fmt.Errorf("%s has %d pods after %T, and may have %d", f.Reference, n, event, limit)
 	}
 	return nil

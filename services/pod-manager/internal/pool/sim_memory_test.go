@@ -50,7 +50,7 @@ func (r *referee) checks(name string) bool {
 	for _, p := range r.pools {
 		for _, pod := range p.Pods {
 			if pod.Name == name {
-				return strings.Contains(pod.Reason, "found it broken, and it is asked") ||
+				return strings.Contains(pod.Reason, "found it broken, and its health") ||
 					strings.Contains(pod.Reason, "does not answer: ")
 			}
 		}

@@ -23,7 +23,7 @@ type referee struct {
 	wants    map[pool.LeaseID]pool.Function   // waiting leases
 	holds    map[pool.LeaseID]string          // the UIDs of the pods of granted leases
 	held     map[string]int                   // leases by the UID of the pod
-	extended map[string]time.Time             // when by UID
+	extended map[string]time.Time             // last expiry that was written, by UID
 	pools    map[pool.Function]pool.Status
 	lives    lives
 	minimum  map[pool.Function]int // pods that are kept
@@ -195,14 +195,14 @@ func (r *referee) judgeGrant(a pool.Grant) error {
 	return nil
 }
 
-// judgeExtend rejects more than one extension in a tenth of the time to live.
+// judgeExtend rejects extensions by less than a tenth of the time to live.
 func (r *referee) judgeExtend(a pool.Extend) error {
 	last, again := r.extended[a.UID]
-	r.extended[a.UID] = r.now
+	r.extended[a.UID] = a.ReclaimAfter
 	for f, p := range r.pools {
 		for _, pod := range p.Pods {
-			if pod.UID == a.UID && again && r.now.Sub(last) < r.limits(f).TTL/10 {
-				return fmt.Errorf("pod %s is extended %s after it was", a.Name, r.now.Sub(last))
+			if pod.UID == a.UID && again && a.ReclaimAfter.Sub(last) < r.limits(f).TTL/10 {
+				return fmt.Errorf("pod %s is extended by %s", a.Name, a.ReclaimAfter.Sub(last))
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"testing"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -22,7 +21,6 @@ type replicas struct {
 	events []func() error
 	pods   map[string]*sharedPod
 	leases pool.LeaseID
-	idle   int // pods that were evicted for others
 	// versions are the templates of both.
 	versions [2]string
 	created  map[string]int // pods, by function
@@ -36,45 +34,10 @@ func newReplicas(seed uint64, s setup) *replicas {
 	}
 }
 
-// sharedPod is a pod, with who uses it.
+// sharedPod is a pod with its version.
 type sharedPod struct {
 	pool.Observation
-	version, leases int
-	used            time.Time // last
-}
-
-// TestTwoReplicas has two replicas share a limit of fewer pods than functions: neither
-// takes away what the other one uses while there is a pod that neither uses.
-func TestTwoReplicas(t *testing.T) {
-	t.Parallel()
-	idle := 0
-	for seed := range uint64(20) {
-		r := newReplicas(seed, setup{
-			Limits: pool.Limits{
-				MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 4, MaxQueue: 100,
-				TTL: 2 * time.Minute, ReadyTimeout: time.Minute,
-			},
-			Global: 5, MaxWaiting: 100, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v0",
-		})
-		if err := r.run(30*time.Minute, r.askOwn); err != nil {
-			t.Fatalf("seed %d, after %s: %v", seed, r.now.Sub(start), err)
-		}
-		idle += r.idle
-	}
-	t.Logf("%d idle pods evicted", idle)
-	if idle < 100 {
-		t.Errorf("%d idle pods evicted, too few to show anything", idle)
-	}
-}
-
-// askOwn has one function of a replica used most of the time, and three now and then.
-func (r *replicas) askOwn(i int) {
-	switch r.IntN(60) {
-	case 0, 1, 2, 3:
-		r.ask(i, 4*i)
-	case 4:
-		r.ask(i, 4*i+1+r.IntN(3))
-	}
+	version int
 }
 
 // run lets time pass for both replicas, and has callers ask each second.
@@ -136,7 +99,7 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 	switch a := action.(type) {
 	case pool.Create:
 		r.created[a.Function.Reference]++
-		p := &sharedPod{used: r.now, Observation: pool.Observation{
+		p := &sharedPod{Observation: pool.Observation{
 			Name: a.Name, UID: fmt.Sprint(a.Name, " at ", r.now.Sub(start)),
 			Function: a.Function, Slot: a.Slot, TemplateVersion: r.versions[i],
 			Created: r.now, ReclaimAfter: a.ReclaimAfter, Phase: pool.PhaseConnecting, Address: a.Name + ":9446",
@@ -151,7 +114,7 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 			r.show(p)
 		}
 	case pool.Delete:
-		return r.delete(i, a)
+		return r.delete(a)
 	case pool.Grant:
 		r.use(i, a)
 	}
@@ -160,57 +123,22 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 
 // use has a caller use a lease for a while.
 func (r *replicas) use(i int, a pool.Grant) {
-	p, ok := r.pods[a.Pod]
-	if !ok { // the other replica has just deleted it
+	if _, ok := r.pods[a.Pod]; !ok { // the other replica has just deleted it
 		r.send(i, pool.LeaseEnded{Lease: a.Lease, Broken: "connection refused"})
 		return
 	}
-	p.leases++
 	end := r.now.Sub(start) + time.Duration(1+r.IntN(40))*time.Second
-	r.agenda[end] = append(r.agenda[end], func() {
-		p.leases--
-		p.used = r.now
-		r.send(i, pool.LeaseEnded{Lease: a.Lease})
-	})
+	r.agenda[end] = append(r.agenda[end], func() { r.send(i, pool.LeaseEnded{Lease: a.Lease}) })
 }
 
-// delete deletes a pod, unless it changed or that is wrong.
-func (r *replicas) delete(i int, a pool.Delete) error {
-	p, ok := r.pods[a.Name]
-	switch {
-	case !ok || p.UID != a.UID:
+// delete deletes a pod, unless the other replica did.
+func (r *replicas) delete(a pool.Delete) error {
+	if p, ok := r.pods[a.Name]; !ok || p.UID != a.UID {
 		return nil // the other replica was first
-	case a.ResourceVersion != "" && a.ResourceVersion != p.ResourceVersion:
-		r.send(i, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
-		return nil
-	case a.Eviction == "room" && p.leases == 0:
-		r.idle++
-	case p.leases > 0 && a.Eviction != "template":
-		if idle := r.unused(); idle != "" || a.Eviction != "room" {
-			return fmt.Errorf("replica %d deletes %s (%s), which the other one uses, and neither uses %q",
-				i, a.Name, a.Reason, idle)
-		}
 	}
 	delete(r.pods, a.Name)
 	for i := range r.both {
 		r.send(i, pool.PodGone{Name: a.Name, UID: a.UID})
 	}
 	return nil
-}
-
-// unused returns a pod that was not used for so long that both replicas know, and
-// that is not about to go.
-func (r *replicas) unused() string {
-	for name, p := range r.pods {
-		served := true
-		for _, referee := range r.both {
-			for _, pod := range referee.pools[p.Function].Pods {
-				served = served && pod.State == pool.Ready
-			}
-		}
-		if served && p.leases == 0 && r.now.Sub(p.used) > 20*time.Second {
-			return name
-		}
-	}
-	return ""
 }

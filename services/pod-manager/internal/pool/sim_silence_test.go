@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// busy is how long a lease may wait, beside the start of a pod: until a pod is
+// busy is how long a lease may wait, in addition to the time until a pod has a node and is ready: until a pod is
 // free (10 seconds), it is known why others broke (6), and lost events come (15), in turn.
 const busy = 40 * time.Second
 
@@ -19,7 +19,7 @@ func (w *world) judgeSilence() {
 		if len(waiting) == 0 || w.heard[f].IsZero() {
 			w.heard[f] = w.now
 		}
-		if silence := w.now.Sub(w.heard[f]); silence > w.setup.ReadyTimeout+busy && w.err == nil {
+		if silence := w.now.Sub(w.heard[f]); silence > w.setup.ReadyTimeout+w.setup.SchedulingTimeout+busy && w.err == nil {
 			w.err = fmt.Errorf("%d wait for %s, and none has got an answer for %s", len(waiting), f.Reference, silence)
 		}
 	}

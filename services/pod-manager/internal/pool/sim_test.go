@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Uint64("sim.seeds", manySeeds, "how many simulations to run")
+	simSeeds = flag.Uint64("sim.seeds", 200, "how many simulations to run")
 	simSeed  = flag.Uint64("sim.seed", 0, "the first simulation to run")
 )
 
@@ -122,7 +122,7 @@ func describe(x any) string {
 	switch e := x.(type) {
 	case pool.PodObserved:
 		o := e.Observation
-		text := fmt.Sprintf("observed %s v%s %s", o.UID, o.ResourceVersion, o.Phase)
+		text := fmt.Sprintf("observed %s v%s %s", o.UID, o.ResourceVersion, phase(o.Phase))
 		if o.Deleting {
 			text += " deleting"
 		}
@@ -136,11 +136,11 @@ func describe(x any) string {
 	case pool.Create:
 		return "Create " + e.Name
 	case pool.Delete:
-		return fmt.Sprintf("Delete %s v%s: %s", e.UID, e.ResourceVersion, e.Reason)
+		return fmt.Sprintf("Delete %s: %s", e.UID, e.Reason)
 	case pool.Extend:
 		return fmt.Sprintf("Extend %s by %s", e.UID, e.ReclaimAfter.Sub(start))
 	case pool.Report:
-		return fmt.Sprintf("Report %d %s %s", e.Lease, e.Waiting.Phase, e.Waiting.Reason)
+		return fmt.Sprintf("Report %d %s %s", e.Lease, phase(e.Waiting.Phase), e.Waiting.Reason)
 	case pool.Grant:
 		return fmt.Sprintf("Grant %d on %s", e.Lease, e.UID)
 	case string, stimulus:

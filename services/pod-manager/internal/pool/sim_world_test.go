@@ -72,7 +72,6 @@ func newWorld(seed uint64, s setup) *world {
 	w.referee = newReferee(s.config())
 	w.every(time.Second, func() {
 		w.tell(pool.Tick{})
-		w.kube.judgeEnds()
 		w.judgeSilence()
 	})
 	w.every(15*time.Second, w.kube.list)

@@ -31,8 +31,10 @@ type PodStatus struct {
 	// Phase is the step on the way to readiness of a pod that starts.
 	Phase Phase
 	// Reason is more about the state, for users.
-	Reason      string
-	Adopted     bool
+	Reason  string
+	Adopted bool
+	// Outdated is true if the pod is of another version than new ones. It serves until a new one is ready.
+	Outdated    bool
 	Active      int // leases
 	LeasesTotal int64
 	// Created is by Kubernetes' clock. Ready is zero until the pod was ready once.
@@ -61,25 +63,10 @@ func (m *Machine) Functions() []Function {
 	return functions
 }
 
-// Owned counts the functions of which this replica owns the pool.
-func (m *Machine) Owned() int {
-	n := 0
-	for _, p := range m.pools {
-		if p.owner.Mine {
-			n++
-		}
-	}
-	return n
-}
-
-// Takeovers counts the pools with pods that this replica began to own.
-func (m *Machine) Takeovers() int64 { return m.takeovers }
-
 // Waiting counts the leases that wait in all pools.
 func (m *Machine) Waiting() int { return m.leases.waiting }
 
-// CountPods calls count for each function and state with the number of such pods, if there
-// are any.
+// CountPods calls count for each function and state with the number of such pods, if there are any.
 func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	for _, p := range m.pools {
 		for state, n := range p.counts {
@@ -90,8 +77,8 @@ func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	}
 }
 
-// recount counts the pods of a pool by state. Each change of a pod marks its pool, and each
-// reconciliation counts again.
+// recount counts the pods of a pool by state. Each change of a pod marks its pool, and each reconciliation counts
+// again.
 func (p *pool) recount() {
 	clear(p.counts[:])
 	for _, pod := range p.pods {
@@ -112,22 +99,24 @@ func (m *Machine) Status(f Function) (Status, bool) {
 	}
 	for _, pod := range p.pods {
 		s.Active += pod.use.leases
-		s.Pods = append(s.Pods, pod.status())
+		s.Pods = append(s.Pods, pod.status(p.outdated(m.step.at, pod)))
 	}
 	return s, true
 }
 
 // status returns the pod as it is now.
-func (p *pod) status() PodStatus {
+func (p *pod) status(outdated bool) PodStatus {
 	s := PodStatus{
 		Name: p.name, UID: p.uid, Slot: p.slot, Address: p.seen.Address, Node: p.seen.Node,
-		TemplateVersion: p.seen.TemplateVersion, Adopted: p.adopted, State: p.public(), Reason: p.why,
+		TemplateVersion: p.seen.TemplateVersion, Adopted: p.adopted, Outdated: outdated, State: p.public(), Reason: p.why,
 		Active: p.use.leases, LeasesTotal: p.use.total,
 		Created: p.created, Ready: p.becameReady.at, ReclaimAfter: p.expiry.at,
 	}
 	switch p.state {
 	case ready:
-		s.Reason = ""
+		if outdated {
+			s.Reason = "it is of another template or other settings, and serves until a new pod is ready"
+		}
 	case creating, starting:
 		s.Reason = cmp.Or(p.seen.Problem.Reason, p.seen.Reason)
 	default:

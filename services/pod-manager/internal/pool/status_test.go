@@ -68,7 +68,7 @@ func TestStates(t *testing.T) {
 		reason string
 	}{
 		{"in use", "tick", pool.Ready, ""},
-		{"found broken", "end 2 reset", pool.Starting, "an evaluation found it broken, and it is asked for its health"},
+		{"found broken", "end 2 reset", pool.Starting, "an evaluation found it broken, and its health is being probed"},
 		{"dead, in use", "see f-1 lost", pool.Failed, "the kubelet says lost"},
 		{"deleted by others, in use", "see f-1 running deleting", pool.Deleting, "another client deleted it"},
 		{"stuck", "see f-1 stuck", pool.Starting, "the kubelet says stuck"},

@@ -8,7 +8,12 @@ import (
 )
 
 // noCapacity is why a lease is rejected that waited for the whole ReadyTimeout of a minute.
-const noCapacity = "the limit of 1 function pods is reached, and there was no capacity for g within 1m0s"
+const noCapacity = "no capacity for a pod of g within 1m0s: there are 1 function pods, which is the limit, and all " +
+	"are in use"
+
+// noRoom is why a lease is rejected that waited for as long while a quota is reached.
+const noRoom = "no capacity for a pod of g within 25s: Kubernetes has no room for a further function pod: " +
+	"exceeded quota"
 
 func TestPodLimit(t *testing.T) {
 	t.Parallel()
@@ -23,46 +28,8 @@ func TestPodLimit(t *testing.T) {
 				request 2 g => create g-1
 				up g-1 => grant 2 g-1 cold
 				end 2
-				request 3 h => delete f-1 version 1 room
+				request 3 h => delete f-1 capacity
 				gone f-1 => create h-1
-			`,
-		},
-		{
-			name:   "one of many goes",
-			reason: "a pool without a pod gets one of the pool that has the most, after what runs there",
-			config: two,
-			dialogue: `
-				request 1 f => create f-1
-				request 2 f => create f-2
-				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
-				up f-2
-				request 3 f => grant 3 f-2
-				request 4 f => grant 4 f-2
-				request 5 g
-				request 6 f
-				end 1
-				end 2 => delete f-1 version 1 room
-				gone f-1 => create g-1
-				end 3 => grant 6 f-2
-			`,
-		},
-		{
-			name:   "the only ones, in use",
-			reason: "after ten seconds one of them goes, once what runs there is over", config: two,
-			dialogue: `
-				request 1 f => create f-1
-				request 2 g => create g-1
-				up f-1 => grant 1 f-1 cold
-				up g-1 => grant 2 g-1 cold
-				request 3 h
-				wait 9s
-				request 4 f => grant 4 f-1
-				wait 1s
-				request 5 f
-				request 6 g
-				end 2 => delete g-1 version 1 room
-				gone g-1 => create h-1
-				up h-1 => grant 3 h-1 cold
 			`,
 		},
 		{
@@ -73,7 +40,7 @@ func TestPodLimit(t *testing.T) {
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				end 1
-				request 2 g => delete f-1 version 1 room
+				request 2 g => delete f-1 capacity
 				wait 30s
 				request 3 g
 				wait 29s
@@ -84,27 +51,35 @@ func TestPodLimit(t *testing.T) {
 			`,
 		},
 		{
-			name: "a turn lasts ten seconds", reason: "functions that share capacity do something with their turn",
-			config: func(p *player) { p.config.MaxPods = 1 },
+			name: "a quota is reached", reason: "the pod idle for longest makes way, as at the own limit",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
-				request 2 g
-				wait 10s
-				request 3 f
-				end 1 => delete f-1 version 1 room
-				wait 20s
-				gone f-1 => create g-1
+				end 1
+				request 2 g => create g-1
+				createfailed g-1 full exceeded quota => delete f-1 capacity
+				request 3 h
+				gone f-1 => create g-1; create h-1
+				createfailed h-1 full exceeded quota
 				up g-1 => grant 2 g-1 cold
 				end 2
-				request 4 g => grant 4 g-1
-				wait 9s
-				request 5 g => grant 5 g-1
-				wait 1s
-				request 6 g
-				end 4
-				end 5 => delete g-1 version 1 room
-				gone g-1 => create f-1'
+				wait 1s => delete g-1 capacity
+				gone g-1 => create h-1
+			`,
+		},
+		{
+			name: "a quota, and all are in use", reason: "callers wait for as long as a pod may take, and are told why",
+			config: func(p *player) { p.limits.ReadyTimeout = 25 * time.Second },
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				request 2 g => create g-1
+				createfailed g-1 full exceeded quota
+				wait 10s => create g-1
+				createfailed g-1 full exceeded quota
+				wait 10s => create g-1
+				createfailed g-1 full exceeded quota
+				wait 5s => reject 2 exhausted retry in 1s: ` + noRoom + `
 			`,
 		},
 		{
@@ -117,7 +92,7 @@ func TestPodLimit(t *testing.T) {
 				request 3 f => grant 3 f-1
 				request 4 f
 				request 5 h
-				see g-1 fatal => reject 2 precondition retry in 1s: the kubelet says fatal; delete g-1 any version failed
+				see g-1 fatal => reject 2 precondition retry in 1s: the kubelet says fatal; delete g-1 failed
 				gone g-1 => create h-1
 			`,
 		},
@@ -128,24 +103,10 @@ func TestPodLimit(t *testing.T) {
 				request 2 f => create f-2
 				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
 				up f-2
-				request 3 g => delete f-2 version 1 room
+				request 3 g => delete f-2 capacity
 				request 4 f
 				request 5 f
 				gone f-2 => create g-1
-			`,
-		},
-		{
-			name:   "another replica uses one",
-			reason: "its end was put off lately, so the one goes that is idle here, although it was used later",
-			config: two,
-			dialogue: `
-				see g-1 running => probe g-1
-				healthy g-1
-				request 1 f => create f-1
-				after 30s
-				up f-1 => grant 1 f-1 cold
-				end 1
-				request 2 h => delete f-1 version 1 room
 			`,
 		},
 		{
@@ -158,7 +119,7 @@ func TestPodLimit(t *testing.T) {
 				up f-1 => grant 1 f-1 cold
 				after 1s
 				end 1
-				request 2 h => delete g-1 version 1 room
+				request 2 h => delete g-1 capacity
 			`,
 		},
 		{
@@ -168,47 +129,7 @@ func TestPodLimit(t *testing.T) {
 				healthy f-1
 				see g-1 running reclaim=6m => probe g-1
 				healthy g-1
-				request 1 h => delete g-1 version 1 room
-			`,
-		},
-		{
-			name:   "another replica uses one, and here one is in use",
-			reason: "each replica gives up its own: none ends what only the other knows to be used",
-			config: two,
-			dialogue: `
-				see g-1 running => probe g-1
-				healthy g-1
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				request 2 h
-				wait 10s
-				end 1 => delete f-1 version 1 room
-			`,
-		},
-		{
-			name:   "other replicas use both",
-			reason: "a function without a pod gets one after ten seconds all the same", config: two,
-			dialogue: `
-				see f-1 running => probe f-1
-				healthy f-1
-				see g-1 running => probe g-1
-				healthy g-1
-				request 1 h
-				wait 9s
-				wait 1s => delete f-1 version 1 room
-			`,
-		},
-		{
-			name: "another replica uses it meanwhile", reason: "it is not idle any more, so another one goes", config: two,
-			dialogue: `
-				see f-1 running reclaim=6m => probe f-1
-				healthy f-1
-				see g-1 running reclaim=7m => probe g-1
-				healthy g-1
-				request 1 h => delete f-1 version 1 room
-				deletefailed f-1
-				see f-1 running reclaim=10m
-				wait 1s => probe f-1; delete g-1 version 1 room
+				request 1 h => delete g-1 capacity
 			`,
 		},
 		{
@@ -235,7 +156,7 @@ func TestPodLimit(t *testing.T) {
 				end 1
 				request 2 h
 				wait 119s
-				wait 1s => delete f-1 any version; delete g-1 version 1 room
+				wait 1s => delete f-1; delete g-1 capacity
 			`,
 		},
 		{
@@ -267,7 +188,7 @@ func TestPodLimit(t *testing.T) {
 				up f-1 => grant 1 f-1 cold
 				gone g-1
 				end 1
-				tick => delete f-1 version 1 room
+				tick => delete f-1 capacity
 				gone f-1 => create g-1'
 			`,
 		},
@@ -283,8 +204,8 @@ func TestPodLimit(t *testing.T) {
 				see c-1 running => probe c-1
 				healthy c-1
 				after 2m
-				set all=2 => delete a-1 version 1 room
-				request 1 h => delete b-1 version 1 room
+				set all=2 => delete a-1 capacity
+				request 1 h => delete b-1 capacity
 				gone a-1
 				gone b-1 => create h-1
 			`,

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// inboxSize is how many messages may wait for the loop. It handles each in microseconds; senders wait while the inbox
+// is full.
+const inboxSize = 1024
+
+// Inbox holds the messages for a [Manager]'s loop, which owns all state and runs the functions that it is sent. An
+// Inbox exists before its manager, for parts that the manager needs and that report to it.
+type Inbox struct {
+	messages chan func(*loop)
+	ended    chan struct{} // closes when the manager has ended
+	// relisted has a capacity of one: the listed functions have changed.
+	relisted chan struct{}
+}
+
+// NewInbox returns an empty Inbox.
+func NewInbox() *Inbox {
+	return &Inbox{
+		messages: make(chan func(*loop), inboxSize), ended: make(chan struct{}), relisted: make(chan struct{}, 1),
+	}
+}
+
+// Handle takes an event. It waits while the inbox is full.
+func (b *Inbox) Handle(event pool.Event) {
+	b.post(func(l *loop) {
+		if gone, ok := event.(pool.PodGone); ok {
+			l.config.Prober.Forget(gone.Name, gone.UID)
+			delete(l.origins, gone.Name)
+		}
+		if failed, ok := event.(pool.CreateFailed); ok {
+			delete(l.origins, failed.Name)
+			l.config.Log.Warn("function pod not created", "pod", failed.Name, "error", failed.Problem.Reason)
+		}
+		l.handle(event)
+	})
+}
+
+// post has the loop do something, now or soon; nothing if the manager has ended.
+func (b *Inbox) post(message func(*loop)) {
+	select {
+	case b.messages <- message:
+	case <-b.ended:
+	}
+}
+
+// send has the loop do something, unless ctx or the manager ends first.
+func (b *Inbox) send(ctx context.Context, message func(*loop)) error {
+	select {
+	case b.messages <- message:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.ended:
+		return errEnded()
+	}
+}
+
+// ask returns the loop's answer to a question, unless ctx or the manager ends first.
+func ask[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
+	answered := make(chan T, 1)
+	if err := b.send(ctx, func(l *loop) { answered <- question(l) }); err != nil {
+		return answer, err
+	}
+	select {
+	case answer := <-answered:
+		return answer, nil
+	case <-b.ended:
+		return answer, errEnded()
+	}
+}
+
+func errEnded() error {
+	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
+}
+
+// Configure replaces the settings. They are in force when it returns, unless the manager has ended: it waits for the
+// loop, so the loop must not wait for its caller.
+func (b *Inbox) Configure(change func(*Settings)) {
+	inForce := make(chan struct{})
+	b.post(func(l *loop) {
+		change(&l.settings)
+		l.listedPods = l.settings.listed()
+		l.handle(pool.Configured{Config: l.settings.pools()})
+		close(inForce)
+	})
+	select {
+	case <-inForce:
+	case <-b.ended:
+	}
+	select {
+	case b.relisted <- struct{}{}:
+	default: // that the list may have changed is known already
+	}
+}

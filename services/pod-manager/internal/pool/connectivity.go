@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// silenceTimeout is how long a pod stays silent before that has consequences, and the minimum time between two
+	// samples. The prober takes two seconds to report it.
+	silenceTimeout = 3 * time.Second
+	// sampleInterval is the time between two samples while no pod is silent.
+	sampleInterval = 5 * time.Second
+	// minSilentPods is the number of silent pods that shows that this replica has lost the pods' network, if none
+	// answers.
+	minSilentPods = 2
+	// sampleSize is the number of serving pods that are probed while others are silent, so that the loss of a node is
+	// not mistaken for the loss of the network.
+	sampleSize = 3
+)
+
+// connectivity is whether this replica reaches function pods. A pod is silent if it does not answer although
+// Kubernetes reports it as ready: either the pod is broken, or the network is.
+type connectivity struct {
+	// silent are the silent pods by name, with the time at which each was found.
+	silent map[string]moment
+	// heard is the event of the last answer of any pod, and confirmed the last probe that was answered.
+	heard, confirmed uint64
+	sampled          time.Time // when pods were last probed only to learn whether one answers
+	lost             string    // why this replica counts as cut off; empty if it does not
+}
+
+func (e Unanswered) apply(m *Machine) {
+	p, ok := m.pods.byName[e.Name]
+	if ok && p.uid == e.UID && p.health.asked != "" && p.health.question == e.Question {
+		m.recordSilence(&m.step, p)
+	}
+}
+
+// recordSilence records that a pod does not answer.
+func (m *Machine) recordSilence(s *step, p *pod) {
+	if _, known := m.connectivity.silent[p.name]; known || !p.seen.Ready {
+		return // a pod that is not ready may just not have started
+	}
+	m.connectivity.silent[p.name] = s.moment
+	m.sample(s)
+}
+
+// sample probes some serving pods, on different nodes, to learn whether any of them answers.
+func (m *Machine) sample(s *step) {
+	if s.age(m.connectivity.sampled) < silenceTimeout {
+		return
+	}
+	m.connectivity.sampled = s.at
+	asked, nodes := 0, make(map[string]bool)
+	for _, p := range m.pools {
+		for _, pod := range p.pods {
+			if asked == sampleSize {
+				return
+			}
+			if pod.state != ready || pod.health.asked != "" || nodes[pod.seen.Node] {
+				continue
+			}
+			nodes[pod.seen.Node] = pod.seen.Node != ""
+			pod.probe(s, 0)
+			asked++
+		}
+	}
+}
+
+// drainSilent drains a pod that was found broken, and has not answered since. A pod that Kubernetes reports as ready
+// is probed again: it may answer, or this replica may be cut off.
+func (m *Machine) drainSilent(s *step, p *pod, reason string) {
+	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
+	p.removal.unexplained = true
+	if p.seen.Ready {
+		p.removal.silent = s.moment
+		m.recordSilence(s, p)
+		p.probe(s, 0)
+	}
+}
+
+// recordAnswer records that a pod answered a probe.
+func (m *Machine) recordAnswer(p *pod) {
+	m.connectivity.heard = m.step.event
+	m.connectivity.confirmed = max(m.connectivity.confirmed, p.health.question)
+	delete(m.connectivity.silent, p.name)
+}
+
+// judgeConnectivity drains silent pods, and finds out whether this replica is cut off. It does so with each tick.
+func (m *Machine) judgeConnectivity(s *step) {
+	c := &m.connectivity
+	if m.ownership.replicas > 1 && s.age(c.sampled) >= sampleInterval {
+		m.sample(s) // another replica can take over
+	}
+	if len(c.silent) == 0 && c.lost == "" {
+		return
+	}
+	unheard := 0
+	for name, since := range c.silent {
+		p := m.pods.byName[name]
+		if p == nil || !p.seen.Ready || p.seen.Deleting {
+			delete(c.silent, name)
+			continue
+		}
+		silent := s.age(since.at) >= silenceTimeout
+		if (silent || c.lost != "") && since.event > c.heard {
+			unheard++ // a replica that is cut off needs a pod's answer, not a new pod, to count as connected
+		}
+		if silent && p.state.usable() && p.pool.managed() {
+			reason := "pod " + name + " does not answer, although Kubernetes reports it as ready"
+			p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
+			p.removal.silent = since
+		}
+	}
+	m.sample(s)
+	m.setLost(s, unheard)
+}
+
+// setLost decides whether this replica is cut off, and reports when that changes.
+func (m *Machine) setLost(s *step, unheard int) {
+	c := &m.connectivity
+	was := c.lost
+	switch {
+	case unheard < minSilentPods:
+		c.lost = ""
+	case was == "":
+		c.lost = fmt.Sprintf("%d function pods that Kubernetes reports as ready do not answer it, and none does", unheard)
+	}
+	if c.lost == was {
+		return
+	}
+	s.emit(StandDown{Reason: c.lost})
+	for _, p := range m.pools {
+		s.mark(p)
+	}
+}
+
+// confirms reports whether a pod may be deleted for its silence: another pod has answered a probe that was sent later
+// and this one has not since, or Kubernetes no longer reports it as ready. When a network recovers, one pod is the
+// first to answer.
+func (m *Machine) confirms(s *step, p *pod) bool {
+	r := &p.removal
+	switch {
+	case r.silent.event == 0 || !p.seen.Ready:
+		return true
+	case m.connectivity.confirmed < r.silent.event:
+		return false
+	case r.confirmed.IsZero():
+		r.confirmed = s.at
+	}
+	return s.age(r.confirmed) >= silenceTimeout
+}
+
+// revive keeps a pod that was drained for its silence, and answers.
+func (p *pod) revive(s *step) {
+	if p.state == draining && p.removal.silent.event != 0 {
+		p.removal = removal{}
+		p.markReady(s)
+	}
+}

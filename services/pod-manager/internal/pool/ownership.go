@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import "slices"
+
+// ownership is which replica owns which function, as far as this replica knows.
+type ownership struct {
+	of        func(Function) Owner
+	replicas  int    // that own functions
+	lost      string // why this replica can neither own functions nor create pods; empty if it can
+	takeovers int64  // pools with pods that this replica began to own
+}
+
+// alone is the owner of all functions if this replica has no membership.
+func alone(Function) Owner { return Owner{Mine: true, Alone: true} }
+
+func (e OwnersChanged) apply(m *Machine) {
+	o := &m.ownership
+	o.of, o.replicas, o.lost = e.Owner, max(e.Replicas, 1), e.Lost
+	m.capacity.replicas = o.replicas
+	m.capacity.change()
+	for _, p := range m.pools {
+		former := p.owner
+		p.owner = o.of(p.function)
+		switch {
+		case p.owner.Mine && !former.Mine:
+			p.adopt(&m.step)
+			o.takeovers += int64(min(len(p.pods), 1))
+		case former.Mine && !p.owner.Mine:
+			p.handOver(&m.step)
+		}
+		m.step.mark(p)
+	}
+}
+
+// adopt begins to own a pool. This replica's earlier decisions about its pods no longer count.
+func (p *pool) adopt(s *step) {
+	for _, pod := range p.pods {
+		pod.recycle(s)
+		p.follow(s, pod, pod.seen)
+		if pod.state == ready && pod.seen.Address != "" {
+			pod.probe(s, 0) // it serves as Kubernetes reports it, until it is found silent
+		}
+	}
+	p.failure.reset() // the former owner's attempts are not known
+}
+
+// handOver gives a pool to another owner, which decides anew about its pods. Leases on its pods continue.
+func (p *pool) handOver(s *step) {
+	for _, pod := range p.pods {
+		pod.recycle(s)
+		pod.endProbe(s)
+		pod.trustReadiness(s)
+	}
+}
+
+// managed reports whether this replica makes pods of the pool ready: it owns the pool, or leases wait here.
+func (p *pool) managed() bool { return p.owner.Mine || len(p.queue) > 0 }
+
+// mayCreate reports whether this replica may create pods of a pool.
+func (m *Machine) mayCreate(p *pool) bool { return p.managed() && m.incapacity(p) == "" }
+
+// incapacity is why this replica cannot serve a pool; empty if it can. A replica that reaches no pod continues to
+// create pods if no other replica can do better: it remains the owner only if all replicas stood down.
+func (m *Machine) incapacity(p *pool) string {
+	if m.ownership.lost != "" {
+		return m.ownership.lost
+	}
+	if m.config.InProcess || p.owner.Mine && !p.owner.Alone {
+		return ""
+	}
+	return m.connectivity.lost
+}
+
+// trustReadiness follows Kubernetes' report about a pod that another replica owns: this replica does not probe the
+// pod, but can grant leases on it when its owner is silent.
+func (p *pod) trustReadiness(s *step) {
+	switch {
+	case p.pool.owner.Mine:
+	case p.state == starting && p.seen.Ready && p.seen.Address != "" && p.health.asked == "":
+		if p.becameReady.at.IsZero() {
+			p.becameReady = s.moment
+		}
+		p.setState(s.at, ready, "")
+	case p.state == ready && !p.seen.Ready && p.health.reported:
+		p.setState(s.at, starting, "")
+	}
+}
+
+// probeForOwner probes the starting pods of a pool that another replica owns, while leases wait for them here.
+func (p *pool) probeForOwner(s *step) {
+	if p.owner.Mine || len(p.queue) == 0 {
+		return
+	}
+	for _, pod := range p.pods {
+		if pod.state == starting && pod.seen.Address != "" {
+			pod.probe(s, 0)
+		}
+	}
+}
+
+// redirect sends the waiting leases of a pool to its owner, or to any other replica if this one cannot serve them. A
+// lease whose caller could not reach the owner waits here.
+func (m *Machine) redirect(s *step, p *pool) {
+	incapacity := m.incapacity(p)
+	if incapacity == "" && p.owner.Mine {
+		return
+	}
+	for _, l := range slices.Clone(p.queue) {
+		switch {
+		case !p.owner.Mine && p.owner.Address != "" && !slices.Contains(l.tried, p.owner.Address):
+			m.leases.redirect(s, l, p.owner.Address, "another pod-manager owns the function")
+		case incapacity != "":
+			m.leases.redirect(s, l, "", "this pod-manager cannot manage function pods: "+incapacity)
+		}
+	}
+}
+
+// scanOwned does what is due once per scan interval in the pools that this replica owns.
+func (m *Machine) scanOwned(s *step) {
+	noRoom := m.noRoom(s)
+	for _, p := range m.pools {
+		if p.owner.Mine {
+			p.collect(s, noRoom)
+		}
+	}
+	separate(s, m.pools)
+	for _, p := range m.pools {
+		if p.owner.Mine {
+			p.trim(s)
+		}
+	}
+}
+
+// Owned counts the functions of which this replica owns the pool.
+func (m *Machine) Owned() int {
+	n := 0
+	for _, p := range m.pools {
+		if p.owner.Mine {
+			n++
+		}
+	}
+	return n
+}
+
+// Outdated counts the pods of another version in the pools that this replica owns, which serve until new ones are
+// ready.
+func (m *Machine) Outdated() int {
+	n := 0
+	for _, p := range m.pools {
+		if p.owner.Mine {
+			_, _, outdated := p.countVersions(m.step.at)
+			n += outdated
+		}
+	}
+	return n
+}
+
+// Takeovers counts the pools with pods that this replica began to own.
+func (m *Machine) Takeovers() int64 { return m.ownership.takeovers }

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// TestOwnerReplacesPodsThatAFormerOwnerMade: during a rollout the former owner makes a pod from its template when the
+// new one runs already. Of replicas without membership, none knows which template is the older one.
+func TestOwnerReplacesPodsThatAFormerOwnerMade(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		owner    *pool.Owner // nil for no membership
+		replaced bool
+	}{
+		"by its owner":            {&pool.Owner{Mine: true}, true},
+		"by another replica":      {&pool.Owner{Address: "10.0.0.2:9448"}, false},
+		"by one of several alone": {nil, false},
+	} {
+		m, f, now := pool.New(newPlayer(behaviour{}).configured()), function("f"), start
+		m.Handle(now, pool.Tick{})
+		if tc.owner != nil {
+			m.Handle(now, pool.OwnersChanged{Owner: func(pool.Function) pool.Owner { return *tc.owner }, Replicas: 2})
+		}
+		now = now.Add(10 * time.Second)
+		former := observed("f-1", f, 1, now)
+		former.TemplateVersion = "v0"
+		answerAll(m, now, m.Handle(now, former))
+		replaced := time.Duration(-1)
+		for lease := pool.LeaseID(1); replaced < 0 && lease <= 30; lease++ {
+			now = now.Add(10 * time.Second)
+			actions := m.Handle(now, pool.LeaseRequested{Lease: lease, Function: f})
+			actions = append(actions, m.Handle(now, pool.LeaseEnded{Lease: lease})...)
+			for _, a := range actions {
+				if created, ok := a.(pool.Create); ok {
+					answerAll(m, now, m.Handle(now, observed(created.Name, f, created.Slot, now)))
+				}
+				if _, ok := a.(pool.Delete); ok {
+					replaced = now.Sub(former.Created)
+				}
+			}
+		}
+		if (replaced >= 0) != tc.replaced || tc.replaced && replaced < time.Minute {
+			t.Errorf("%s: its pod of another template is replaced after %v (want: %v, after a minute)",
+				name, replaced, tc.replaced)
+		}
+	}
+}
+
+// stage is a machine whose pods answer probes or not, and what the machine emitted.
+type stage struct {
+	*pool.Machine
+	now     time.Time
+	silent  bool
+	actions []pool.Action
+}
+
+func newStage(config func(*player)) *stage {
+	return &stage{Machine: pool.New(newPlayer(behaviour{config: config}).configured()), now: start}
+}
+
+// handle takes events, and answers the probes that follow.
+func (s *stage) handle(events ...pool.Event) {
+	for _, event := range events {
+		for _, action := range s.Handle(s.now, event) {
+			s.actions = append(s.actions, action)
+			if a, ok := action.(pool.Probe); ok && s.silent {
+				s.handle(pool.Unanswered{Name: a.Name, UID: a.UID, Question: a.Question})
+			} else if ok {
+				s.handle(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question})
+			}
+		}
+	}
+}
+
+// pass lets seconds pass.
+func (s *stage) pass(seconds int) {
+	for range seconds {
+		s.now = s.now.Add(time.Second)
+		s.handle(pool.Tick{})
+	}
+}
+
+// own has this replica own functions, or the other one of two.
+func (s *stage) own(mine bool) {
+	owner := pool.Owner{Mine: mine}
+	if !mine {
+		owner.Address = "10.0.0.2:9448"
+	}
+	s.handle(pool.OwnersChanged{Owner: func(pool.Function) pool.Owner { return owner }, Replicas: 2})
+}
+
+// last returns the last action of a kind, and whether there was one since the last call.
+func last[A pool.Action](s *stage) (found A, ok bool) {
+	for _, action := range s.actions {
+		if a, is := action.(A); is {
+			found, ok = a, true
+		}
+	}
+	s.actions = nil
+	return found, ok
+}
+
+// states are the states of a function's pods.
+func (s *stage) states(f pool.Function) (states []pool.PodState) {
+	status, _ := s.Status(f)
+	for _, p := range status.Pods {
+		states = append(states, p.State)
+	}
+	return states
+}
+
+// tried is a request of a caller that did not reach the owner.
+func tried(lease pool.LeaseID, f pool.Function) pool.LeaseRequested {
+	return pool.LeaseRequested{Lease: lease, Function: f, Tried: []string{"10.0.0.2:9448"}}
+}
+
+// TestOnlyTheOwnerDrains has a replica that does not own a function see its pods expire and exceed the limit: it lends
+// them to callers that do not reach the owner.
+func TestOnlyTheOwnerDrains(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(false)
+	for n := 1; n <= 2; n++ {
+		expired := observed(fmt.Sprint("f-", n), f, n, s.now)
+		expired.ReclaimAfter = s.now.Add(-time.Hour)
+		s.handle(expired)
+	}
+	s.pass(120)
+	if got := s.states(f); !slices.Equal(got, []pool.PodState{pool.Ready, pool.Ready}) {
+		t.Errorf("the pods are in states %v, want them ready", got)
+	}
+	s.handle(tried(1, f))
+	if _, lent := last[pool.Grant](s); !lent {
+		t.Error("an expired pod of a silent owner is not lent")
+	}
+	s.own(true)
+	s.handle(pool.LeaseEnded{Lease: 1})
+	s.pass(60)
+	if _, deleted := last[pool.Delete](s); !deleted {
+		t.Error("the owner deletes none of its expired pods")
+	}
+}
+
+// TestFormerOwnerForgetsItsDecisions has a pod drain when its function gets another owner, and that owner leave again.
+func TestFormerOwnerForgetsItsDecisions(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(true)
+	s.handle(observed("f-1", f, 1, s.now), pool.LeaseRequested{Lease: 1, Function: f})
+	broken := observed("f-1", f, 1, s.now)
+	broken.Problem = pool.Problem{Kind: pool.Lost, Reason: "evicted"}
+	s.handle(broken)
+	if got := s.states(f); !slices.Equal(got, []pool.PodState{pool.Failed}) {
+		t.Fatalf("a broken pod in use is in state %v", got)
+	}
+	s.own(false)
+	if got := s.states(f); slices.Contains(got, pool.Failed) || slices.Contains(got, pool.Draining) {
+		t.Errorf("the former owner shows the pod in state %v, want it left to the new owner", got)
+	}
+	sound := observed("f-1", f, 1, s.now)
+	s.handle(sound)
+	s.own(true)
+	if got := s.states(f); !slices.Equal(got, []pool.PodState{pool.Ready}) {
+		t.Errorf("adopted again, a sound pod is in state %v", got)
+	}
+}
+
+// TestOwnerDoesNotInheritFailures has a replica fail to create a pod, and then own the function.
+func TestOwnerDoesNotInheritFailures(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(false)
+	s.handle(tried(1, f))
+	first, _ := last[pool.Create](s)
+	s.handle(pool.CreateFailed{Name: first.Name, Problem: pool.Problem{Kind: pool.Fatal, Reason: "no"}})
+	s.own(true)
+	s.handle(pool.LeaseRequested{Lease: 2, Function: f})
+	if _, created := last[pool.Create](s); !created {
+		t.Error("the new owner waits for the end of a backoff")
+	}
+}
+
+// TestHandOverEndsProbes has a pod that does not answer get another owner.
+func TestHandOverEndsProbes(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.silent = true
+	s.own(true)
+	starting := observed("f-1", f, 1, s.now)
+	starting.Ready = false
+	s.handle(starting)
+	last[pool.Probe](s)
+	s.own(false)
+	if _, ended := last[pool.Unprobe](s); !ended {
+		t.Error("the former owner continues to probe the pod")
+	}
+}
+
+// TestOtherReplicasPodFollowsItsReadiness has a pod of another owner become ready, and lose its readiness.
+func TestOtherReplicasPodFollowsItsReadiness(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(false)
+	pod := observed("f-1", f, 1, s.now)
+	s.handle(pod)
+	pod.Ready = false
+	s.handle(pod)
+	s.silent = true // the node is gone
+	s.handle(tried(1, f))
+	if _, lent := last[pool.Grant](s); lent {
+		t.Error("a pod that is not ready is lent")
+	}
+}
+
+// TestUnreachableAPISendsCallersOn has the Kubernetes API not answer this replica of two.
+func TestUnreachableAPISendsCallersOn(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(true)
+	s.handle(pool.LeaseRequested{Lease: 1, Function: f})
+	created, _ := last[pool.Create](s)
+	s.handle(pool.CreateFailed{
+		Name: created.Name, Problem: pool.Problem{Kind: pool.Lost, Reason: "timeout", Unreachable: true},
+	})
+	if a, rejected := last[pool.Reject](s); !rejected || !a.Elsewhere {
+		t.Errorf("the caller got %+v, want to be sent to another replica", a)
+	}
+}
+
+// TestLimitIsBorrowedAgainst has a replica want a pod at the limit, where all pods belong to another replica.
+func TestLimitIsBorrowedAgainst(t *testing.T) {
+	t.Parallel()
+	s := newStage(func(p *player) { p.config.MaxPods = 1 })
+	s.handle(pool.OwnersChanged{Replicas: 2, Owner: func(f pool.Function) pool.Owner {
+		return pool.Owner{Mine: f.Reference == "g", Address: "10.0.0.2:9448"}
+	}})
+	s.handle(observed("f-1", function("f"), 1, s.now), pool.LeaseRequested{Lease: 1, Function: function("g")})
+	if _, created := last[pool.Create](s); !created {
+		t.Error("no pod is created beyond the limit, so its owner keeps the idle one for ever")
+	}
+}
+
+// TestReplicaNoticesLostNetworkWithoutCallers has the pods of one of two replicas stop answering, while nobody uses
+// them.
+func TestReplicaNoticesLostNetworkWithoutCallers(t *testing.T) {
+	t.Parallel()
+	s := newStage(nil)
+	s.own(true)
+	s.handle(observed("f-1", function("f"), 1, s.now), observed("g-1", function("g"), 1, s.now))
+	s.pass(10)
+	s.silent = true
+	s.pass(15)
+	if a, stoodDown := last[pool.StandDown](s); !stoodDown || a.Reason == "" {
+		t.Error("the replica does not notice that it reaches no pod")
+	}
+	if got := s.states(function("f")); !slices.Equal(got, []pool.PodState{pool.Failed}) {
+		t.Errorf("a silent pod of its own is in state %v", got)
+	}
+}
+
+// TestSilentPodOfAnotherReplicaIsItsOwners has a sampled pod of another owner be silent.
+func TestSilentPodOfAnotherReplicaIsItsOwners(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(false)
+	s.handle(observed("f-1", f, 1, s.now))
+	s.silent = true
+	s.pass(20)
+	if got := s.states(f); !slices.Equal(got, []pool.PodState{pool.Ready}) {
+		t.Errorf("another owner's pod is in state %v, want it left to its owner", got)
+	}
+}
+
+// TestOneSilentPodIsThePodsFault has one pod of one function hang.
+func TestOneSilentPodIsThePodsFault(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(true)
+	s.silent = true
+	s.handle(observed("f-1", f, 1, s.now))
+	s.pass(20)
+	if a, stoodDown := last[pool.StandDown](s); stoodDown {
+		t.Errorf("one silent pod makes the replica stand down: %s", a.Reason)
+	}
+}
+
+// TestColdStartsContinueWhileAllPodsAreSilent: the only two pods hang. If no other replica can do better, this one
+// continues to create pods.
+func TestColdStartsContinueWhileAllPodsAreSilent(t *testing.T) {
+	t.Parallel()
+	alone := pool.Owner{Mine: true, Alone: true}
+	for name, tc := range map[string]struct {
+		owner              pool.Owner
+		inProcess, created bool
+	}{
+		"all replicas stood down":        {pool.Owner{Mine: true}, false, true},
+		"another replica is well":        {pool.Owner{Address: "10.0.0.2:9448"}, false, false},
+		"without membership":             {alone, false, false},
+		"without membership, in process": {alone, true, true},
+	} {
+		s := newStage(func(p *player) { p.config.InProcess = tc.inProcess })
+		s.own(true)
+		s.silent = true
+		s.handle(observed("f-1", function("f"), 1, s.now), observed("g-1", function("g"), 1, s.now))
+		s.pass(10)
+		if a, stoodDown := last[pool.StandDown](s); !stoodDown || a.Reason == "" {
+			t.Fatalf("%s: the replica does not stand down", name)
+		}
+		s.handle(pool.OwnersChanged{Owner: func(pool.Function) pool.Owner { return tc.owner }, Replicas: 2})
+		s.handle(tried(1, function("h")))
+		if _, created := last[pool.Create](s); created != tc.created {
+			t.Errorf("%s: a pod is created: %v, want %v", name, created, tc.created)
+		}
+	}
+}
+
+// TestPodOnALostNodeIsNotLent has the node of an owner's pod not be ready any more, while the pod does not answer.
+func TestPodOnALostNodeIsNotLent(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(true)
+	pod := observed("f-1", f, 1, s.now)
+	s.handle(pod)
+	s.silent, pod.Ready = true, false
+	s.handle(pod, pool.LeaseRequested{Lease: 1, Function: f})
+	if a, lent := last[pool.Grant](s); lent {
+		t.Errorf("the pod is lent: %+v", a)
+	}
+	s.silent = false
+	s.pass(10)
+	if a, created := last[pool.Create](s); !created {
+		t.Errorf("no pod is created in its place: %+v", a)
+	}
+}
+
+// TestOutdatedPodThatAnotherReplicaUsesIsReplaced has callers of one replica use the outdated pod of a function that
+// another replica owns, as in the function-runner's process.
+func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
+	t.Parallel()
+	for name, used := range map[string]bool{"used": true, "unused": false} {
+		s, f := newStage(nil), function("f")
+		s.own(true)
+		s.pass(1)
+		pod := observed("f-1", f, 1, s.now.Add(-time.Hour))
+		pod.TemplateVersion, pod.ReclaimAfter = "v0", s.now.Add(5*time.Minute)
+		s.handle(pod)
+		s.pass(60)
+		if used {
+			pod.ReclaimAfter = s.now.Add(10 * time.Minute)
+			s.handle(pod)
+		}
+		created, replaced := last[pool.Create](s)
+		if replaced != used {
+			t.Fatalf("%s: a new pod is created: %v", name, replaced)
+		}
+		if !used {
+			continue
+		}
+		s.handle(observed(created.Name, f, created.Slot, s.now))
+		if a, deleted := last[pool.Delete](s); !deleted || a.Name != "f-1" {
+			t.Errorf("%s: the outdated pod is not deleted when the new one is ready: %+v", name, a)
+		}
+	}
+}
