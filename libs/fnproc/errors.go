@@ -13,7 +13,7 @@ import (
 // LimitError is a function that was killed because it wrote too much. Its class is
 // fault.Exhausted.
 type LimitError struct {
-	Stream string // "output", "log", or a directory
+	Stream string // "output", or a directory
 	Unit   string // of Limit; empty is bytes
 	Limit  int64
 }
@@ -28,6 +28,8 @@ func (e *LimitError) Error() string {
 type StoppedError struct {
 	Err   error // context.Canceled or context.DeadlineExceeded
 	Cause error // the context's cause, Err itself if none was given
+	// OutputHeld is true if the function had exited, and a process that it started still held its output.
+	OutputHeld bool
 }
 
 func (e *StoppedError) Error() string { return fmt.Sprintf("the evaluation was stopped: %v", e.Cause) }

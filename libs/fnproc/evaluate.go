@@ -19,11 +19,16 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	p.memory.add(p)
 	defer p.memory.remove(p)
 	stopKilling := context.AfterFunc(ctx, func() { p.kill(stopped(ctx)) })
-	defer stopKilling()
 	p.output.expect(len(stdin) + minBuffer)
 	enlarge(len(stdin), p.stdin, p.stdout)
 	p.feed(stdin)
 	<-p.exited
+	switch {
+	case !stopKilling():
+		p.kill(stopped(ctx)) // which may not have happened yet
+	case p.killedFor() == nil && !p.killedForMemory():
+		p.awaitOutput(ctx)
+	}
 	state, err := p.finish()
 
 	out := outcome(state)

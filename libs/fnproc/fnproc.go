@@ -5,9 +5,9 @@
 //
 // A function cannot hang its runner, nor outlive its evaluation. It leads a session and
 // a process group of its own, which is killed as a whole when the function ends, when the
-// context ends and when a limit is passed. Like a container, an evaluation ends with
-// its main process: what that process has written is read to the last byte, and
-// pipes that some descendant still holds open are not waited for. Descendants that
+// context ends and when a limit is passed. Like Porch's wrapper server, an evaluation ends
+// when its main process has exited and its output is closed: a descendant that holds it may still
+// write to it, and a list that is cut must not pass as a whole one. Descendants that
 // left the group are ended by the [Reaper].
 //
 // Functions get no parent-death signal. Linux sends it when the thread that forked
@@ -45,8 +45,8 @@ type Command struct {
 	Shared bool
 	// Launch is set if the program is a launcher of sandboxes, which confines the function itself.
 	Launch *Launch
-	// MaxOutput and MaxLog are the most bytes that the function may write to stdout
-	// and to stderr. Zero allows none.
+	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is how many bytes are
+	// kept of what it writes to stderr: of more, the middle is left out.
 	MaxOutput, MaxLog int64
 }
 

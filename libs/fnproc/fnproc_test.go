@@ -59,7 +59,15 @@ func TestRunEnds(t *testing.T) {
 			fnproc.Outcome{Log: water, Status: "exit status 0"},
 		},
 		"leaves a child": {
-			"a child that holds the pipes open delays nothing, and ends with its function", "orphan",
+			"a child that does not hold the output delays nothing, and ends with its function", "orphan",
+			fnproc.Outcome{Output: []byte(input), Status: "exit status 0"},
+		},
+		"a child writes the rest": {
+			"what is written after the function has exited is part of the output", "hold=100ms",
+			fnproc.Outcome{Output: []byte(input), Status: "exit status 0"},
+		},
+		"a daemon writes the rest": {
+			"in another session too", "hold=100ms,daemon",
 			fnproc.Outcome{Output: []byte(input), Status: "exit status 0"},
 		},
 	}
@@ -95,7 +103,7 @@ func TestRunLargeInput(t *testing.T) {
 			"ignore-stdin", []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"),
 		},
 		"daemon": {
-			"what a function wrote is read to the end though a process in another session holds the pipes",
+			"what a function wrote is read to the end though a process in another session stays",
 			"daemon", large,
 		},
 	}

@@ -3,6 +3,7 @@
 package fnproc
 
 import (
+	"context"
 	"errors"
 	"os"
 	"sync"
@@ -71,9 +72,11 @@ func (p *process) start(size int) error {
 	}
 	p.output = newCollector("output", p.stdout, p.cmd.MaxOutput, size)
 	p.log = newCollector("log", p.stderr, p.cmd.MaxLog, minBuffer)
+	p.log.cut = true
 	for _, c := range []*collector{p.output, p.log} {
 		p.background.Go(func() { p.gather(c) })
 	}
+	functions.addOutput(p.stdout)
 	p.watchTempDir()
 	p.handle = newHandle(pidfd)
 	go p.awaitExit()
@@ -200,6 +203,7 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.interrupt()
 	p.unwatchTempDir()
 	p.background.Wait()
+	functions.removeOutput(p.stdout)
 	p.untouched = p.spare.untouched(p.fed)
 	state, err := p.reap()
 	p.closePipes()
@@ -208,6 +212,35 @@ func (p *process) finish() (*os.ProcessState, error) {
 		err = p.waitErr
 	}
 	return state, err
+}
+
+// logPatience is how long the log of a function may be open after its output has ended.
+const logPatience = 2 * time.Second
+
+// awaitOutput waits until all processes that can write to the output of a function that has exited have closed
+// it: a list that was cut must not pass as a whole one. It kills them when ctx ends.
+func (p *process) awaitOutput(ctx context.Context) {
+	select {
+	case <-p.output.ended:
+	default:
+		select { // seldom: what has ended costs no more than this
+		case <-p.output.ended:
+		case <-ctx.Done():
+			p.kill(&StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx), OutputHeld: true})
+			return
+		}
+	}
+	select {
+	case <-p.log.ended:
+	default:
+		patience := time.NewTimer(logPatience)
+		defer patience.Stop()
+		select {
+		case <-p.log.ended:
+		case <-ctx.Done():
+		case <-patience.C:
+		}
+	}
 }
 
 // interrupt ends writes to the function, and waiting for what it writes.

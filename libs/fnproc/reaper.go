@@ -35,8 +35,8 @@ const abandoned = time.Minute
 //
 // Each function leads a session of its own, which nothing that it starts can leave for the
 // session of this program or of another function. An orphan in the session of an evaluation
-// that is running ends with it; any other is killed when it is found, after a second at
-// most, whatever else is running.
+// that is running ends with it; so does one that holds the output of an evaluation. Any other is killed when it is
+// found, after a second at most, whatever else is running.
 //
 // Other code of the program may start processes, as long as these stay in the program's
 // own session (no Setsid), which the Reaper leaves alone; nothing may wait for unknown
@@ -147,7 +147,7 @@ func (r *Reaper) handle(pid int, since time.Time) (more bool) {
 	if ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || ended == pid {
 		return true
 	}
-	if functions.running[session] > 0 {
+	if functions.running[session] > 0 || !r.ending && functions.holdsOutput(pid) {
 		return false
 	}
 	// What was killed with its group may need a moment, such as the rest of a sandbox.

@@ -3,8 +3,12 @@
 package fnproc
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
+	"syscall"
 )
 
 // registry is the functions that run. A process has one, as it has one set of children,
@@ -17,9 +21,47 @@ type registry struct {
 	// running counts the registrations of each pid, which is also that of a session. There
 	// are two for a moment when a pid is used again before its last owner is forgotten.
 	running map[int]int
+	// outputs are the pipes of outputs that are being read, as links of descriptors show them.
+	outputs map[string]bool
 }
 
-var functions = registry{running: map[int]int{}}
+var functions = registry{running: map[int]int{}, outputs: map[string]bool{}}
+
+// addOutput registers a pipe. A Reaper kills no process that can write to it: what it wrote would be cut.
+func (r *registry) addOutput(pipe *os.File) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outputs[pipeLink(pipe)] = true
+}
+
+func (r *registry) removeOutput(pipe *os.File) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.outputs, pipeLink(pipe))
+}
+
+// pipeLink returns what the link of a pipe's descriptor in /proc reads.
+func pipeLink(pipe *os.File) string {
+	info, err := pipe.Stat()
+	if err != nil {
+		return ""
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("pipe:[%d]", stat.Ino)
+}
+
+// holdsOutput reports whether a process has an output open that is being read. The caller holds mu.
+func (r *registry) holdsOutput(pid int) bool {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	descriptors, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(descriptors, func(d os.DirEntry) bool {
+		link, _ := os.Readlink(filepath.Join(dir, d.Name()))
+		return r.outputs[link]
+	})
+}
 
 // start forks and registers the new process in one step, as far as a Reaper can see.
 func (r *registry) start(fork func() (*os.Process, error)) (*os.Process, error) {

@@ -6,7 +6,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,10 +26,9 @@ func TestRunLimits(t *testing.T) {
 		streams           []string // one of them is blamed
 	}{
 		"output":     {"a flood of output ends the function", "flood-stdout", 1 << 20, 1 << 20, []string{"output"}},
-		"log":        {"so does a flood of log", "flood-stderr", 1 << 20, 1 << 20, []string{"log"}},
-		"both":       {"with two floods, either may be first", "flood-both", 1 << 20, 1 << 20, []string{"output", "log"}},
+		"both":       {"also beside a flood of log", "flood-both", 1 << 20, 1 << 20, []string{"output"}},
 		"by a byte":  {"one byte too much is too much", "flood-stdout=6001", 6000, 0, []string{"output"}},
-		"none":       {"zero allows nothing", "flood-stderr=1", 0, 0, []string{"log"}},
+		"none":       {"zero allows nothing", "flood-stdout=1", 0, 0, []string{"output"}},
 		"afterwards": {"a limit holds for what is read after the end too", "flood-stdout=6001", 1000, 0, []string{"output"}},
 	}
 	for name, tc := range tests {
@@ -114,4 +116,43 @@ func TestRunConcurrently(t *testing.T) {
 		})
 	}
 	runs.Wait()
+}
+
+// TestLongLogsAreCut has functions log more than is kept. They go on, and both ends of the log are there.
+func TestLongLogsAreCut(t *testing.T) {
+	for _, size := range []int{6000, 6001, 100_000, 2 << 20} {
+		cmd, _ := install(t, "greet="+strconv.Itoa(size))
+		cmd.MaxLog = 6000
+		got, err := fnproc.Runner{}.Run(t.Context(), cmd, []byte("input"))
+		if err != nil || got.ExitCode != 0 || string(got.Output) != "input" {
+			t.Fatalf("with a log of %d bytes, the function ends with %v, %s, output %q", size, err, got.Status, got.Output)
+		}
+		whole := strings.Repeat("water ", size/6+1)[:size]
+		want := whole
+		if left := size - 6000; left > 0 {
+			want = whole[:3000] + fmt.Sprintf("\n[%d bytes of the log left out]\n", left) + whole[size-3000:]
+		}
+		if string(got.Log) != want {
+			t.Errorf("of a log of %d bytes, %d are kept: %.40q… …%.40q", size, len(got.Log), got.Log, got.Log[max(0, len(got.Log)-40):])
+		}
+	}
+}
+
+// TestACutOutputIsNoSuccess has a child of a function hold its output until the deadline, in the function's session
+// and in another one, beside a Reaper.
+func TestACutOutputIsNoSuccess(t *testing.T) {
+	for _, function := range []string{"hold=10m", "hold=10m,daemon"} {
+		t.Run(function, func(t *testing.T) {
+			runner := startReaper(t)
+			cmd, dir := install(t, function)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			got, err := runner.Run(ctx, cmd, []byte("a list"))
+			stopped, ok := errors.AsType[*fnproc.StoppedError](err)
+			if !ok || !stopped.OutputHeld || fault.Of(err) != fault.DeadlineExceeded {
+				t.Errorf("the function ends with %v, output %q, want that its output is held", err, got.Output)
+			}
+			testfn.AssertNoneLeft(t, dir)
+		})
+	}
 }

@@ -24,7 +24,6 @@ const (
 	NotStarted     = functionrunnerv1.FunctionFailure_REASON_NOT_STARTED
 	OutputInvalid  = functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID
 	OutputTooLarge = functionrunnerv1.FunctionFailure_REASON_OUTPUT_TOO_LARGE
-	LogTooLarge    = functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE
 	TimedOut       = functionrunnerv1.FunctionFailure_REASON_TIMED_OUT
 )
 
@@ -86,7 +85,7 @@ func (r *Runner) fail(f Failure, reason Reason, cause error) error {
 	f.Reason, f.cause = reason, cause
 	f.message = r.Wording(&f)
 	class := fault.Internal
-	if reason == OutputTooLarge || reason == LogTooLarge || fault.Of(cause) == fault.Exhausted {
+	if reason == OutputTooLarge || fault.Of(cause) == fault.Exhausted {
 		class = fault.Exhausted
 	}
 	return fault.New(class, "%w", &f)

@@ -113,7 +113,12 @@ func (r *Runner) conclude(
 ) (Result, error) {
 	log := r.flatten(out.Log)
 	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); ok {
-		return Result{}, Interrupted(stopped, image, took, "the function was running")
+		doing := "the function was running"
+		if stopped.OutputHeld {
+			doing = "the function had exited, but a process that it started still held its output (have the function " +
+				"wait for it, or redirect the output of what stays behind)"
+		}
+		return Result{}, Interrupted(stopped, image, took, doing)
 	}
 	failure := Failure{Image: image, Status: out.Status, ExitCode: out.ExitCode, Stderr: string(log)}
 	if err != nil {
@@ -153,8 +158,8 @@ func (r *Runner) killer(out fnproc.Outcome) string {
 
 // platformFailure classifies an error of running the process at all.
 func (r *Runner) platformFailure(failure Failure, err error) error {
-	if limit, ok := errors.AsType[*fnproc.LimitError](err); ok {
-		return r.fail(failure, limitReason(limit), err)
+	if _, ok := errors.AsType[*fnproc.LimitError](err); ok {
+		return r.fail(failure, OutputTooLarge, err)
 	}
 	if _, ok := errors.AsType[*fnproc.LaunchError](err); ok { // no failure of the function, which has not begun
 		return fmt.Errorf("unable to start the sandbox for %s: %w", failure.Image, err)

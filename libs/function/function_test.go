@@ -116,9 +116,6 @@ func TestWhichLimitWasPassed(t *testing.T) {
 		"output": {
 			"exec cat /dev/zero", function.OutputTooLarge, "it wrote more than the 131008 bytes of output that are allowed",
 		},
-		"log": {
-			"exec cat /dev/zero >&2", function.LogTooLarge, "it wrote more than the 65536 bytes of log that are allowed",
-		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ package function
 import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
-	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
 // framing is an upper bound on a response's own bytes.
@@ -18,7 +17,7 @@ const minMessageBytes = 64 << 10
 type Limits struct {
 	// MessageBytes is the most that a response may have: output and log together.
 	MessageBytes int
-	// LogBytes is the most that a function may log before it is stopped.
+	// LogBytes is how much is kept of what a function logs.
 	LogBytes int
 }
 
@@ -47,12 +46,4 @@ func (l Limits) fit(output, log []byte) []byte {
 		return nil
 	}
 	return []byte(excerpt.Middle(string(log), left-note))
-}
-
-// limitReason returns the reason for a function that passed a limit.
-func limitReason(err *fnproc.LimitError) Reason {
-	if err.Stream == "log" {
-		return LogTooLarge
-	}
-	return OutputTooLarge
 }

@@ -56,7 +56,7 @@ func commonWording(f *Failure) string {
 	switch f.Reason {
 	case OutputInvalid:
 		return notParsed(f, f.cause.Error())
-	case OutputTooLarge, LogTooLarge:
+	case OutputTooLarge:
 		return fmt.Sprintf("function %q was stopped: %v (%s)", f.Image, f.cause, stderr(f))
 	default:
 		return notExecuted(f, f.cause.Error())

@@ -33,7 +33,7 @@ func testCancel(t *testing.T, target Target) {
 	}
 	for _, behaviour := range []string{"orphan", "daemon"} {
 		t.Run(behaviour, func(t *testing.T) {
-			// The child holds the pipes open; the answer must not wait for it.
+			// The answer must not wait for a child that does not hold the output.
 			checkAlive(t, target.Serve(t, behaviour))
 		})
 	}

@@ -28,11 +28,14 @@ func Install(t *testing.T, dir, behaviour string) string {
 	return path
 }
 
+// longLog logs twice [MaxLogBytes], and echoes.
+const longLog = "greet=2097152"
+
 // Behaviours are all behaviours that the suite uses.
 func Behaviours() []string {
 	return []string{
 		"echo", "warn", "ignore-stdin", "exit1", "exit1-garbage", "garbage", "empty", "signal", "bad-utf8",
-		Missing, NotExecutable, "flood-stdout", "flood-stderr", "flood-both", "hang", "hang-with-child",
+		Missing, NotExecutable, "flood-stdout", longLog, "flood-both", "hang", "hang-with-child",
 		"ignore-sigterm", "orphan", "daemon", "sleep=20ms",
 	}
 }

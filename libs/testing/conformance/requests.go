@@ -154,10 +154,16 @@ func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 }
 
 func testLimits(t *testing.T, target Target) {
+	t.Run("long log", func(t *testing.T) {
+		resp, err := evaluate(t, target.Serve(t, longLog), List)
+		if err != nil || string(resp.GetResourceList()) != List || !strings.Contains(string(resp.GetLog()), " left out]") {
+			t.Errorf("a function that logs a lot gets %v, %q, a log of %d bytes; want the list, and a log that is cut",
+				err, resp.GetResourceList(), len(resp.GetLog()))
+		}
+	})
 	for behaviour, text := range map[string]string{
 		"flood-stdout": "bytes of output",
-		"flood-stderr": "bytes of log",
-		"flood-both":   "bytes of",
+		"flood-both":   "bytes of output",
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)

@@ -138,7 +138,6 @@ var furtherPodFaults = []faultTest{
 	{"image that crashes", imageCrashes},
 	{"container that cannot be started", containerNotStarted},
 	{"function that crashes", functionCrashes},
-	{"pod out of memory", podOutOfMemory},
 	{"caller gives up on a function that ignores signals", callerGivesUpOnStubborn},
 	{"clock an hour behind", clockBehind},
 	{"clock an hour ahead", clockAhead},

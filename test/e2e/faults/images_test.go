@@ -109,14 +109,3 @@ func functionOutOfMemory(t *testing.T, sys *system) {
 	f.awaitPool(suite.Context(t), t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
 	f.fails(t, codes.Internal, "out of memory", "96")
 }
-
-// podOutOfMemory: the wrapper server itself takes all memory, for the log of a function, and its
-// container ends. Another evaluation may be the cause, so the request is retried on another pod,
-// which ends too; then its caller gets the error.
-func podOutOfMemory(t *testing.T, sys *system) {
-	f := sys.variant(t, "conformance/flood-stderr", "out-of-memory", func(config *v1.Config) {
-		config.Env = append(config.Env, "FNR_MAX_LOG_BYTES=1073741824")
-	})
-	f.failsWithin(t, longDeadline, codes.FailedPrecondition, "out of memory: the kernel ended pods")
-	f.awaitPool(suite.Context(t), t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
-}

@@ -84,8 +84,6 @@ func failed(f *function.Failure) string {
 		return "the function's output is not a valid resource list"
 	case function.OutputTooLarge:
 		return "the function wrote more output than it may"
-	case function.LogTooLarge:
-		return "the function logged more than it may"
 	case function.TimedOut:
 		return "the function ran out of time"
 	default:

@@ -5,17 +5,28 @@ package main
 import (
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // startSelf starts this program with another behaviour. The new process has our pipes.
 func startSelf(behaviour string, attr syscall.SysProcAttr) *os.Process {
+	return startWith([]*os.File{os.Stdin, os.Stdout, os.Stderr}, behaviour, attr)
+}
+
+// startQuiet starts this program with another behaviour, without our pipes.
+func startQuiet(behaviour string, attr syscall.SysProcAttr) *os.Process {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	check(err)
+	defer func() { _ = null.Close() }()
+	return startWith([]*os.File{null, null, null}, behaviour, attr)
+}
+
+func startWith(files []*os.File, behaviour string, attr syscall.SysProcAttr) *os.Process {
 	exe, err := os.Executable()
 	check(err)
-	child, err := os.StartProcess(exe, []string{exe, behaviour}, &os.ProcAttr{
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		Sys:   &attr,
-	})
+	child, err := os.StartProcess(exe, []string{exe, behaviour}, &os.ProcAttr{Files: files, Sys: &attr})
 	check(err)
 	return child
 }
@@ -39,14 +50,43 @@ func detachInSession(string) int {
 }
 
 func orphan(string) int {
-	startSelf("hang", syscall.SysProcAttr{})
+	startQuiet("hang", syscall.SysProcAttr{})
 	return echo("")
+}
+
+// hold leaves its output to a child that writes the second half of the list after the duration value. The child
+// is a daemon, which left the session, if value ends in ",daemon".
+func hold(value string) int {
+	value, isDaemon := strings.CutSuffix(value, ",daemon")
+	list := readInput()
+	write(os.Stdout, string(list[:len(list)/2]))
+	check(os.Setenv("TESTFN_REST", string(list[len(list)/2:])))
+	if isDaemon {
+		_, err := startSelf("hold-detach="+value, syscall.SysProcAttr{Setsid: true}).Wait()
+		check(err)
+		return 0
+	}
+	startSelf("hold-rest="+value, syscall.SysProcAttr{})
+	return 0
+}
+
+func holdDetach(value string) int {
+	startSelf("hold-rest="+value, syscall.SysProcAttr{Setsid: true})
+	return 0
+}
+
+func holdRest(value string) int {
+	d, err := time.ParseDuration(value)
+	check(err)
+	time.Sleep(d)
+	write(os.Stdout, os.Getenv("TESTFN_REST"))
+	return 0
 }
 
 // daemon does what daemons do: a child in a new session starts the daemon and exits, so that the
 // daemon's parent becomes init.
 func daemon(string) int {
-	_, err := startSelf("detach", syscall.SysProcAttr{Setsid: true}).Wait()
+	_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
 	check(err)
 	return echo("")
 }
@@ -61,7 +101,7 @@ func daemons(value string) int {
 	n, err := strconv.Atoi(value)
 	check(err)
 	for range n {
-		_, err := startSelf("detach", syscall.SysProcAttr{Setsid: true}).Wait()
+		_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
 		check(err)
 	}
 	return echo("")

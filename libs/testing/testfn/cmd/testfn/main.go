@@ -55,7 +55,10 @@ var behaviours = map[string]behaviour{
 	"nest": nest, // makes VALUE directories there, one in the other, and hangs
 
 	// Functions that leave processes behind, which hold the function's pipes open.
-	"hang-with-child":   hangWithChild,   // logs, starts a child that hangs, and hangs
+	"hang-with-child":   hangWithChild, // logs, starts a child that hangs, and hangs
+	"hold":              hold,          // exits with half of the list written; its child writes the rest after VALUE
+	"hold-detach":       holdDetach,
+	"hold-rest":         holdRest,
 	"orphan":            orphan,          // echoes; its child hangs on
 	"daemon":            daemon,          // echoes; a process in another session hangs on
 	"daemons":           daemons,         // echoes; VALUE processes in separate sessions hang on
