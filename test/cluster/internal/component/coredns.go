@@ -14,8 +14,7 @@ var coreDNSSource string
 func CoreDNS() Component {
 	const version = "v1.14.1"
 	return component("coredns", version, generated{
-		Mod: fmt.Appendf(nil, "module coredns\n\ngo 1.26.0\n\nrequire github.com/coredns/coredns %s\n%s",
-			version, shared()),
+		Mod:   fmt.Appendf(nil, "module coredns\n\ngo 1.26.0\n\nrequire github.com/coredns/coredns %s\n", version),
 		Main:  coreDNSSource,
 		Flags: stripped,
 	})

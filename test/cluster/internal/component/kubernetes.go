@@ -26,7 +26,7 @@ func Kubernetes() Component {
 	return Component{
 		Name:    "kubernetes",
 		Version: kubernetesVersion,
-		Inputs:  []string{kubeSource, kubernetesFlags(kubernetesVersion), shared()},
+		Inputs:  []string{kubeSource, kubernetesFlags(kubernetesVersion)},
 		Build:   buildKubernetes,
 	}
 }
@@ -36,7 +36,7 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	source := generated{Mod: append(mod, shared()...), Main: kubeSource, Flags: kubernetesFlags(kubernetesVersion)}
+	source := generated{Mod: mod, Main: kubeSource, Flags: kubernetesFlags(kubernetesVersion)}
 	if err := source.build(ctx, dir); err != nil {
 		return err
 	}
