@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// MachineMemory returns how many bytes of memory the machine has, and how many of them programs can still get, from a file
-// like /proc/meminfo. It returns false where that is not known.
+// MachineMemory returns how many bytes of memory the machine has, and how many of them programs can still get, from a
+// file like /proc/meminfo. It returns false where that is not known.
 func MachineMemory(file string) (total, available int64, ok bool) {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -15,7 +15,8 @@ func TestMachineMemory(t *testing.T) {
 	if _, _, ok := cgroup.MachineMemory(file); ok {
 		t.Error("it is known without a file")
 	}
-	const content = "MemTotal:        8126000 kB\nMemFree:          125000 kB\nMemAvailable:    4063000 kB\nBuffers:  12 kB\n"
+	const content = "MemTotal:        8126000 kB\nMemFree:          125000 kB\n" +
+		"MemAvailable:    4063000 kB\nBuffers:  12 kB\n"
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

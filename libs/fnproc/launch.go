@@ -32,8 +32,8 @@ type Launch struct {
 	Arguments []byte
 	// Limits, if not nil, returns the limits of a process that has started, which are set before it gets its Arguments.
 	Limits func() confine.Limits
-	// TempFiles, if not zero, bounds the files in the sandbox's /tmp and in its /dev/shm, which are file systems in memory of
-	// TempBytes: a launcher may have no way to say so. A function that makes more of them is killed.
+	// TempFiles, if not zero, bounds the files in the sandbox's /tmp and in its /dev/shm, which are file systems in memory
+	// of TempBytes: a launcher may have no way to say so. A function that makes more of them is killed.
 	TempFiles, TempBytes int64
 	// User and Group are what the launcher runs as; user zero is the runner's own, and its group.
 	User, Group uint32

@@ -25,12 +25,16 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns how many files are in a file system in memory of a size, 0 if path is in another one: a launcher may
-// not have changed its root directory yet.
+// filesInMemory returns how many files are in a file system in memory of a size, 0 if path is in another one: a
+// launcher may not have changed its root directory yet.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
-	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC || int64(fs.Blocks) != (size+fs.Bsize-1)/fs.Bsize {
+	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
 		return 0
 	}
-	return int64(fs.Files - fs.Ffree) //nolint:gosec // a number of files fits
+	blocks, files := int64(fs.Blocks), int64(fs.Files-fs.Ffree) //nolint:gosec // these numbers fit
+	if blocks != (size+fs.Bsize-1)/fs.Bsize {
+		return 0
+	}
+	return files
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// sharedDirs lets the function of a pod use directories such as /tmp, as it could in a container of its own. Evaluations
-// that run at the same time must not see each other's files there. So a function begins without these directories. Once
-// it was denied something, it runs again alone, with the directories, which are emptied before and after. If that
-// helps, all later evaluations run one at a time. Functions are pure: it does no harm to run one again.
+// sharedDirs lets the function of a pod use directories such as /tmp, as it could in a container of its own.
+// Evaluations that run at the same time must not see each other's files there. So a function begins without these
+// directories. Once it was denied something, it runs again alone, with the directories, which are emptied before and
+// after. If that helps, all later evaluations run one at a time. Functions are pure: it does no harm to run one again.
 type sharedDirs struct {
 	paths       []string
 	evaluations *semaphore.Weighted
@@ -28,8 +28,8 @@ type sharedDirs struct {
 	// changed has the number of spare processes decided again: a function that runs alone has none.
 	changed func()
 	needed  atomic.Bool
-	// unneeded is true once a function that ran alone was denied the same as before. Only what names one of the directories
-	// counts from then on.
+	// unneeded is true once a function that ran alone was denied the same as before. Only what names one of the
+	// directories counts from then on.
 	unneeded atomic.Bool
 }
 

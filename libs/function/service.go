@@ -121,8 +121,8 @@ func (c ServiceConfig) slots() admission.Limits {
 	return admission.Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: c.Queue}
 }
 
-// memory returns what functions may use: of the container, or of the machine where that has no limit. A sixteenth is kept:
-// what they use before they are killed, and what the server needs meanwhile.
+// memory returns what functions may use: of the container, or of the machine where that has no limit. A sixteenth is
+// kept: what they use before they are killed, and what the server needs meanwhile.
 func memory() (memory fnproc.Memory, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)

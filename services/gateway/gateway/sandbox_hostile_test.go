@@ -97,6 +97,7 @@ const readOnly = "permission denied|read-only file system"
 // attempts are what none may do. docs/security.md has what functions get.
 func attempts(root, secret, address string) map[string]attempt {
 	own := strconv.Itoa(os.Getpid())
+	const missing = "no such file or directory"
 	return map[string]attempt{
 		"passwords":            {"try=read:/etc/shadow", "no such file or directory", nil},
 		"files of the machine": {"try=read:" + secret, "no such file or directory", nil},
@@ -112,7 +113,7 @@ func attempts(root, secret, address string) map[string]attempt {
 		"its root":          {"try=write:/x", "read-only file system", gvisor(readOnly)},
 		"its program":       {"try=write:/fn/testfn", "read-only file system", gvisor(readOnly)},
 		"devices":           {"try=write:/dev/x", "read-only file system", nil},
-		"terminals":         {"try=reopen:/dev/ptmx", "no such file or directory", gvisor("no such file or directory|permission denied")},
+		"terminals":         {"try=reopen:/dev/ptmx", missing, gvisor(missing + "|permission denied")},
 		"a set-uid program": {"try=set-uid", "operation not permitted", nil},
 		"new devices":       {"try=device", "operation not permitted", gvisor("done")},
 		"kernel settings":   {"try=write:/proc/sys/kernel/hostname", "denied|read-only", nil},
@@ -128,7 +129,8 @@ func attempts(root, secret, address string) map[string]attempt {
 		"keys":              {"try=keyring", "operation not permitted", nil},
 		"io_uring":          {"try=io-uring", "function not implemented", gvisor("operation not permitted")},
 		"many files": {
-			"try=empty-files:1000000", "no space left on device|more than the 100000 files of /tmp", gvisor("done|no space left"),
+			"try=empty-files:1000000", "no space left on device|more than the 100000 files of /tmp",
+			gvisor("done|no space left"),
 		},
 		"full /tmp": {"fill=300", "no space left on device", nil},
 		"memory": { // Go's garbage collector may be the first to get none, which it does not check everywhere

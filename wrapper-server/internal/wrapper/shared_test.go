@@ -43,7 +43,8 @@ func startScript(t *testing.T, script string) (evaluate func(list string) (strin
 
 // listNumber returns a list that is like no other.
 func listNumber(i int) string {
-	return fmt.Sprintf("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\nfunctionConfig: {number: %d}\n", i)
+	const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\nfunctionConfig: {number: %d}\n"
+	return fmt.Sprintf(list, i)
 }
 
 // TestFixedPathsBelowTmp has functions, several at the same time, that write to a path that each evaluation has, as
@@ -88,7 +89,8 @@ func TestWhatStaysDenied(t *testing.T) {
 	}
 }
 
-// TestADenialIsNotForEver has an input with which a function is denied another file, before one that needs the directory.
+// TestADenialIsNotForEver has an input with which a function is denied another file, before one that needs the
+// directory.
 func TestADenialIsNotForEver(t *testing.T) {
 	evaluate, _ := startScript(t, `read -r first; if [ "$first" = "# other" ]; then echo x >/etc/denied; exit; fi
 { echo "$first"; cat; } >$SHARED/a && cat $SHARED/a`)

@@ -153,8 +153,8 @@ func notStarted(program string, err error, hint string) *fnproc.StartError {
 // errTooFar is a program that is not looked for any longer.
 var errTooFar = fmt.Errorf("more than %d directories and links would have to be looked at", maxSteps)
 
-// errOfKernel is a path in a file system of the kernel, by which a launcher that follows it could get out of the sandbox:
-// /proc/self/fd has the launcher's own open files.
+// errOfKernel is a path in a file system of the kernel, by which a launcher that follows it could get out of the
+// sandbox: /proc/self/fd has the launcher's own open files.
 var errOfKernel = errors.New("it is in /proc, /dev or /sys, which are the sandbox's own")
 
 // ofKernel reports whether a path in an image is in one of these directories.
@@ -166,26 +166,18 @@ func ofKernel(at string) bool {
 // follow returns what is at a path of an image, and that path with the image's symbolic links followed in it.
 func (f *finder) follow(name string) (at string, info fs.FileInfo, err error) {
 	at = "."
-	links := 0
-	rest := strings.Split(name, "/")
-	for {
+	links, rest := 0, strings.Split(name, "/")
+	for len(rest) > 0 {
 		if f.steps++; f.steps > maxSteps {
 			return "", nil, errTooFar
 		}
-		if len(rest) == 0 {
-			info, err := f.files.Lstat(at)
-			return at, info, err
-		}
 		part := rest[0]
 		rest = rest[1:]
-		if part == "" || part == "." {
+		next := cmp.Or(strings.TrimPrefix(path.Join("/", at, part), "/"), ".")
+		if part == "" || part == "." || part == ".." {
+			at = next
 			continue
 		}
-		if part == ".." {
-			at = path.Dir(at)
-			continue
-		}
-		next := path.Join(at, part)
 		if ofKernel(next) {
 			return "", nil, errOfKernel
 		}
@@ -209,4 +201,6 @@ func (f *finder) follow(name string) (at string, info fs.FileInfo, err error) {
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
+	info, err = f.files.Lstat(at)
+	return at, info, err
 }

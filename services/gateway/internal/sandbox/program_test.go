@@ -63,7 +63,9 @@ func TestProgramIsFoundInTheImage(t *testing.T) {
 		"not in PATH":       {"no", "/", "/bin", "", "it is in no directory of the image's PATH"},
 		"no program":        {"/fn/data", "/", "", "", "permission denied (the file is not executable)"},
 		"a directory":       {"/fn", "/", "", "", "permission denied (it is a directory)"},
-		"a text":            {"/fn/text", "/", "", "", "exec format error (the file is for another architecture, or a script without"},
+		"a text": {
+			"/fn/text", "/", "", "", "exec format error (the file is for another architecture, or a script without a first",
+		},
 		"of another machine": {
 			"/fn/foreign", "/", "", "", "the image's program is for linux/s390x, and this machine is linux/" + runtime.GOARCH,
 		},

@@ -38,8 +38,9 @@ type Config struct {
 	Launcher string
 	// Required makes it an error that auto finds no launcher.
 	Required bool
-	// MaxMemory bounds the private memory of each process, MaxTemp each of /tmp and /dev/shm, in bytes. MaxProcesses is how
-	// many processes a sandbox may have; with bubblewrap, the sandboxes of a function together where this program is root.
+	// MaxMemory bounds the private memory of each process, MaxTemp each of /tmp and /dev/shm, in bytes. MaxProcesses is
+	// how many processes a sandbox may have; with bubblewrap, the sandboxes of a function together where this program is
+	// root.
 	MaxMemory, MaxTemp, MaxProcesses int64
 	// Env is what functions have beside the environment of their images, which counts more, as KEY=value.
 	Env []string

@@ -172,7 +172,8 @@ func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, err
 	if err := tree.Mountpoints(mountDirectories, mountFiles); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(tree.AddLines("etc/hosts", localhost), tree.AddLines("etc/passwd", users(config.User))); err != nil {
+	err = errors.Join(tree.AddLines("etc/hosts", localhost), tree.AddLines("etc/passwd", users(config.User)))
+	if err != nil {
 		return nil, err
 	}
 	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // as a container has it
@@ -189,25 +190,23 @@ func localhost(hosts string) string {
 // unprivileged is the user of a sandbox whose image names none.
 const unprivileged = 65532
 
-// users returns what adds the users of a sandbox to /etc/passwd, which programs look up: the one that the image names by
-// a number, and root, which is the user with some launchers.
+// users returns what adds the users of a sandbox to /etc/passwd, which programs look up: the one that the image names
+// by a number, and root, which is the user with some launchers.
 func users(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)
 	if err != nil || id == 0 {
 		id = unprivileged
 	}
-	return func(passwd string) (lines string) {
-		for _, user := range []struct {
-			name string
-			id   uint64
-		}{{"root", 0}, {"function", id}} {
-			if !regexp.MustCompile(fmt.Sprintf("(?m)^[^:]*:[^:]*:%d:", user.id)).MatchString(passwd) {
-				lines += fmt.Sprintf("%s:x:%d:%d::/tmp:/sbin/nologin\n", user.name, user.id, user.id)
-			}
-		}
-		return lines
+	return func(passwd string) string { return user(passwd, "root", 0) + user(passwd, "function", id) }
+}
+
+// user returns the line of a user that /etc/passwd lacks.
+func user(passwd, name string, id uint64) string {
+	if regexp.MustCompile(fmt.Sprintf("(?m)^[^:]*:[^:]*:%d:", id)).MatchString(passwd) {
+		return ""
 	}
+	return fmt.Sprintf("%s:x:%d:%d::/tmp:/sbin/nologin\n", name, id, id)
 }
 
 // layer downloads a layer and applies it.

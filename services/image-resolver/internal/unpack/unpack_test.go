@@ -283,7 +283,8 @@ func TestSparseFileCountsWithItsSize(t *testing.T) {
 }
 
 func TestLinesAreAdded(t *testing.T) {
-	root, tree, err := apply(t, limits, archive(t, file("etc/hosts", "a"), symlink("etc/passwd", "other"), file("b", "1\n")))
+	layer := archive(t, file("etc/hosts", "a"), symlink("etc/passwd", "other"), file("b", "1\n"))
+	root, tree, err := apply(t, limits, layer)
 	if err != nil {
 		t.Fatal(err)
 	}

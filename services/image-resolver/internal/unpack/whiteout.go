@@ -32,8 +32,8 @@ func whiteout(base string) (hidden string, ok bool) {
 	return hidden, ok
 }
 
-// isOverlayWhiteout reports whether an entry is what overlayfs, whose directories some builders archive, has in place of a
-// file that is hidden.
+// isOverlayWhiteout reports whether an entry is what overlayfs, whose directories some builders archive, has in place
+// of a file that is hidden.
 func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
