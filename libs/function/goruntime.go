@@ -16,14 +16,10 @@ import (
 // time, set-namespace needs a fifteenth less with one for a single resource, and two fifths less for thousands.
 // Fewer collections take a seventh of what is left. As these take more memory, there is a bound from which on Go
 // collects as often as it has to: with half of the memory in use, it would have run out of it without the bound too.
-func (s Settings) WithGo(env []string, memory int64) []string {
-	if s.Processors > 0 {
-		env = withVariable(env, "GOMAXPROCS", strconv.Itoa(s.Processors))
-	}
-	if s.GCPercent > 0 {
-		env = withVariable(env, "GOGC", strconv.Itoa(s.GCPercent))
-	}
-	if s.GCPercent > 0 && memory > 0 {
+func WithGo(env []string, memory int64) []string {
+	env = withVariable(env, "GOMAXPROCS", "1")
+	env = withVariable(env, "GOGC", "200")
+	if memory > 0 {
 		env = withVariable(env, "GOMEMLIMIT", strconv.FormatInt(memory/2, 10))
 	}
 	return env

@@ -10,39 +10,36 @@ import (
 )
 
 func TestWithGo(t *testing.T) {
-	all := function.Settings{Processors: 1, GCPercent: 200}
 	tests := map[string]struct {
-		reason   string
-		env      []string
-		settings function.Settings
-		memory   int64
-		want     []string
+		reason string
+		env    []string
+		memory int64
+		want   []string
 	}{
 		"not set": {
 			"a function shares the machine with others",
 			[]string{"HOME=/"},
-			all, 1000,
+			1000,
 			[]string{"HOME=/", "GOMAXPROCS=1", "GOGC=200", "GOMEMLIMIT=500"},
 		},
 		"set": {
 			"the image's own settings count",
 			[]string{"GOMAXPROCS=4", "GOMEMLIMIT=7", "GOGC=off"},
-			all, 1000,
+			1000,
 			[]string{"GOMAXPROCS=4", "GOMEMLIMIT=7", "GOGC=off"},
 		},
 		"names like those": {
 			"they are other variables",
 			[]string{"GOMAXPROCS_OLD=4", "GOGCC=1"},
-			all, 0,
+			0,
 			[]string{"GOMAXPROCS_OLD=4", "GOGCC=1", "GOMAXPROCS=1", "GOGC=200"},
 		},
-		"left to Go": {"it has its own defaults", []string{"HOME=/"}, function.Settings{}, 1000, []string{"HOME=/"}},
-		"empty":      {"and stays an environment of its own", []string{}, function.Settings{}, 0, []string{}},
+		"empty": {"and stays an environment of its own", []string{}, 0, []string{"GOMAXPROCS=1", "GOGC=200"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := slices.Clone(tc.env)
-			got := tc.settings.WithGo(tc.env, tc.memory)
+			got := function.WithGo(tc.env, tc.memory)
 			if !slices.Equal(got, tc.want) || got == nil || !slices.Equal(before, tc.env) {
 				t.Errorf("got %q of %q, want %q: %s", got, before, tc.want, tc.reason)
 			}

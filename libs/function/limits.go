@@ -21,11 +21,10 @@ type Limits struct {
 	LogBytes int
 }
 
-// Check adds the problems of the limits, which are named by the given fields.
-func (l Limits) Check(checks *config.Checks, messageField, logField string) {
+// Check adds a problem if the message limit, which is the setting of a field, is not sensible.
+func (l Limits) Check(checks *config.Checks, messageField string) {
 	sensible := l.MessageBytes >= minMessageBytes && l.MessageBytes <= 1<<30
 	checks.That(sensible, messageField, l.MessageBytes, "65536 to 1073741824 bytes")
-	checks.That(l.LogBytes >= 0 && l.LogBytes <= 1<<30, logField, l.LogBytes, "0 to 1073741824 bytes")
 }
 
 // output is how much a function may write to stdout.

@@ -79,13 +79,13 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	}
 	s := &Service{
 		gate: admission.New(cfg.slots()), confiner: confiner, shared: shared,
-		env: cfg.WithGo(cfg.Env, cfg.goMemory()), took: cfg.Took,
+		env: WithGo(cfg.Env, cfg.goMemory()), took: cfg.Took,
 	}
 	s.runner = Runner{
 		Processes: fnproc.Runner{
 			Reaper: reaper, Confiner: confiner, Prefork: pool, Memory: fnproc.NewMemoryWatch(memory, pool),
 		},
-		Limits:     Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.MaxLogBytes},
+		Limits:     Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: MaxLogBytes},
 		Wording:    cfg.Wording,
 		FlattenLog: cfg.FlattenLog,
 		Memory:     cgroup.NewKills(cgroup.Container),

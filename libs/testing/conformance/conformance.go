@@ -70,9 +70,6 @@ func PodTexts(prefix string) Texts {
 // MaxMessageBytes is the message limit to configure targets with.
 const MaxMessageBytes = 6 << 20
 
-// MaxLogBytes is the limit for logs to configure targets with.
-const MaxLogBytes = 1 << 20
-
 // List is a small input.
 const List = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 

@@ -28,7 +28,7 @@ func Install(t *testing.T, dir, behaviour string) string {
 	return path
 }
 
-// longLog logs twice [MaxLogBytes], and echoes.
+// longLog logs twice [function.MaxLogBytes], and echoes.
 const longLog = "greet=2097152"
 
 // Behaviours are all behaviours that the suite uses.

@@ -168,8 +168,7 @@ func (c *Config) Validate() error {
 		checks.That(slices.Contains([]string{RuntimeExec, RuntimeSandbox, RuntimePod}, r), "DisableRuntimes",
 			strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec, sandbox and pod")
 	}
-	limits := function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}
-	limits.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
+	function.Limits{MessageBytes: c.MaxMessageBytes}.Check(&checks, "MaxMessageBytes")
 	checks.That(c.MaxInHandBytes == 0 || c.MaxInHandBytes >= c.MaxMessageBytes, "MaxInHandBytes", c.MaxInHandBytes,
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
 	checks.That(c.MaxLogRate >= 0 && c.MaxLogRate <= 1e6, "MaxLogRate", c.MaxLogRate, "0 to 1000000 lines a second")

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -20,7 +19,6 @@ func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: install(t, dir, "env"), Functions: dir,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Processors: 3, GCPercent: 150},
 		},
 	}
 	address := startConfigured(t, cfg)
@@ -32,8 +30,8 @@ func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
 	}
 	list := string(resp.GetResourceList())
 	for variable, want := range map[string]bool{
-		"PATH=/": true, "HOME=/": true, "GOMAXPROCS=3": true,
-		"GOGC=150": true, "SECRET": false,
+		"PATH=/": true, "HOME=/": true, "GOMAXPROCS=1": true,
+		"GOGC=200": true, "SECRET": false,
 	} {
 		if strings.Contains(list, variable) != want {
 			t.Errorf("%s in the function's environment: %v, want %v", variable, !want, want)

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
-	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
@@ -31,7 +30,6 @@ func TestFunctionConfigs(t *testing.T) {
 		DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: file, Functions: dir, Queue: 1000,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes},
 		},
 	}
 	reports := make(chan binaries.Problems, 10)

@@ -42,7 +42,7 @@ func startPrefork(t *testing.T, dir string, prefork int, behaviours ...string) (
 		DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: configFile, Functions: dir, Queue: 1000, PreforkTotal: 2 * len(behaviours),
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Prefork: prefork},
+			Settings: function.Settings{Prefork: prefork},
 		},
 	}
 	if err := cfg.Validate(); err != nil {

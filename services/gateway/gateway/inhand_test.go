@@ -36,7 +36,7 @@ func startBounded(t *testing.T, concurrency int) (address, dir string) {
 		DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: install(t, dir, "hang", "echo"), Functions: dir, Queue: 1000,
-			Settings: function.Settings{Concurrency: concurrency, MaxLogBytes: conformance.MaxLogBytes},
+			Settings: function.Settings{Concurrency: concurrency},
 		},
 	}
 	if err := cfg.Validate(); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -34,7 +33,6 @@ func TestLinesHaveTraceAndCaller(t *testing.T) {
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod}, MaxLogRate: 10,
 		Exec: gateway.ExecConfig{
 			Config: install(t, dir, "echo", "exit1"), Functions: dir,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes},
 		},
 	}
 	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {

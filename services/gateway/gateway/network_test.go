@@ -38,7 +38,7 @@ func TestFunctionNetwork(t *testing.T) {
 		Confinement: function.Confinement{Confine: confine.Require},
 		Exec: gateway.ExecConfig{
 			Config: file, Functions: dir, Queue: 10, PreforkTotal: 4,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Prefork: 1},
+			Settings: function.Settings{Prefork: 1},
 		},
 	}
 	if err := cfg.Validate(); err != nil {

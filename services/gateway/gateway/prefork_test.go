@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -27,7 +26,6 @@ func TestPreforkFollowsTheConfiguration(t *testing.T) {
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: file, Functions: dir, PreforkTotal: 10,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes},
 		},
 	}
 	address := startConfigured(t, cfg)

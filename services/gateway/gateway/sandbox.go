@@ -46,7 +46,7 @@ func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandb
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
 		// crun and runc pass on nothing of their own.
-		Env: cfg.Exec.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
+		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
 	if launcher == nil || err != nil {
 		return nil, err

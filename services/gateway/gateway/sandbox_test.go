@@ -132,7 +132,7 @@ func startSandbox(t *testing.T, all sandboxImages, prefork int, change func(*gat
 		DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Queue: 1000, PreforkTotal: 40,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Prefork: prefork},
+			Settings: function.Settings{Prefork: prefork},
 		},
 		Sandbox: gateway.SandboxConfig{Launcher: "bubblewrap", MaxMemoryBytes: 1 << 30, MaxProcesses: 1000},
 	}

@@ -61,7 +61,6 @@ func startWatched(t *testing.T) *watched {
 		MaxMessageBytes: conformance.MaxMessageBytes, StatusAddress: "127.0.0.1:0",
 		Exec: gateway.ExecConfig{
 			Config: filepath.Join(dir, "config.yaml"), Functions: dir,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes},
 		},
 		Pod: gateway.PodConfig{ConnectTimeout: time.Minute, IdleTimeout: time.Minute, MaxIdleConnections: 9},
 	}

@@ -52,7 +52,7 @@ type Config struct {
 // flags port, max-request-body-size, verbosity and flatten-log are Porch's.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
-		Settings:    function.Settings{MaxLogBytes: 1 << 20, Prefork: 2, Processors: 1, GCPercent: 200},
+		Settings:    function.Settings{Prefork: 2},
 		Confinement: function.Confinement{Confine: confine.BestEffort},
 		Queue:       100,
 		Env:         functionEnv(environ),
@@ -119,7 +119,7 @@ func flagName(field string) string {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Port > 0 && c.Port < 1<<16, "Port", c.Port, "1 to 65535")
-	function.Limits{MessageBytes: c.MaxRequestBodySize}.Check(&checks, "MaxRequestBodySize", "MaxLogBytes")
+	function.Limits{MessageBytes: c.MaxRequestBodySize}.Check(&checks, "MaxRequestBodySize")
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	function.CheckSettings(&checks, "", c.Settings)
 	function.CheckConfinement(&checks, c.Confinement)

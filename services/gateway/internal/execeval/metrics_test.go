@@ -32,7 +32,7 @@ func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func(
 	e, err := execeval.New(execeval.Config{
 		File: file, Functions: dir, DefaultPrefix: "example.com",
 		Service: function.ServiceConfig{
-			Settings: function.Settings{Concurrency: 1, MaxLogBytes: 1 << 20},
+			Settings: function.Settings{Concurrency: 1},
 			Queue:    1, MaxMessageBytes: 1 << 20, Telemetry: tel,
 		},
 	})

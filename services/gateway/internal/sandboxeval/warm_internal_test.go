@@ -68,7 +68,7 @@ func BenchmarkWarm(b *testing.B) {
 	for _, name := range []string{sandbox.Bubblewrap, sandbox.Crun, sandbox.Runc} {
 		launcher, err := sandbox.Find(b.Context(), sandbox.Config{
 			Launcher: name, MaxMemory: 1 << 30, MaxProcesses: 100, Log: slog.New(slog.DiscardHandler),
-			Env: function.Settings{Processors: 1}.WithGo(nil, 0),
+			Env: function.WithGo(nil, 0),
 		})
 		if err != nil {
 			b.Logf("not measured: %v", err)
@@ -77,7 +77,7 @@ func BenchmarkWarm(b *testing.B) {
 		image := newImage(b)
 		evaluator, err := New(Config{Resolver: image, Images: image, Launcher: launcher, Service: function.ServiceConfig{
 			Program: "gateway", MaxMessageBytes: 1 << 20, PreforkTotal: 2, Telemetry: telemetry.Discard(),
-			Settings: function.Settings{Prefork: 2, Processors: 1, MaxLogBytes: 1 << 10},
+			Settings: function.Settings{Prefork: 2},
 		}})
 		if err != nil {
 			b.Fatal(err)

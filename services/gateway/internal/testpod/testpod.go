@@ -82,7 +82,7 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 		}
 		runner := &function.Runner{
 			Processes: fnproc.Runner{Reaper: reaper},
-			Limits:    function.Limits{MessageBytes: conformance.MaxMessageBytes, LogBytes: conformance.MaxLogBytes},
+			Limits:    function.Limits{MessageBytes: conformance.MaxMessageBytes, LogBytes: function.MaxLogBytes},
 			Wording:   function.WrapperWording,
 			Tracer:    frame.Telemetry.Tracers.Tracer("test"),
 		}
