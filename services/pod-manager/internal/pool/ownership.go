@@ -34,10 +34,9 @@ func (e OwnersChanged) apply(m *Machine) {
 	}
 }
 
-// adopt begins to own a pool. This replica's earlier decisions about its pods no longer count.
+// adopt begins to own a pool.
 func (p *pool) adopt(s *step) {
 	for _, pod := range p.pods {
-		pod.recycle(s)
 		p.follow(s, pod, pod.seen)
 		if pod.state == ready && pod.seen.Address != "" {
 			pod.probe(s, 0) // it serves as Kubernetes reports it, until it is found silent
