@@ -223,6 +223,7 @@ func (m *Machine) release(s *step, p *pool) {
 func (e LeaseRequested) apply(m *Machine) {
 	s := &m.step
 	p := m.pool(s, e.Function)
+	p.requested = true
 	s.mark(p)
 	l := &lease{id: e.Lease, pool: p, avoid: distinct(e.Avoid), tried: e.Tried, requested: s.moment}
 	m.leases.enqueue(l)
@@ -379,6 +380,7 @@ func (e MinPodsSet) apply(m *Machine) {
 	}
 	p := m.pool(&m.step, e.Function)
 	p.minPods = e.Pods
+	p.requested = true
 	m.step.mark(p)
 }
 

@@ -341,29 +341,38 @@ func TestPodOnALostNodeIsNotLent(t *testing.T) {
 }
 
 // TestOutdatedPodThatAnotherReplicaUsesIsReplaced has callers of one replica use the outdated pod of a function that
-// another replica owns, as in the function-runner's process.
+// another replica owns, as in the function-runner's process. An owner that nobody has asked for the function does not
+// know what its pods run.
 func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 	t.Parallel()
-	for name, used := range map[string]bool{"used": true, "unused": false} {
+	for name, asked := range map[string]bool{"asked before": true, "never asked": false} {
 		s, f := newStage(nil), function("f")
 		s.own(true)
-		s.pass(1)
-		pod := observed("f-1", f, 1, s.now.Add(-time.Hour))
-		pod.TemplateVersion, pod.ReclaimAfter = "v0", s.now.Add(5*time.Minute)
+		pod := observed("f-1", f, 1, s.now)
+		pod.ReclaimAfter = s.now.Add(10 * time.Minute)
 		s.handle(pod)
+		if asked {
+			s.handle(pool.LeaseRequested{Lease: 1, Function: f}, pool.LeaseEnded{Lease: 1})
+		}
 		s.pass(60)
-		if used {
-			pod.ReclaimAfter = s.now.Add(10 * time.Minute)
-			s.handle(pod)
+		changed := newPlayer(behaviour{config: func(p *player) { p.config.Template = "v2" }})
+		s.handle(pool.Configured{Config: changed.configured()})
+		s.pass(60)
+		if a, created := last[pool.Create](s); created {
+			t.Fatalf("%s: %s is created although nobody uses the function", name, a.Name)
 		}
-		created, replaced := last[pool.Create](s)
-		if replaced != used {
-			t.Fatalf("%s: a new pod is created: %v", name, replaced)
+		pod.ReclaimAfter = s.now.Add(10 * time.Minute) // another replica extends it
+		s.handle(pod)
+		a, created := last[pool.Create](s)
+		if created != asked {
+			t.Fatalf("%s: a new pod is created: %v", name, created)
 		}
-		if !used {
+		if !created {
 			continue
 		}
-		s.handle(observed(created.Name, f, created.Slot, s.now))
+		current := observed(a.Name, f, a.Slot, s.now)
+		current.TemplateVersion = "v2"
+		s.handle(current)
 		if a, deleted := last[pool.Delete](s); !deleted || a.Name != "f-1" {
 			t.Errorf("%s: the outdated pod is not deleted when the new one is ready: %+v", name, a)
 		}

@@ -52,6 +52,9 @@ type pool struct {
 	// version is what new pods are made from, and since when.
 	version version
 	since   moment
+	// requested is true once a lease or a minimum asked for the function here: only then this replica knows what its
+	// pods run.
+	requested bool
 	// minPods is the number of pods that the pool keeps although no lease needs them.
 	minPods int
 	pods    []*pod   // by slot
@@ -324,7 +327,7 @@ func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
 		leases += pod.use.leases
-		if !p.owner.Alone && pod.state.usable() && pod.lastUse().After(p.since.at) {
+		if p.requested && !p.owner.Alone && pod.state.usable() && pod.lastUse().After(p.since.at) {
 			used = 1 // by this replica or another one, whose leases are not known here
 		}
 	}
