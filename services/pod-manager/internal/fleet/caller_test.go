@@ -169,7 +169,7 @@ func (r *replica) leaseFor(ctx context.Context, open *lease.Open) (lease.Lease, 
 	return r.Lease(ctx, open, func(*lease.Waiting) {})
 }
 
-// dns returns the replicas that DNS names, in turn: those that are ready, and those that ended without notice. Gateways
+// dns returns the replicas that DNS names, in turn: ready ones, and ones that ended without notice. Gateways
 // keep the last names if there is none.
 func (w *world) dns() []*replica {
 	w.mu.Lock()

@@ -247,7 +247,7 @@ func TestLimitIsBorrowedAgainst(t *testing.T) {
 	}
 }
 
-// TestReplicaNoticesLostNetworkWithoutCallers has the pods of one of two replicas stop answering, while nobody uses
+// TestReplicaNoticesLostNetworkWithoutCallers has the pods of one of two replicas stop answering, while no caller uses
 // them.
 func TestReplicaNoticesLostNetworkWithoutCallers(t *testing.T) {
 	t.Parallel()

@@ -223,7 +223,7 @@ func (p *pod) drain(s *step, why string, r removal) {
 	s.mark(p.pool)
 }
 
-// recycle returns a pod that was leaving to starting, if nobody deletes it.
+// recycle returns a pod that was leaving to starting, unless it is deleted.
 func (p *pod) recycle(s *step) {
 	if !p.state.usable() && !p.seen.Deleting {
 		p.setState(s.at, starting, "")
