@@ -44,6 +44,8 @@ type Config struct {
 	// metrics and log lines about the others.
 	Access Access
 	Port   string
+	// Hosts are names by which browsers may call.
+	Hosts Hosts
 }
 
 // healthBytes bounds the messages of health checks: the name of a service.
@@ -81,7 +83,7 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	if err = errors.Join(err, reflection(mux, names)); err != nil {
 		return nil, err
 	}
-	return Restricted(cfg.Port, cfg.Access, cfg.Telemetry, mux)
+	return Restricted(cfg.Port, cfg.Access, cfg.Telemetry, rejectWebSites(cfg.Hosts, mux))
 }
 
 // recovered answers a request whose handler panicked: one request fails, the

@@ -155,7 +155,7 @@ func newHandler(
 		return nil, nil, err
 	}
 	shown := status.New(remembered, door.Active(), hostname())
-	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
+	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Hosts: cfg.StatusHosts}
 	served := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,
 		MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,

@@ -68,7 +68,7 @@ func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Hand
 			http.ServeFileFS(w, r, assets, "assets/"+name)
 		})
 	}
-	guarded := newHosts(names).guard(mux)
+	guarded := guard(names, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
