@@ -43,13 +43,13 @@ type Config struct {
 	StatusHosts []string `split_words:"true"`
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
-	// MaxInHandBytes is the memory budget: it bounds the requests that are read, queued or
+	// MemoryBudgetBytes is the memory budget: it bounds the requests that are read, queued or
 	// evaluated at a time, together with their outputs; 0 is an eighth of the container's memory limit,
 	// or, without one, 128 MiB or four of the largest requests. While a request is decoded
 	// there are two copies of it.
-	MaxInHandBytes int `split_words:"true" default:"0"`
-	// MaxInHandWait is how long a request may be queued for the memory budget.
-	MaxInHandWait time.Duration `split_words:"true" default:"10s"`
+	MemoryBudgetBytes int `split_words:"true" default:"0"`
+	// MemoryBudgetWait is how long a request may be queued for the memory budget.
+	MemoryBudgetWait time.Duration `split_words:"true" default:"10s"`
 	// LogFunctionOutput puts into the log what functions that failed wrote to stderr and in
 	// their results. It may be secret.
 	LogFunctionOutput bool `split_words:"true" default:"false"`
@@ -169,10 +169,11 @@ func (c *Config) Validate() error {
 			strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec, sandbox and pod")
 	}
 	function.Limits{MessageBytes: c.MaxMessageBytes}.Check(&checks, "MaxMessageBytes")
-	checks.That(c.MaxInHandBytes == 0 || c.MaxInHandBytes >= c.MaxMessageBytes, "MaxInHandBytes", c.MaxInHandBytes,
+	enough := c.MemoryBudgetBytes == 0 || c.MemoryBudgetBytes >= c.MaxMessageBytes
+	checks.That(enough, "MemoryBudgetBytes", c.MemoryBudgetBytes,
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
 	checks.That(c.MaxLogRate >= 0 && c.MaxLogRate <= 1e6, "MaxLogRate", c.MaxLogRate, "0 to 1000000 lines a second")
-	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
+	checks.That(c.MemoryBudgetWait >= 0, "MemoryBudgetWait", c.MemoryBudgetWait, "zero or more")
 	c.Policy.check(&checks)
 	switch {
 	case c.Enabled(RuntimeExec):
@@ -196,11 +197,11 @@ func (c *Config) Validate() error {
 // Enabled reports whether the gateway uses a runtime.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
-// maxInHand is how many bytes of requests are held at a time in the container whose
+// memoryBudget is how many bytes of requests are held at a time in the container whose
 // control group is at root.
-func (c *Config) maxInHand(root string) int64 {
-	if c.MaxInHandBytes > 0 {
-		return int64(c.MaxInHandBytes)
+func (c *Config) memoryBudget(root string) int64 {
+	if c.MemoryBudgetBytes > 0 {
+		return int64(c.MemoryBudgetBytes)
 	}
 	return membudget.Default(root, c.MaxMessageBytes)
 }

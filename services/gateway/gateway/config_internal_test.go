@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestMaxInHand(t *testing.T) {
+func TestMemoryBudgetIsDerived(t *testing.T) {
 	limited, unlimited := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(limited, "memory.max"), []byte("268435456\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -20,7 +20,7 @@ func TestMaxInHand(t *testing.T) {
 		reason string
 	}{
 		"set": {
-			Config{MaxInHandBytes: 7 << 20, MaxMessageBytes: 6 << 20},
+			Config{MemoryBudgetBytes: 7 << 20, MaxMessageBytes: 6 << 20},
 			limited, 7 << 20,
 			"the operator's word counts",
 		},
@@ -35,7 +35,7 @@ func TestMaxInHand(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.cfg.maxInHand(tc.root); got != tc.want {
+			if got := tc.cfg.memoryBudget(tc.root); got != tc.want {
 				t.Errorf("%d bytes, want %d: %s", got, tc.want, tc.reason)
 			}
 		})

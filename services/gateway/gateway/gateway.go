@@ -144,9 +144,9 @@ func newHandler(
 ) (http.Handler, *status.Service, error) {
 	remembered := history.New()
 	c.History, c.Telemetry = remembered, frame.Telemetry
-	c.MaxMessageBytes, c.MaxInHandBytes = int64(cfg.MaxMessageBytes), cfg.maxInHand(cgroup.Container)
-	c.MaxInHandWait = cfg.MaxInHandWait
-	c.MaxInHandSetting = config.Variable("MaxInHandBytes")
+	c.MaxMessageBytes, c.MemoryBudgetBytes = int64(cfg.MaxMessageBytes), cfg.memoryBudget(cgroup.Container)
+	c.MemoryBudgetWait = cfg.MemoryBudgetWait
+	c.MemoryBudgetSetting = config.Variable("MemoryBudgetBytes")
 	c.LogFunctionOutput, c.MaxLogRate = cfg.LogFunctionOutput, cfg.MaxLogRate
 	c.MaxEvaluationTime = cfg.MaxEvaluationTime
 	c.MaxTimeSetting = config.Variable("MaxEvaluationTime")

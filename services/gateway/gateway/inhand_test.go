@@ -32,7 +32,7 @@ func startBounded(t *testing.T, concurrency int) (address, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	cfg := gateway.Config{
-		Address: "127.0.0.1:0", MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
+		Address: "127.0.0.1:0", MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 		DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: install(t, dir, "hang", "echo"), Functions: dir, Queue: 1000,

@@ -42,8 +42,8 @@ func TestUnreadAnswersDoNotStopOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 10_000
 		h, err := New(Config{
-			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{echo{}}, MaxInHandWait: time.Minute,
-			MaxMessageBytes: 2 * size, MaxInHandBytes: 20 * size, Telemetry: telemetry.Discard(),
+			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{echo{}}, MemoryBudgetWait: time.Minute,
+			MaxMessageBytes: 2 * size, MemoryBudgetBytes: 20 * size, Telemetry: telemetry.Discard(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -90,8 +90,8 @@ func TestDroppedAnswersAreCounted(t *testing.T) {
 	log := new(logtest.Log)
 	tel.Log = slog.New(slog.NewTextHandler(log, nil))
 	h, err := New(Config{
-		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{slow{}}, MaxInHandWait: time.Minute,
-		MaxMessageBytes: 100, MaxInHandBytes: 100, MaxLogRate: 10, Telemetry: tel,
+		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{slow{}}, MemoryBudgetWait: time.Minute,
+		MaxMessageBytes: 100, MemoryBudgetBytes: 100, MaxLogRate: 10, Telemetry: tel,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestOutputsAreReserved(t *testing.T) {
 	const list = "kind: ResourceList\nitems: []\n"
 	h, err := New(Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{large{}},
-		MaxMessageBytes: 100, MaxInHandBytes: 100, Telemetry: telemetry.Discard(),
+		MaxMessageBytes: 100, MemoryBudgetBytes: 100, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestOutputsAreReserved(t *testing.T) {
 func TestUnknownFieldsAreCounted(t *testing.T) {
 	message := protowire.AppendTag(nil, 15, protowire.BytesType)
 	message = protowire.AppendBytes(message, make([]byte, 5000))
-	h, err := New(Config{MaxMessageBytes: 10000, MaxInHandBytes: 10000, Telemetry: telemetry.Discard()})
+	h, err := New(Config{MaxMessageBytes: 10000, MemoryBudgetBytes: 10000, Telemetry: telemetry.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (e evaluate) EvaluateFunction(
 // TestMemoryIsReservedBeforeARequestIsRead has a request of which nothing but its length has
 // come: another one that does not fit beside it is rejected before it is read.
 func TestMemoryIsReservedBeforeARequestIsRead(t *testing.T) {
-	h, err := New(Config{MaxMessageBytes: 100, MaxInHandBytes: 100, Telemetry: telemetry.Discard()})
+	h, err := New(Config{MaxMessageBytes: 100, MemoryBudgetBytes: 100, Telemetry: telemetry.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

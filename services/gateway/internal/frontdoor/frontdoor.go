@@ -37,13 +37,13 @@ type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
-	// MaxMessageBytes bounds each request, and MaxInHandBytes, the memory budget, all that
+	// MaxMessageBytes bounds each request, and MemoryBudgetBytes, the memory budget, all that
 	// are in memory at a time, with their outputs.
-	MaxMessageBytes, MaxInHandBytes int64
-	// MaxInHandWait is how long a request may be queued for the memory budget.
-	MaxInHandWait time.Duration
-	// MaxInHandSetting is the name of the setting of MaxInHandBytes.
-	MaxInHandSetting string
+	MaxMessageBytes, MemoryBudgetBytes int64
+	// MemoryBudgetWait is how long a request may be queued for the memory budget.
+	MemoryBudgetWait time.Duration
+	// MemoryBudgetSetting is the name of the setting of MemoryBudgetBytes.
+	MemoryBudgetSetting string
 	// LogFunctionOutput puts into the log what functions that failed wrote.
 	LogFunctionOutput bool
 	// MaxLogRate is how many evaluations that succeeded, and how many that failed, are logged in a second;
@@ -81,7 +81,7 @@ func New(cfg Config) (*Handler, error) {
 		tracer: tel.Tracers.Tracer("gateway"),
 		lines:  newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
-		budget: membudget.New(cfg.MaxInHandBytes, cfg.MaxInHandWait, "the gateway's setting "+cfg.MaxInHandSetting),
+		budget: membudget.New(cfg.MemoryBudgetBytes, cfg.MemoryBudgetWait, "the gateway's setting "+cfg.MemoryBudgetSetting),
 	}
 	var err error
 	if h.metrics, err = newMetrics(tel.Meters, h.budget); err != nil {

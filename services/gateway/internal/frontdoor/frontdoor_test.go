@@ -73,7 +73,7 @@ func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
 func newHandlerWith(t *testing.T, cfg frontdoor.Config) *frontdoor.Handler {
 	t.Helper()
 	cfg.Names, cfg.Chain = naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}
-	cfg.MaxMessageBytes, cfg.MaxInHandBytes = 1<<20, 1<<20
+	cfg.MaxMessageBytes, cfg.MemoryBudgetBytes = 1<<20, 1<<20
 	h, err := frontdoor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestInvalidListsReachNoEvaluator(t *testing.T) {
 	for _, image := range []string{"good:v1", "unknown:v1"} {
 		asked := 0
 		h, err := frontdoor.New(frontdoor.Config{
-			Names: naming.Resolver{DefaultPrefix: "example.com"}, MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
+			Names: naming.Resolver{DefaultPrefix: "example.com"}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 			Chain:     evaluation.Chain{counted{catalog{}, &asked}},
 			Telemetry: telemetry.Discard(),
 		})
@@ -262,7 +262,7 @@ func TestLookupTimeoutsNameTheirSetting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, err := frontdoor.New(frontdoor.Config{
-					Names: slowNames{}, MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
+					Names: slowNames{}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 					MaxEvaluationTime: time.Minute, MaxTimeSetting: "FNR_SOME_TIME", Telemetry: telemetry.Discard(),
 				})
 				if err != nil {
@@ -298,7 +298,7 @@ func TestTheReasonComesBeforeTheDeadline(t *testing.T) {
 		tel, _ := scrapetest.New(t)
 		h, err := frontdoor.New(frontdoor.Config{
 			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{waiting{}},
-			MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, Telemetry: tel,
+			MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ func remembered(t *testing.T, e evaluation.Evaluator, image, list string) *gatew
 	h := history.New()
 	door, err := frontdoor.New(frontdoor.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e}, History: h,
-		MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, Telemetry: telemetry.Discard(),
+		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func evaluationSpan(t *testing.T, e evaluation.Evaluator, image string) map[stri
 	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	h, err := frontdoor.New(frontdoor.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e},
-		MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, Telemetry: tel,
+		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
 	})
 	if err != nil {
 		t.Fatal(err)

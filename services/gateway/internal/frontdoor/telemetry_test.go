@@ -54,7 +54,7 @@ func telemetered(b *testing.B) func(context.Context) error {
 	door, err := frontdoor.New(frontdoor.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
 		History:         history.New(),
-		MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, MaxLogRate: 10, Telemetry: tel,
+		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, MaxLogRate: 10, Telemetry: tel,
 	})
 	if err != nil {
 		b.Fatal(err)
