@@ -49,7 +49,7 @@ type Config struct {
 	// there are two copies of it.
 	MemoryBudgetBytes int `split_words:"true" default:"0"`
 	// MemoryBudgetWait is how long a request may be queued for the memory budget.
-	MemoryBudgetWait time.Duration `split_words:"true" default:"10s"`
+	MemoryBudgetWait time.Duration `split_words:"true" default:"5m"`
 	// LogFunctionOutput puts into the log what functions that failed wrote to stderr and in
 	// their results. It may be secret.
 	LogFunctionOutput bool `split_words:"true" default:"false"`
