@@ -39,8 +39,9 @@ PROTOC_GEN_GO_VERSION     := v1.36.11
 PROTOC_GEN_CONNECT_VERSION := v1.21.1
 PROTOC_GEN_GRPC_VERSION   := v1.6.0
 GOLANGCI_LINT_VERSION     := v2.8.0
-HELM_VERSION              := v3.18.4
+HELM_VERSION              := v3.22.0
 GOVULNCHECK_VERSION       := v1.9.0
+GORELEASER_VERSION        := v2.15.1
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/function-runner
 TOOLS := $(CACHE)/tools

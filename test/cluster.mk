@@ -28,10 +28,6 @@ PORCH_CLUSTER = $(CLUSTER)-porch
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
 PREVIOUS ?= 138de9c991cb447024230537a7629b72e32a2511
-# Two releases that e2e-release makes, of this commit: for this machine's platform only, since all take long.
-RELEASES := v0.0.1 v0.0.2
-RELEASE_PLATFORMS ?= linux/$(shell go env GOARCH)
-RELEASE_KEY := $(CURDIR)/.build/release/key.pem
 # The directory for logs, events and objects of a failing run.
 E2E_EVIDENCE ?= $(EVIDENCE)/$(CLUSTER)
 
@@ -42,7 +38,7 @@ BUILD_COLLECTOR = cd test/collector && $(COMPILER_ENV) go build -o $(COLLECTOR) 
 CLUSTER_PROGRAM := $(CURDIR)/.build/bin/cluster
 CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)
 # Tests start Debian's Prometheus, and the collector.
-BED_GO = cd test && PATH=$(PROMETHEUS):$$PATH FNR_EVIDENCE=$(E2E_EVIDENCE) FNR_COLLECTOR=$(COLLECTOR) go
+BED_GO = cd test && PATH=$(PROMETHEUS):$(dir $(HELM)):$$PATH FNR_EVIDENCE=$(E2E_EVIDENCE) FNR_COLLECTOR=$(COLLECTOR) go
 E2E_TEST = $(BED_GO) test -vet=off -count=1 -tags e2e
 E2E_IN_CLUSTER = -exec '$(CLUSTER_COMMAND) exec --'
 
@@ -51,7 +47,7 @@ cluster-program:
 	@$(BED_GO) build -o $(CLUSTER_PROGRAM) ./cluster
 
 .PHONY: cluster-up
-cluster-up: cluster-program $(PROMETHEUS)/promtool ## Bring up a real Kubernetes (CLUSTER=name)
+cluster-up: cluster-program $(PROMETHEUS)/promtool $(HELM) ## Bring up a real Kubernetes (CLUSTER=name)
 	$(CLUSTER_COMMAND) up
 
 .PHONY: cluster-down
@@ -110,7 +106,6 @@ e2e-long-here:
 	 $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES) $(E2E_BED_PACKAGES) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
 	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_SYSTEM_PACKAGES)
-	@$(MAKE) --no-print-directory e2e-release-here
 	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_LONG_FAULT_PACKAGES)
 	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)
 
@@ -121,20 +116,6 @@ e2e-porch: cluster-up
 	 $(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_PORCH_PACKAGES) || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 	$(CLUSTER_COMMAND) down
 endif
-
-.PHONY: e2e-release e2e-release-here releases
-e2e-release: cluster-up ## Install a release from its files, upgrade and go back under load (RELEASE_PLATFORMS=)
-	@$(MAKE) --no-print-directory e2e-release-here
-
-e2e-release-here: releases
-	$(E2E_TEST) -v -timeout 15m $(E2E_IN_CLUSTER) ./e2e/release \
-	  -args -releases $(CURDIR)/.build/release -key $(RELEASE_KEY).pub
-
-releases: cluster-program
-	@mkdir -p $(dir $(RELEASE_KEY))
-	@openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out $(RELEASE_KEY) && \
-	 openssl pkey -in $(RELEASE_KEY) -pubout -out $(RELEASE_KEY).pub
-	@export KO=$$($(CLUSTER_COMMAND) tool ko) KUSTOMIZE="$$($(CLUSTER_COMMAND) tool kubectl) kustomize"; for version in $(RELEASES); do build/release.sh $$version $(RELEASE_KEY) $(RELEASE_PLATFORMS) || exit 1; done
 
 # How long things break, and by which seed: another one in each run, which the test prints.
 CHAOS_TIME ?= 5m

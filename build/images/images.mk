@@ -1,9 +1,13 @@
 # Releases, images of this directory, and manifests that use them. Included by the root Makefile.
 
-.PHONY: release
-release: ## Make all files of VERSION=v0.1.0 from this commit, signed with KEY=key.pem, in .build/release (PLATFORMS=all)
-	@test -n "$(VERSION)" -a -n "$(KEY)" || { echo "VERSION or KEY is not set: make release VERSION=v0.1.0 KEY=key.pem"; exit 1; }
-	@build/release.sh $(VERSION) $(KEY) $(PLATFORMS)
+GORELEASER := $(TOOLS)/goreleaser@$(GORELEASER_VERSION)/goreleaser
+$(GORELEASER):
+	$(call tool,github.com/goreleaser/goreleaser/v2,$(GORELEASER_VERSION))
+
+# Everything that needs neither a registry nor credentials: archives, packages, the chart, the manifests, checksums.
+.PHONY: release-snapshot
+release-snapshot: $(GORELEASER) $(HELM) ## Make the files of a release here, without publishing, in .build/dist
+	@PATH="$(dir $(HELM)):$$PATH" $(GORELEASER) release --snapshot --clean --skip=sign,sbom
 
 .PHONY: images
 images: ## Build all images with ko and push them to REPO=registry/path (TAG=latest)

@@ -7,15 +7,25 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
-	"github.com/krm-function-runner/function-runner/build/images/internal/command"
 	"github.com/krm-function-runner/function-runner/build/images/release"
 )
 
-func main() { command.Run("images", run) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1)
+	}
+}
 
 // run publishes the images that the command line selects.
 func run(ctx context.Context, args []string) error {
@@ -32,7 +42,11 @@ func run(ctx context.Context, args []string) error {
 
 // parse returns what the command line describes.
 func parse(args []string) (release.Publisher, error) {
-	flags := command.Flags("images", "images [FLAG]... REPOSITORY, such as registry.example/fnr")
+	flags := flag.NewFlagSet("images", flag.ContinueOnError)
+	flags.Usage = func() {
+		_, _ = fmt.Fprintln(flags.Output(), "usage: images [FLAG]... REPOSITORY, such as registry.example/fnr")
+		flags.PrintDefaults()
+	}
 	root := flags.String("root", ".", "root of the repository, in which make kodata was run")
 	tag := flags.String("tag", "latest", "tag of the images, and the version that the programs print")
 	revision := flags.String("revision", "", "commit that the images are built from, for their labels")

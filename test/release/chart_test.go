@@ -5,65 +5,31 @@
 package release_test
 
 import (
-	"bytes"
 	"os/exec"
-	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/krm-function-runner/function-runner/build/images/chart"
-	"github.com/krm-function-runner/function-runner/build/images/release"
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// overlays builds the objects of all overlays, each as a text of YAML documents.
-func overlays(t *testing.T) map[string][]byte {
-	t.Helper()
-	dirs, err := filepath.Glob("../../deploy/overlays/*")
-	if err != nil || len(dirs) == 0 {
-		t.Fatalf("there are no overlays (%v)", err)
-	}
-	built := map[string][]byte{}
-	for _, dir := range dirs {
-		objects, err := manifests.Build(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		built[filepath.Base(dir)] = bytes.Join(objects, []byte("---\n"))
-	}
-	return built
-}
+const chartDir = "../../deploy/chart"
 
-// write writes the chart of this directory's manifests.
-func write(t *testing.T, overlays map[string][]byte) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), chart.Name)
-	if err := chart.Write(dir, version, release.Home, overlays); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
+// home is the registry of the images in the overlays.
+const home = "ghcr.io/krm-function-runner"
 
-// template renders the chart with Helm.
-func template(t *testing.T, dir string, args ...string) (string, error) {
-	t.Helper()
-	args = append([]string{"template", "fnr", dir, "--kube-version", "1.36.0"}, args...)
-	command := exec.CommandContext(t.Context(), "helm", args...)
-	var messages strings.Builder
-	command.Stderr = &messages
-	command.Env = append(command.Environ(), "HOME="+t.TempDir())
-	out, err := command.Output()
-	return string(out) + messages.String(), err
-}
+// objects are decoded objects of Kubernetes by kind, namespace and name.
+type objects map[string]map[string]any
 
-// objects decodes a text of YAML documents, by kind, namespace and name.
-func objects(t *testing.T, text string) map[string]any {
+// decode decodes YAML documents.
+func decode(t *testing.T, documents ...string) objects {
 	t.Helper()
-	found := map[string]any{}
-	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
+	found := objects{}
+	for _, document := range documents {
 		var object map[string]any
 		if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
 			t.Fatalf("%v:\n%s", err, document)
@@ -72,7 +38,8 @@ func objects(t *testing.T, text string) map[string]any {
 			continue
 		}
 		about, _ := object["metadata"].(map[string]any)
-		key := strings.Join([]string{str(object["kind"]), str(about["namespace"]), str(about["name"])}, " ")
+		namespace, _ := about["namespace"].(string)
+		key := object["kind"].(string) + " " + namespace + " " + about["name"].(string)
 		if found[key] != nil {
 			t.Errorf("%s is there twice", key)
 		}
@@ -81,94 +48,122 @@ func objects(t *testing.T, text string) map[string]any {
 	return found
 }
 
-// str returns a text of an object, or none.
-func str(value any) string {
-	text, _ := value.(string)
-	return text
+// helm runs helm template with values.
+func helm(t *testing.T, values ...string) (output string, err error) {
+	t.Helper()
+	args := []string{"template", "rel", chartDir, "--namespace", "rel-ns", "--kube-version", "1.37.0"}
+	for _, value := range values {
+		args = append(args, "--set", value)
+	}
+	command := exec.CommandContext(t.Context(), "helm", args...)
+	command.Env = append(command.Environ(), "HOME="+t.TempDir())
+	var messages strings.Builder
+	command.Stderr = &messages
+	out, err := command.Output()
+	return string(out) + messages.String(), err
 }
 
-// TestChartGivesTheObjectsOfOverlays renders the chart with each overlay, and compares what comes out with what
+// asOverlay gives the chart's output the names and namespaces of the overlays.
+func asOverlay(output string) []string {
+	names := regexp.MustCompile(`\brel-(gateway|pod-manager|image-resolver|issuer|function-configs|function-pods|api-server|dns|registries)\b`)
+	output = strings.NewReplacer("rel-ns", "porch-system", "function-pods-ns", "porch-fn-system",
+		"rel-runner", "porch-fn-runner", "rel-authority", "function-runner-authority").Replace(output)
+	output = names.ReplaceAllString(output, "$1")
+	output = regexp.MustCompile(`\brel\b`).ReplaceAllString(output, "function-runner")
+	return strings.Split("\n"+output, "\n---\n")
+}
+
+// simplify removes from an object what the chart has in addition, and sorts lists whose order has no meaning: several
+// releases may be in one namespace, so that selectors name the release; the issuer's Secrets have the release's name.
+func simplify(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		delete(value, "app.kubernetes.io/instance")
+		for key, part := range value {
+			if variables, ok := part.([]any); ok && key == "env" {
+				value[key] = withoutIssuer(variables)
+			}
+			simplify(value[key])
+		}
+	case []any:
+		for _, part := range value {
+			simplify(part)
+		}
+	}
+}
+
+// withoutIssuer returns environment variables by name, without the one that names the issuer's Secrets.
+func withoutIssuer(variables []any) []any {
+	name := func(v any) string { return v.(map[string]any)["name"].(string) }
+	variables = slices.DeleteFunc(variables, func(v any) bool { return name(v) == "FNR_ISSUER_CERTIFICATES" })
+	slices.SortFunc(variables, func(a, b any) int { return strings.Compare(name(a), name(b)) })
+	return variables
+}
+
+// TestChartGivesTheObjectsOfOverlays renders the chart in both modes, and compares the objects with those that
 // kustomize builds.
 func TestChartGivesTheObjectsOfOverlays(t *testing.T) {
-	built := overlays(t)
-	dir := write(t, built)
-	for name, want := range built {
-		got, err := template(t, dir, "--set", "overlay="+name)
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, got)
-		}
-		if diff := cmp.Diff(objects(t, string(want)), objects(t, got)); diff != "" {
-			t.Errorf("%s (-kustomize, +helm):\n%s", name, diff)
-		}
-		moved := strings.ReplaceAll(string(want), release.Home+"/", "registry.example/fnr/")
-		if got, err = template(t, dir, "--set", "overlay="+name, "--set", "registry=registry.example/fnr"); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, got)
-		}
-		if diff := cmp.Diff(objects(t, moved), objects(t, got)); diff != "" {
-			t.Errorf("%s in another registry (-kustomize, +helm):\n%s", name, diff)
-		}
-	}
-}
-
-// TestChartHasSettings adds a setting to a Deployment, and changes another one.
-func TestChartHasSettings(t *testing.T) {
-	built := overlays(t)
-	got, err := template(t, write(t, built), "--set", "overlay=porch",
-		"--set-string", "settings.function-runner.FNR_TELEMETRY_LOG_VERBOSITY=4",
-		"--set", "settings.function-runner.FNR_SERVE_DRAIN_DELAY=7s")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, got)
-	}
-	want, changed := objects(t, string(built["porch"])), objects(t, got)
-	const name = "Deployment porch-system function-runner"
-	before, after := variables(t, want[name]), variables(t, changed[name])
-	before["FNR_TELEMETRY_LOG_VERBOSITY"], before["FNR_SERVE_DRAIN_DELAY"] = "4", "7s"
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("the variables (-want, +got):\n%s", diff)
-	}
-	delete(want, name)
-	delete(changed, name)
-	if diff := cmp.Diff(want, changed); diff != "" {
-		t.Errorf("other objects (-want, +got):\n%s", diff)
-	}
-}
-
-// variables returns the environment of the container in a Deployment.
-func variables(t *testing.T, deployment any) map[string]string {
-	t.Helper()
-	var typed struct {
-		Spec struct {
-			Template struct {
-				Spec struct {
-					Containers []struct {
-						Env []struct{ Name, Value string }
-					}
+	for mode, overlay := range map[string]string{"microservices": "porch-microservices", "function-runner": "porch"} {
+		t.Run(mode, func(t *testing.T) {
+			built, err := manifests.Build("../../deploy/overlays/" + overlay)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var documents []string
+			for _, document := range built {
+				documents = append(documents, string(document))
+			}
+			out, err := helm(t, "mode="+mode, "functions.namespace=function-pods-ns", "functions.createNamespace=false",
+				"image.registry="+home, "image.tag=latest")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			want, got := decode(t, documents...), decode(t, asOverlay(out)...)
+			for _, found := range []objects{want, got} {
+				for _, object := range found {
+					simplify(object)
 				}
 			}
-		}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("objects (-kustomize, +helm):\n%s", diff)
+			}
+		})
 	}
-	content, err := yaml.Marshal(deployment)
-	if err == nil {
-		err = yaml.Unmarshal(content, &typed)
-	}
-	if err != nil || len(typed.Spec.Template.Spec.Containers) != 1 {
-		t.Fatalf("not a Deployment of one container (%v): %v", err, deployment)
-	}
-	found := map[string]string{}
-	for _, variable := range typed.Spec.Template.Spec.Containers[0].Env {
-		found[variable.Name] = variable.Value
-	}
-	return found
 }
 
-// TestChartRejectsWrongValues: an error names what is wrong.
-func TestChartRejectsWrongValues(t *testing.T) {
-	dir := write(t, overlays(t))
-	for _, tc := range []struct{ set, want, reason string }{
-		{"overlay=prod", `overlay is "prod"`, "there is none of that name"},
-		{"settings.gatway.A=b", `settings has "gatway"`, "a setting would be lost without a word"},
+// TestChartHasSettings changes a setting of a program, and adds one.
+func TestChartHasSettings(t *testing.T) {
+	out, err := helm(t, "programs.gateway.settings.FNR_SERVE_DRAIN_DELAY=7s",
+		"programs.gateway.settings.FNR_TELEMETRY_LOG_VERBOSITY=4")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	deployment := decode(t, strings.Split("\n"+out, "\n---\n")...)["Deployment rel-ns rel-gateway"]
+	text, err := yaml.Marshal(deployment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"name: FNR_SERVE_DRAIN_DELAY\n          value: 7s", "name: FNR_TELEMETRY_LOG_VERBOSITY\n          value: \"4\"",
 	} {
-		if out, err := template(t, dir, "--set", tc.set); err == nil || !strings.Contains(out, tc.want) {
+		if strings.Count(string(text), want) != 1 {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), "value: 5s") {
+		t.Errorf("the chart's own value is there too:\n%s", text)
+	}
+}
+
+// TestChartRejectsWrongValues checks that an error names the wrong value.
+func TestChartRejectsWrongValues(t *testing.T) {
+	for _, tc := range []struct{ set, want, reason string }{
+		{"mode=prod", "mode", "there is no such mode"},
+		{"programs.gatway.replicas=1", "gatway", "a setting would be lost without a word"},
+		{"programs.gateway.settings.DRAIN=5s", "DRAIN", "settings begin with FNR_"},
+		{"functions.namespace=Functions", "namespace", "Kubernetes would reject it"},
+	} {
+		if out, err := helm(t, tc.set); err == nil || !strings.Contains(out, tc.want) {
 			t.Errorf("%s: %v, want an error with %q: %s\n%s", tc.set, err, tc.want, tc.reason, out)
 		}
 	}

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release installs a release from its files alone, as docs/install.md says, upgrades it and goes back.
+// Package release installs the Helm chart as docs/install.md says, upgrades it, goes back and uninstalls it.
 package release

@@ -10,37 +10,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-var (
-	releases = flag.String("releases", "", "directory with the releases")
-	key      = flag.String("key", "", "public key that they are signed with")
-)
-
-// The releases, and what is installed of them. The node has no processors for production.
+// The names that docs/install.md uses, and the chart's default namespace of function pods.
 const (
-	first, second = "v0.0.1", "v0.0.2"
-	overlay       = "porch-microservices"
-)
-
-const (
-	system, functions = "porch-system", "porch-fn-system"
+	system, functions = "function-runner", "function-pods"
 	// setNamespace is a function that the gateway has as a local binary.
 	setNamespace = "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5"
 	callers      = 8
 	pause        = 300 * time.Millisecond
-	// beyond is how long callers go on after the last step.
-	beyond = 5 * time.Second
 )
 
 var s *suite.Suite
@@ -50,95 +37,87 @@ func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
 }
 
-// TestReleaseIsInstalledUpgradedAndRolledBack follows docs/install.md line by line, with nothing but the files of
-// two releases. While callers evaluate, the second one takes the place of the first, and the first that of the
-// second.
-func TestReleaseIsInstalledUpgradedAndRolledBack(t *testing.T) {
+// TestChartIsInstalledUpgradedAndRolledBack runs the commands of docs/install.md from its third section on. Callers
+// evaluate during the upgrade and the rollback.
+func TestChartIsInstalledUpgradedAndRolledBack(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // the test's own has ended
 		defer cancel()
 		for _, namespace := range []string{system, functions} {
-			s.RemoveNamespace(ctx, t, namespace)
+			if _, err := s.Client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err == nil {
+				s.RemoveNamespace(ctx, t, namespace)
+			}
 		}
 	})
-	before, after := download(t, first), download(t, second)
-	commands := readSteps(t, filepath.Join(before.dir, "install.md"))
-
-	out := before.follow(t, commands["1"], commands["2"], commands["3"])
-	for _, want := range []string{"Verified OK", "images_" + first + ".tar: OK", "verified gateway:" + first} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the commands do not print %q", want)
+	steps := readSteps(t, "../../../docs/install.md")
+	host := s.Registry(t, "open").Host
+	follow := func(block string) {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", block)
+		command.Env = append(command.Environ(), "CHART=../../../deploy/chart", "REGISTRY="+host+"/programs", "TAG=latest",
+			"HOME="+t.TempDir())
+		out, err := command.CombinedOutput()
+		t.Logf("%s\n%s", block, out)
+		if err != nil {
+			t.Fatalf("a command of docs/install.md fails: %v", err)
 		}
 	}
-	// Only on the test bed: its registry of functions has no TLS.
-	kubectl(t, "-n", system, "set", "env", "deployment/image-resolver",
-		"FNR_INSECURE_REGISTRIES="+s.Registry(t, "open").Host)
-	s.AwaitRollout(suite.Context(t), t, system, "image-resolver")
-	inPod := s.Registry(t, "open").Host + "/krm-functions-catalog/set-namespace:v0.4.5"
-	for _, image := range []string{setNamespace, inPod} {
-		if err := suite.SetNamespace(suite.Context(t), caller(t), image, grpc.WaitForReady(true)); err != nil {
+
+	follow(steps["3"][0])
+	// Only on the test bed: its registry has no TLS, and an address of a private network.
+	kubectl(t, "-n", system, "set", "env", "deployment/function-runner-image-resolver", "FNR_INSECURE_REGISTRIES="+host)
+	s.AwaitRollout(suite.Context(t), t, system, "function-runner-image-resolver")
+	images := []string{setNamespace, host + "/krm-functions-catalog/set-namespace:v0.4.5"}
+	for _, image := range images {
+		if err := suite.SetNamespace(suite.Context(t), connect(t), image, grpc.WaitForReady(true)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	runs(t, before)
 
 	conns := make([]*grpc.ClientConn, callers)
 	for i := range conns {
-		conns[i] = caller(t)
+		conns[i] = connect(t)
 	}
-	images := []string{setNamespace, inPod}
 	evaluations, err := suite.UnderLoad(t.Context(), callers, pause, func(ctx context.Context, number int) error {
 		return suite.SetNamespace(ctx, conns[number], images[number%len(images)])
 	}, func() {
-		after.follow(t, commands["1"], commands["2"], withoutNamespaces(commands["3"]))
-		runs(t, after)
-		before.follow(t, commands["4"])
-		runs(t, before)
-		<-time.After(beyond)
+		follow(steps["4"][0])
+		follow(steps["4"][1])
 	})
 	t.Logf("%d evaluations during an upgrade and a rollback", evaluations)
 	if err != nil {
 		t.Errorf("a caller failed: %v", err)
 	}
+
+	follow(steps["5"][0])
+	deployments, err := s.Client.AppsV1().Deployments(system).List(suite.Context(t), metav1.ListOptions{})
+	if err != nil || len(deployments.Items) > 0 {
+		t.Errorf("after the uninstallation there are %d Deployments (%v)", len(deployments.Items), err)
+	}
 }
 
-// withoutNamespaces returns the commands of an upgrade.
-func withoutNamespaces(blocks []string) []string {
-	return slices.DeleteFunc(slices.Clone(blocks), func(block string) bool {
-		return strings.Contains(block, "overlays/namespaces")
-	})
-}
-
-// runs checks that all pods of the system have the images of a release, by the digests in its manifests.
-func runs(t *testing.T, release site) {
+// readSteps returns the commands of a document by the number of their section: its blocks of the language sh.
+func readSteps(t *testing.T, path string) map[string][]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(release.dir, "deploy/components/images/kustomization.yaml"))
+	content, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := s.Client.CoreV1().Pods(system).List(suite.Context(t), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	programs := map[string]bool{}
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
-			continue
-		}
-		repository, digest, _ := strings.Cut(pod.Spec.Containers[0].Image, "@")
-		programs[pod.Labels["app"]] = true
-		named := digest != "" && strings.Contains(string(content), digest)
-		if !named || !strings.HasPrefix(repository, release.registry+"/") {
-			t.Errorf("%s runs %s@%s, which is not of %s", pod.Name, repository, digest, release.version)
+	found := map[string][]string{}
+	for _, section := range regexp.MustCompile(`(?m)^## `).Split(string(content), -1)[1:] {
+		number, _, _ := strings.Cut(section, ". ")
+		for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1) {
+			found[number] = append(found[number], block[1])
 		}
 	}
-	if len(programs) != 3 {
-		t.Errorf("the programs %v run, want those of microservices mode", programs)
+	if len(found["3"]) != 1 || len(found["4"]) != 2 || len(found["5"]) != 1 {
+		t.Fatalf("%s has the commands %v, want those that this test runs", path, found)
 	}
+	return found
 }
 
-// caller returns a connection to the function runner, at the address of its Service.
-func caller(t *testing.T) *grpc.ClientConn {
+// connect returns a connection to the gateway, at the address of its Service.
+func connect(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	service, err := s.Client.CoreV1().Services(system).Get(suite.Context(t), "function-runner", metav1.GetOptions{})
 	if err != nil {
