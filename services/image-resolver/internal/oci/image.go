@@ -3,12 +3,15 @@
 package oci
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
@@ -68,6 +71,7 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 			Entrypoint, Cmd, Env list[string]
 			WorkingDir, User     string
 			Labels               texts
+			Volumes              hidingVolume
 		} `json:"config"`
 	}
 	if err := json.Unmarshal(config, &file); err != nil {
@@ -80,9 +84,13 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 			"the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile",
 		)
 	}
+	if c.Volumes != "" {
+		return nil, fault.New(fault.Precondition, "the image has the volume %q, which hides the wrapper server in %s: "+
+			"remove VOLUME from its Dockerfile", excerpt.Middle(string(c.Volumes), maxQuoted), toolsPath)
+	}
 	image := &Image{
 		Digest:     m.Digest,
-		Platform:   Platform(file.platform),
+		Platform:   Platform(file.platform).normalize(),
 		Entrypoint: c.Entrypoint,
 		Cmd:        c.Cmd,
 		Env:        c.Env,
@@ -108,78 +116,35 @@ func (i *Image) check() error {
 		"its working directory or its user: build and push the image again")
 }
 
-// Platform is an operating system and a processor architecture, in Go's spelling.
-type Platform struct {
-	OS, Architecture, Variant string
-}
+// toolsPath is the directory of the wrapper server in function pods.
+const toolsPath = "/wrapper-server-tools"
 
-// ParsePlatform reads "os/architecture" or "os/architecture/variant".
-func ParsePlatform(s string) (Platform, error) {
-	parts := strings.Split(s, "/")
-	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
-		return Platform{}, fmt.Errorf("platform %q is not os/architecture or os/architecture/variant", s)
+// hidingVolume is the volume of a configuration that the runtime would mount over our program: at, above or below the
+// directory of the wrapper server. It is empty if there is none.
+type hidingVolume string
+
+// aboveTools matches an object that may have the root directory, or one that is written with escapes, as a key.
+var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
+
+// UnmarshalJSON reads the keys of an object one by one, if one of them may hide the wrapper server.
+func (h *hidingVolume) UnmarshalJSON(raw []byte) error {
+	if !bytes.Contains(raw, []byte(toolsPath[1:])) && !aboveTools.Match(raw) {
+		return nil
 	}
-	p := Platform{OS: parts[0], Architecture: parts[1]}
-	if len(parts) == 3 {
-		p.Variant = parts[2]
-	}
-	return p, nil
-}
-
-// Platforms are platforms to choose from, the preferred one first.
-type Platforms []Platform
-
-// ParsePlatforms reads platforms, separated by commas.
-func ParsePlatforms(s string) (Platforms, error) {
-	var all Platforms
-	for text := range strings.SplitSeq(s, ",") {
-		p, err := ParsePlatform(text)
-		if err != nil {
-			return nil, err
+	entries := 0
+	return elements(raw, '{', func(in *json.Decoder) error {
+		if entries++; entries > maxEntries {
+			return errTooMany
 		}
-		all = append(all, p)
-	}
-	return all, nil
-}
-
-// String returns the platforms as [ParsePlatforms] reads them.
-func (p Platforms) String() string {
-	texts := make([]string, len(p))
-	for i, platform := range p {
-		texts[i] = platform.String()
-	}
-	return strings.Join(texts, ",")
-}
-
-// For returns the platforms for a request that names one, or none: what it leaves out is as the
-// preferred one's.
-func (p Platforms) For(named Platform) Platforms {
-	if named == (Platform{}) {
-		return p
-	}
-	return Platforms{named.Or(p[0])}
-}
-
-// String returns the platform as [ParsePlatform] reads it.
-func (p Platform) String() string {
-	s := p.OS + "/" + p.Architecture
-	if p.Variant != "" {
-		s += "/" + p.Variant
-	}
-	return s
-}
-
-// Or returns p with what it leaves out from other. A variant belongs to its
-// architecture.
-func (p Platform) Or(other Platform) Platform {
-	if p.Architecture == "" {
-		p.Architecture, p.Variant = other.Architecture, other.Variant
-	}
-	p.OS = cmp.Or(p.OS, other.OS)
-	return p
-}
-
-// serves reports whether an image for p runs on want.
-func (p Platform) serves(want Platform) bool {
-	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
+		key, err := in.Token()
+		if err != nil {
+			return err
+		}
+		volume, _ := key.(string) // as keys are
+		clean := strings.TrimSuffix(path.Clean("/"+volume), "/")
+		if strings.HasPrefix(toolsPath+"/", clean+"/") || strings.HasPrefix(clean+"/", toolsPath+"/") {
+			*h = hidingVolume(cmp.Or(volume, "/"))
+		}
+		return in.Decode(new(present))
+	})
 }

@@ -108,6 +108,10 @@ func parseIndex(raw []byte) (*Manifest, error) {
 			MediaType types.MediaType `json:"mediaType"`
 			Digest    v1.Hash         `json:"digest"`
 			Platform  *platform       `json:"platform"`
+			// Annotations of attestations name what they are about.
+			Annotations struct {
+				ReferenceType string `json:"vnd.docker.reference.type"`
+			} `json:"annotations"`
 		}] `json:"manifests"`
 	}
 	if err := json.Unmarshal(raw, &index); err != nil {
@@ -115,9 +119,15 @@ func parseIndex(raw []byte) (*Manifest, error) {
 	}
 	m := &Manifest{Digest: Digest(raw), Children: []Child{}}
 	for _, d := range index.Manifests {
-		if d.MediaType.IsImage() || d.MediaType.IsIndex() {
-			m.Children = append(m.Children, Child{Digest: d.Digest.String(), Platform: (*Platform)(d.Platform)})
+		if !d.MediaType.IsImage() && !d.MediaType.IsIndex() || d.Annotations.ReferenceType != "" {
+			continue
 		}
+		child := Child{Digest: d.Digest.String()}
+		if d.Platform != nil {
+			named := Platform(*d.Platform).normalize()
+			child.Platform = &named
+		}
+		m.Children = append(m.Children, child)
 	}
 	return m, nil
 }
@@ -154,33 +164,48 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the digest of the member for the first platform that has one: the first
-// that is for it. Without one, it is the first that names no platform.
-func (m *Manifest) Select(want Platforms) (digest string, err error) {
+// Select returns the members to try, in this order: the first member for the first platform that has
+// one, preferring members without a variant, or else all members that name no platform. The configurations of the
+// latter name it.
+func (m *Manifest) Select(want Platforms) ([]Child, error) {
+	var unnamed []Child
 	var others []string
-	best := len(want)
 	for _, c := range m.Children {
 		switch {
-		case c.Platform == nil && digest == "":
-			digest = c.Digest
-		case c.Platform != nil && c.Platform.OS != "unknown": // attestations
-			serves := slices.IndexFunc(want, c.Platform.serves)
-			if serves >= 0 && serves < best {
-				best, digest = serves, c.Digest
-			}
+		case c.Platform == nil:
+			unnamed = append(unnamed, c)
+		case c.Platform.OS != "unknown": // attestations
 			others = append(others, c.Platform.String())
 		}
 	}
-	if digest != "" {
-		return digest, nil
+	for _, platform := range want {
+		if child, ok := m.lowest(platform); ok {
+			return []Child{child}, nil
+		}
 	}
-	if len(others) == 0 {
-		return "", fault.New(fault.Precondition, "there is no image for %s: the index lists none at all", want)
+	switch {
+	case len(unnamed) > 0:
+		return unnamed[:min(len(unnamed), maxUnnamed)], nil
+	case len(others) == 0:
+		return nil, fault.New(fault.Precondition, "there is no image for %s: the index lists none at all", want)
 	}
-	return "", fault.New(
+	return nil, fault.New(
 		fault.Precondition,
 		"there is no image for %s, only for %s: push one for that platform too",
 		want,
 		excerpt.Middle(strings.Join(others, ", "), maxQuoted),
 	)
+}
+
+// maxUnnamed bounds the members without a platform of which the configurations are read.
+const maxUnnamed = 16
+
+// lowest returns the member for a platform with the lowest variant, which runs on the most machines.
+func (m *Manifest) lowest(platform Platform) (child Child, ok bool) {
+	for _, c := range m.Children {
+		if c.Platform != nil && c.Platform.serves(platform) && (!ok || c.Platform.Variant < child.Platform.Variant) {
+			child, ok = c, true
+		}
+	}
+	return child, ok
 }

@@ -108,6 +108,12 @@ func TestSelect(t *testing.T) {
 	armV7 := child("7", &v1.Platform{OS: "linux", Architecture: "arm", Variant: "v7"})
 	unsaid := child("0", nil)
 	attestation := child("f", &v1.Platform{OS: "unknown", Architecture: "unknown"})
+	amdV3 := child("3", &v1.Platform{OS: "linux", Architecture: "amd64", Variant: "v3"})
+	alias := child("b", &v1.Platform{OS: "Linux", Architecture: "x86_64"})
+	aarch64 := child("c", &v1.Platform{OS: "linux", Architecture: "aarch64", Variant: "8"})
+	armhf := child("d", &v1.Platform{OS: "linux", Architecture: "armhf"})
+	unnamed := child("e", nil)
+	unnamed.Annotations = map[string]string{"vnd.docker.reference.type": "attestation-manifest"}
 	tests := map[string]struct {
 		reason   string
 		members  []v1.Descriptor
@@ -127,6 +133,18 @@ func TestSelect(t *testing.T) {
 			"linux/s390x",
 			"only for linux/amd64, linux/arm/v6: push",
 		},
+		"alias":           {"other tools spell architectures differently", []v1.Descriptor{armV6, alias}, "linux/amd64", "b"},
+		"alias asked for": {"so do users", []v1.Descriptor{armV6, amd}, "linux/x86_64", "a"},
+		"aarch64":         {"arm64, of which v8 is the base", []v1.Descriptor{amd, aarch64}, "linux/arm64", "c"},
+		"aarch64 v8":      {"the base variant by its name", []v1.Descriptor{amd, aarch64}, "linux/arm64/v8", "c"},
+		"armhf":           {"32 bits with a floating point unit", []v1.Descriptor{armV6, armhf}, "linux/arm/v7", "d"},
+		"lowest variant":  {"v1 runs on every machine, v3 on some", []v1.Descriptor{amdV3, amd}, "linux/amd64", "a"},
+		"attestation without platform": {
+			"the annotation says what it is", []v1.Descriptor{unnamed, amd}, "linux/amd64", "a",
+		},
+		"attestation alone": {
+			"an attestation is no image", []v1.Descriptor{unnamed}, "linux/amd64", "lists none at all",
+		},
 		"no image":      {"attestations are no images", []v1.Descriptor{attestation}, "linux/amd64", "lists none at all"},
 		"no member":     {"an empty index", nil, "linux/amd64", "lists none at all"},
 		"other variant": {"no variant fits", []v1.Descriptor{armV6}, "linux/arm/v7", "only for linux/arm/v6"},
@@ -135,7 +153,11 @@ func TestSelect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			raw := must(json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: indexType, Manifests: tc.members}))
 			m := must(oci.ParseManifest(indexType, raw))
-			got, err := m.Select(must(oci.ParsePlatforms(tc.platform)))
+			chosen, err := m.Select(must(oci.ParsePlatforms(tc.platform)))
+			var got string
+			if len(chosen) > 0 {
+				got = chosen[0].Digest
+			}
 			if len(tc.want) > 1 {
 				if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("error %v, want Precondition with %q: %s", err, tc.want, tc.reason)
@@ -179,6 +201,46 @@ func TestParseManifestRejects(t *testing.T) {
 	}
 }
 
+// TestVolumesOverTheWrapperServerAreRejected has volumes at, above, below and beside its directory.
+func TestVolumesOverTheWrapperServerAreRejected(t *testing.T) {
+	for volume, rejected := range map[string]bool{
+		"/": true, "/wrapper-server-tools": true, "/wrapper-server-tools/": true, "wrapper-server-tools": true,
+		"/data/../wrapper-server-tools": true, "/wrapper-server-tools/ko-app": true,
+		"/data": false, "/tmp": false, "/wrapper-server-tools-2": false, "/a/wrapper-server-tools": false,
+	} {
+		config := must(json.Marshal(map[string]any{"config": map[string]any{
+			"Cmd": []string{"fn"}, "Volumes": map[string]any{"/other": struct{}{}, volume: struct{}{}},
+		}}))
+		_, err := oci.ParseConfig(&oci.Manifest{Config: someDigest}, config)
+		if (err != nil) != rejected || err != nil && (fault.Of(err) != fault.Precondition ||
+			!strings.Contains(err.Error(), "hides the wrapper server")) {
+			t.Errorf("%q: %v, want it rejected: %t", volume, err, rejected)
+		}
+	}
+	escaped := `{"config":{"Cmd":["fn"],"Volumes":{"/\u0077rapper-server-tools":{}}}}`
+	if _, err := oci.ParseConfig(&oci.Manifest{Config: someDigest}, []byte(escaped)); err == nil {
+		t.Error("a volume that is written with an escape is accepted")
+	}
+}
+
+// TestPlatformsAreNormalized has other spellings in configurations: nodes are labelled with Go's.
+func TestPlatformsAreNormalized(t *testing.T) {
+	for config, want := range map[string]string{
+		`"os":"linux","architecture":"x86_64"`: "linux/amd64", `"os":"Linux","architecture":"AMD64"`: "linux/amd64",
+		`"os":"linux","architecture":"arm64","variant":"v8"`: "linux/arm64",
+		`"os":"linux","architecture":"aarch64"`:              "linux/arm64",
+		`"os":"linux","architecture":"armhf"`:                "linux/arm/v7",
+		`"os":"linux","architecture":"arm","variant":"6"`:    "linux/arm/v6",
+		`"os":"linux","architecture":"i686"`:                 "linux/386",
+		`"os":"linux","architecture":"amd64","variant":"v3"`: "linux/amd64/v3",
+	} {
+		image := must(oci.ParseConfig(&oci.Manifest{Config: someDigest}, []byte(`{`+config+`,"config":{"Cmd":["fn"]}}`)))
+		if got := image.Platform.String(); got != want {
+			t.Errorf("%s: platform %s, want %s", config, got, want)
+		}
+	}
+}
+
 func TestParsePlatform(t *testing.T) {
 	for _, s := range []string{"linux/amd64", "linux/arm/v7"} {
 		if got, err := oci.ParsePlatform(s); err != nil || got.String() != s {
@@ -215,10 +277,11 @@ func FuzzInterpret(f *testing.F) {
 			return
 		}
 		if m.IsIndex() {
-			if digest, err := m.Select(oci.Platforms{{OS: "linux", Architecture: "amd64"}}); err != nil {
+			chosen, err := m.Select(oci.Platforms{{OS: "linux", Architecture: "amd64"}})
+			if err != nil {
 				expectPrecondition(t, err)
-			} else if !slices.ContainsFunc(m.Children, func(c oci.Child) bool { return c.Digest == digest }) {
-				t.Errorf("chose %q, which is no member", digest)
+			} else if len(chosen) == 0 || !slices.Contains(m.Children, chosen[0]) {
+				t.Errorf("chose %v, which are no members", chosen)
 			}
 			return
 		}

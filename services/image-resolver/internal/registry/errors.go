@@ -64,8 +64,12 @@ func (s *Session) explain(ctx context.Context, op string, err error) error {
 	if advice := s.advice(cause); advice != "" {
 		text += ": " + advice
 	}
+	after := time.Duration(s.guard.retryAfter.Load())
+	if after > 0 && cause.status == http.StatusTooManyRequests {
+		text += fmt.Sprintf(" (it asks to wait for %s)", after.Round(time.Second))
+	}
 	out := fault.New(cause.class, "%s", text)
-	if after := time.Duration(s.guard.retryAfter.Load()); after > 0 && cause.class != fault.Precondition {
+	if after > 0 && cause.class != fault.Precondition {
 		out = fault.WithRetryAfter(out, after)
 	}
 	switch cause.status {

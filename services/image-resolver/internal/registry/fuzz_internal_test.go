@@ -29,10 +29,22 @@ func FuzzTags(f *testing.F) {
 		}
 		var whole struct{ Tags []string }
 		single := bytes.Count(bytes.ToLower(page), []byte("tags")) == 1 && bytes.Contains(page, []byte(`"tags"`))
-		if err == nil && single && json.Unmarshal(page, &whole) == nil && !slices.Equal(list.tags, whole.Tags) {
+		if err == nil && single && json.Unmarshal(page, &whole) == nil &&
+			!slices.Equal(list.tags, unique(whole.Tags)) {
 			t.Errorf("tags %q, want %q", list.tags, whole.Tags)
 		}
 	})
+}
+
+// unique returns tags in their order, each once.
+func unique(tags []string) []string {
+	var out []string
+	for _, tag := range tags {
+		if !slices.Contains(out, tag) {
+			out = append(out, tag)
+		}
+	}
+	return out
 }
 
 // FuzzNextPage reads Link headers: a list goes on where it began, or not at all.
@@ -45,7 +57,7 @@ func FuzzNextPage(f *testing.F) {
 	f.Add(`<`)
 	f.Fuzz(func(t *testing.T, link string) {
 		page := &url.URL{Scheme: "https", Host: "registry.example", Path: "/v2/fn/tags/list"}
-		next, err := new(Session).nextPage(page, link)
+		next, err := nextPage(page, []string{link})
 		if err != nil || next == nil {
 			return
 		}

@@ -42,6 +42,12 @@ type guard struct {
 	distrusted atomic.Bool
 	// retryAfter is what the last answer asked to wait, in nanoseconds.
 	retryAfter atomic.Int64
+	// late contains the challenges of a registry that required nothing from the ping; nil if there are none.
+	late []string
+	// scheme is the scheme of the last ping that was answered.
+	scheme string
+	// pingChallenged is true if the ping required credentials.
+	pingChallenged bool
 	// read is how many bytes all answers had so far.
 	read atomic.Int64
 }
@@ -59,6 +65,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.permit(req); err != nil {
 		return nil, err
 	}
+	if g.late != nil && operation(req) == opPing && req.URL.Scheme == g.scheme {
+		return g.answerPing(req), nil
+	}
 	op := operation(origin(req))
 	send, token := g.client.cfg.Transport.RoundTrip, op == opToken
 	if token {
@@ -70,6 +79,11 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if resp.StatusCode == http.StatusUnauthorized && req.URL.Host == g.host {
 		g.challenged.Store(true)
+		g.pingChallenged = g.pingChallenged || op == opPing
+		separateChallenges(resp.Header)
+	}
+	if op == opPing {
+		g.scheme = req.URL.Scheme
 	}
 	g.retryAfter.Store(int64(retryAfter(resp.Header, time.Now())))
 	if !isLayer(req, resp) { // its reader bounds a layer

@@ -7,15 +7,19 @@ package registry
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/registryname"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
@@ -44,7 +48,7 @@ type Config struct {
 	// have a directory of certificates for some.
 	InsecureSetting, TLSPathsSetting string
 	// Mirrors are repositories' prefixes to try before a registry, by its host or
-	// host:port.
+	// host:port, or by the beginning of its repositories, such as gcr.io/kpt-fn.
 	Mirrors map[string][]string
 	// Concurrent bounds how many images are fetched at a time. A quarter of them may
 	// be of the same registry.
@@ -61,7 +65,7 @@ type Client struct {
 	limiter *limiter
 	metrics *metrics
 	// plaintext are the registries listed as insecure, local the ones that may be at local
-	// addresses, and mirrors the mirrors of each registry, all by canonical name.
+	// addresses, and mirrors the mirrors of registries and of prefixes of repositories, all by canonical name.
 	plaintext map[string]bool
 	local     map[string]bool
 	mirrors   map[string][]string
@@ -87,7 +91,7 @@ func New(cfg Config) (*Client, error) {
 		c.local[registryname.Canonical(host)] = true
 	}
 	for _, host := range slices.Sorted(maps.Keys(cfg.Mirrors)) {
-		name := registryname.Canonical(host)
+		name := canonicalPrefix(strings.TrimRight(host, "/"))
 		c.mirrors[name] = append(c.mirrors[name], cfg.Mirrors[host]...)
 		for _, mirror := range cfg.Mirrors[host] {
 			address, _, _ := strings.Cut(mirror, "/")
@@ -108,7 +112,7 @@ func (c *Client) With(ctx context.Context, repository string, use func(context.C
 	for i, source := range sources {
 		last := i == len(sources)-1
 		err := c.visit(ctx, source, last, use)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || isLocalFailure(err) {
 			return err
 		}
 		if last {
@@ -119,20 +123,38 @@ func (c *Client) With(ctx context.Context, repository string, use func(context.C
 	return nil
 }
 
-// withMirrors adds to err why the mirrors were no help.
+// isLocalFailure reports whether an error is one of this machine's files, such as a full disk: no other source helps.
+func isLocalFailure(err error) bool {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return true
+	}
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO},
+		func(errno error) bool { return errors.Is(err, errno) })
+}
+
+// withMirrors puts the answers of the mirrors before err: a site without access to the registry reads them first.
 func withMirrors(err error, missed []string) error {
 	if len(missed) == 0 {
 		return err
 	}
-	return fault.New(fault.Of(err), "%w (before that: %s)", err, strings.Join(missed, "; "))
+	return fault.New(fault.Of(err), "%s; after that: %w", strings.Join(missed, "; "), err)
 }
 
-// sources returns the repository's names at its mirrors and at last its own.
+// canonicalPrefix returns the one spelling of a registry, or of a prefix of repositories.
+func canonicalPrefix(prefix string) string {
+	if !strings.Contains(prefix, "/") {
+		return registryname.Canonical(prefix)
+	}
+	return imagename.CanonicalRepository(prefix)
+}
+
+// sources returns the repository's names at its mirrors, those of the longest prefix first, and finally its own name.
 func (c *Client) sources(repository string) []string {
-	host, path, _ := strings.Cut(repository, "/")
 	var all []string
-	for _, mirror := range c.mirrors[registryname.Canonical(host)] {
-		all = append(all, strings.TrimRight(mirror, "/")+"/"+path)
+	for end := len(repository); end > 0; end = strings.LastIndexByte(repository[:end], '/') {
+		for _, mirror := range c.mirrors[canonicalPrefix(repository[:end])] {
+			all = append(all, strings.TrimRight(mirror, "/")+repository[end:])
+		}
 	}
 	return append(all, repository)
 }

@@ -30,8 +30,7 @@ type Session struct {
 	http  *http.Client
 }
 
-// open begins a session: it finds out the registry's scheme and authentication, and gets
-// a token if there is a token server.
+// open begins a session.
 func (c *Client) open(
 	ctx context.Context,
 	slot *slot,
@@ -48,17 +47,23 @@ func (c *Client) open(
 		return nil, fault.New(fault.Invalid, "repository %q: %w", repository, err)
 	}
 	s := &Session{repo: repo, cred: cred, guard: newGuard(c, slot, repo, cred)}
-	auth := authn.FromConfig(cred.Auth)
-	if cred.IsZero() {
+	return s, s.login(ctx)
+}
+
+// login finds out the registry's scheme and authentication, and gets a token if there is a token server.
+func (s *Session) login(ctx context.Context) error {
+	auth := authn.FromConfig(s.cred.Auth)
+	if s.cred.IsZero() {
 		auth = authn.Anonymous
 	}
 	retrying := &retrier{next: s.guard, attempts: attempts, failed: s.failed}
-	rt, err := transport.NewWithContext(ctx, repo.Registry, auth, retrying, []string{repo.Scope(transport.PullScope)})
+	scopes := []string{s.repo.Scope(transport.PullScope)}
+	rt, err := transport.NewWithContext(ctx, s.repo.Registry, auth, retrying, scopes)
 	if err != nil {
-		return nil, s.explain(ctx, "log in", err)
+		return s.explain(ctx, "log in", err)
 	}
 	s.http = &http.Client{Transport: rt}
-	return s, nil
+	return nil
 }
 
 // failed reports the error of an attempt to the callers, whose time may be over before the last
@@ -196,6 +201,16 @@ func (s *Session) send(ctx context.Context, method string, u *url.URL) (*http.Re
 	}
 	op := doing(req)
 	resp, err := s.http.Do(req)
+	if err == nil {
+		if late := s.guard.lateChallenge(req, resp); late != nil {
+			_ = resp.Body.Close()
+			s.guard.late = late
+			if err := s.login(ctx); err != nil {
+				return nil, err
+			}
+			resp, err = s.http.Do(req)
+		}
+	}
 	if err != nil {
 		return nil, s.explain(ctx, op, err)
 	}

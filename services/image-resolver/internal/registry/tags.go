@@ -5,14 +5,13 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-
-	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 const (
@@ -25,6 +24,8 @@ const (
 	// maxTagBytes bounds the text of a list. It is enough for that many signatures,
 	// which have the longest tags in use.
 	maxTagBytes = 4 << 20
+	// maxPages bounds the pages of a list, which may be empty.
+	maxPages = 1000
 )
 
 // Tags lists the repository's tags.
@@ -32,46 +33,101 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	var list tagList
 	next := s.url("tags", "list")
 	next.RawQuery = "n=" + strconv.Itoa(tagsPerPage)
-	for next != nil {
+	for pages := 0; next != nil; pages++ {
+		if pages == maxPages {
+			return nil, s.explain(ctx, "list the tags", fmt.Errorf("the list has more than %d pages, which is the limit: "+
+				"name a tag in place of a version constraint", maxPages))
+		}
 		resp, err := s.send(ctx, http.MethodGet, next)
 		if err != nil {
 			return nil, err
 		}
+		before := len(list.tags)
 		err = list.read(resp.Body)
 		_ = resp.Body.Close()
+		if err == nil && list.repeated > 0 && len(list.tags) == before {
+			err = errors.New("it repeats a page of the list: ask its operator")
+		}
 		if err != nil {
 			return nil, s.explain(ctx, "list the tags", err)
 		}
-		if next, err = s.nextPage(next, resp.Header.Get("Link")); err != nil {
-			return nil, err
+		if next, err = nextPage(next, resp.Header.Values("Link")); err != nil {
+			return nil, s.explain(ctx, "list the tags", err)
 		}
 	}
 	return list.tags, nil
 }
 
-// nextPage returns the address of the next page in a Link header, or nil. The
-// list never leads to another host or path.
-func (s *Session) nextPage(page *url.URL, link string) (*url.URL, error) {
-	target, _, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
-	if !ok || target == "" {
-		return nil, nil
+// nextPage returns the address of the page that Link headers call the next one, or nil. Only the query of a link
+// counts: some registries send a host or a path by which they are not reached from here.
+func nextPage(page *url.URL, links []string) (*url.URL, error) {
+	for _, link := range splitHeader(links, ',') {
+		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
+		if !ok || target == "" || !isNext(parameters) {
+			continue
+		}
+		found, err := url.Parse(target)
+		if err != nil || found.RawQuery == "" || found.RawQuery == page.RawQuery {
+			return nil, errors.New("its link to the next page does not say where that begins")
+		}
+		next := *page
+		next.RawQuery = found.RawQuery
+		return &next, nil
 	}
-	next, err := page.Parse(target)
-	if err != nil || next.Host != page.Host || next.Path != page.Path {
-		return nil, fault.New(
-			fault.Precondition,
-			"registry %s: list the tags: the next page is said to be at a foreign address",
-			s.repo.RegistryStr(),
-		)
+	return nil, nil
+}
+
+// isNext reports whether the parameters of a link are those of a next page. Some registries send no relation at all.
+func isNext(parameters string) bool {
+	related := false
+	for _, parameter := range splitHeader([]string{parameters}, ';') {
+		key, value, _ := strings.Cut(parameter, "=")
+		if !strings.EqualFold(strings.TrimSpace(key), "rel") {
+			continue
+		}
+		related = true
+		for relation := range strings.FieldsSeq(strings.Trim(strings.TrimSpace(value), `"`)) {
+			if strings.EqualFold(relation, "next") {
+				return true
+			}
+		}
 	}
-	next.Scheme = page.Scheme
-	return next, nil
+	return !related
+}
+
+// splitHeader splits the values of a header at a separator that is neither in quotes nor in angle brackets.
+func splitHeader(values []string, separator byte) []string {
+	var parts []string
+	for _, value := range values {
+		start, quoted, bracketed := 0, false, false
+		for i := 0; i <= len(value); i++ {
+			switch {
+			case i == len(value) || value[i] == separator && !quoted && !bracketed:
+				if part := strings.TrimSpace(value[start:i]); part != "" {
+					parts = append(parts, part)
+				}
+				start = i + 1
+			case value[i] == '\\' && quoted:
+				i++
+			case value[i] == '"':
+				quoted = !quoted
+			case value[i] == '<' && !quoted:
+				bracketed = true
+			case value[i] == '>' && !quoted:
+				bracketed = false
+			}
+		}
+	}
+	return parts
 }
 
 // tagList is the tags of a repository as far as they are read.
 type tagList struct {
 	tags  []string
 	bytes int
+	known map[string]bool
+	// repeated counts tags that the list had already.
+	repeated int
 }
 
 // read adds the tags of a page, one by one: a page is never held as a whole.
@@ -118,6 +174,14 @@ func (l *tagList) readTags(in *json.Decoder) error {
 }
 
 func (l *tagList) add(tag string) error {
+	if l.known[tag] {
+		l.repeated++
+		return nil
+	}
+	if l.known == nil {
+		l.known = make(map[string]bool)
+	}
+	l.known[tag] = true
 	l.bytes += len(tag)
 	if len(l.tags) == maxTags || l.bytes > maxTagBytes {
 		return fmt.Errorf("the repository has more than %d tags or %d MiB of them, which is the limit: "+

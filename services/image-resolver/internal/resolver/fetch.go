@@ -131,15 +131,7 @@ func (f fetch) image(ctx context.Context, s *registry.Session) (*oci.Image, erro
 	if kept, ok := f.resolver.cache.Peek(key); ok && f.isTag {
 		return kept.image, nil // another tag of the same image
 	}
-	m, err := f.descend(ctx, s, top)
-	if err != nil {
-		return nil, err
-	}
-	config, err := s.Blob(ctx, m.Config)
-	if err != nil {
-		return nil, err
-	}
-	image, err := oci.ParseConfig(m, config)
+	image, err := f.choose(ctx, s, top, nil, maxDepth)
 	if err != nil {
 		return nil, err
 	}
@@ -156,22 +148,57 @@ func (f fetch) image(ctx context.Context, s *registry.Session) (*oci.Image, erro
 // maxDepth is how deep indexes may be nested.
 const maxDepth = 3
 
-// descend follows indexes down to the platform's manifest.
-func (f fetch) descend(ctx context.Context, s *registry.Session, m *oci.Manifest) (*oci.Manifest, error) {
-	for range maxDepth {
-		if !m.IsIndex() {
-			return m, nil
-		}
-		digest, err := m.Select(f.platforms)
-		if err != nil {
-			return nil, err
-		}
-		if m, err = s.Manifest(ctx, digest); err != nil {
-			return nil, fmt.Errorf("the image for %s: %w", f.platforms, err)
-		}
+// choose returns the platform's image of a manifest or an index. If members of an index name no platform, the first one
+// counts whose configuration is for the platform. Named is the platform that an index names for the manifest, or nil.
+func (f fetch) choose(
+	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
+) (*oci.Image, error) {
+	if !m.IsIndex() {
+		return f.config(ctx, s, m, named)
 	}
-	if m.IsIndex() {
+	if depth == 0 {
 		return nil, fault.New(fault.Precondition, "indexes are nested more than %d deep", maxDepth)
 	}
-	return m, nil
+	members, err := m.Select(f.platforms)
+	if err != nil {
+		return nil, err
+	}
+	var first error
+	for _, child := range members {
+		member, err := s.Manifest(ctx, child.Digest)
+		if err != nil {
+			return nil, fmt.Errorf("the image for %s: %w", f.platforms, err)
+		}
+		image, err := f.choose(ctx, s, member, child.Platform, depth-1)
+		if err == nil || fault.Of(err) != fault.Precondition {
+			return image, err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// config returns the image of a manifest. It must be for one of the platforms, by its index or by its configuration.
+func (f fetch) config(
+	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
+) (*oci.Image, error) {
+	config, err := s.Blob(ctx, m.Config)
+	if err != nil {
+		return nil, err
+	}
+	image, err := oci.ParseConfig(m, config)
+	if err != nil {
+		return nil, err
+	}
+	if named != nil {
+		image.Platform = *named
+		return image, nil
+	}
+	if !f.platforms.Accept(image.Platform) {
+		return nil, fault.New(fault.Precondition, "the image is for %s, this machine is %s: push one for that platform too",
+			image.Platform, f.platforms)
+	}
+	return image, nil
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Platform is an operating system and a processor architecture, in Go's spelling.
+type Platform struct {
+	OS, Architecture, Variant string
+}
+
+// ParsePlatform reads "os/architecture" or "os/architecture/variant".
+func ParsePlatform(s string) (Platform, error) {
+	parts := strings.Split(s, "/")
+	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
+		return Platform{}, fmt.Errorf("platform %q is not os/architecture or os/architecture/variant", s)
+	}
+	p := Platform{OS: parts[0], Architecture: parts[1]}
+	if len(parts) == 3 {
+		p.Variant = parts[2]
+	}
+	return p.normalize(), nil
+}
+
+// architectures maps other spellings of architectures to Go's.
+var architectures = map[string]Platform{
+	"x86_64": {Architecture: "amd64"}, "x86-64": {Architecture: "amd64"}, "aarch64": {Architecture: "arm64"},
+	"armhf": {Architecture: "arm", Variant: "v7"}, "armel": {Architecture: "arm", Variant: "v6"},
+	"i386": {Architecture: "386"}, "i486": {Architecture: "386"}, "i586": {Architecture: "386"},
+	"i686": {Architecture: "386"}, "x86": {Architecture: "386"}, "ppc64el": {Architecture: "ppc64le"},
+}
+
+// baseVariants contains the variant of an architecture that an image without a variant is for.
+var baseVariants = map[string]string{"amd64": "v1", "arm64": "v8"}
+
+// normalize returns the platform in Go's spelling: Kubernetes labels its nodes with it.
+func (p Platform) normalize() Platform {
+	p.OS, p.Architecture, p.Variant = strings.ToLower(p.OS), strings.ToLower(p.Architecture), strings.ToLower(p.Variant)
+	if known, ok := architectures[p.Architecture]; ok {
+		p.Architecture = known.Architecture
+		p.Variant = cmp.Or(p.Variant, known.Variant)
+	}
+	if p.Variant != "" && p.Variant[0] >= '0' && p.Variant[0] <= '9' {
+		p.Variant = "v" + p.Variant
+	}
+	if p.Variant == baseVariants[p.Architecture] {
+		p.Variant = ""
+	}
+	return p
+}
+
+// IsZero reports whether the platform names neither an operating system nor an architecture.
+func (p Platform) IsZero() bool { return p.OS == "" && p.Architecture == "" }
+
+// String returns the platform as [ParsePlatform] reads it.
+func (p Platform) String() string {
+	s := p.OS + "/" + p.Architecture
+	if p.Variant != "" {
+		s += "/" + p.Variant
+	}
+	return s
+}
+
+// Or returns p with what it leaves out from other. A variant belongs to its
+// architecture.
+func (p Platform) Or(other Platform) Platform {
+	if p.Architecture == "" {
+		p.Architecture, p.Variant = other.Architecture, other.Variant
+	}
+	p.OS = cmp.Or(p.OS, other.OS)
+	return p
+}
+
+// serves reports whether an image for p runs on want.
+func (p Platform) serves(want Platform) bool {
+	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
+}
+
+// Platforms are platforms to choose from, the preferred one first.
+type Platforms []Platform
+
+// ParsePlatforms reads platforms, separated by commas.
+func ParsePlatforms(s string) (Platforms, error) {
+	var all Platforms
+	for text := range strings.SplitSeq(s, ",") {
+		p, err := ParsePlatform(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// String returns the platforms as [ParsePlatforms] reads them.
+func (p Platforms) String() string {
+	texts := make([]string, len(p))
+	for i, platform := range p {
+		texts[i] = platform.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// For returns the platforms for a request that names one, or none: what it leaves out is as the
+// preferred one's.
+func (p Platforms) For(named Platform) Platforms {
+	if named == (Platform{}) {
+		return p
+	}
+	return Platforms{named.normalize().Or(p[0])}
+}
+
+// Accept reports whether an image whose configuration names a platform runs on one of p. A configuration that names
+// none is accepted.
+func (p Platforms) Accept(named Platform) bool {
+	return named.IsZero() || slices.ContainsFunc(p, named.serves)
+}
