@@ -21,9 +21,9 @@ E2E_LONG_TESTS := TestPanelsHaveData|TestTracesAreWhole|TestSkaffold|TestCluster
   TestOverlays/published|TestPorchsExampleWithoutRights|TestPorchIsReplacedInPlace
 E2E_TIMED_TESTS := TestColdStartIsLittleMoreThanAPod
 E2E_TIMED_PACKAGES := ./e2e/pods
-E2E_LONG_FAULT_PACKAGES ?= ./e2e/chaos
+E2E_LONG_ALONE_PACKAGES ?= ./e2e/release ./e2e/chaos
 E2E_COMMIT_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) $(E2E_SYSTEM_PACKAGES) $(E2E_FAULT_PACKAGES) $(E2E_PORCH_PACKAGES)
-E2E_LONG_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) ./e2e/deploy ./e2e/release $(E2E_LONG_FAULT_PACKAGES) $(E2E_TIMED_PACKAGES)
+E2E_LONG_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) ./e2e/deploy $(E2E_LONG_ALONE_PACKAGES) $(E2E_TIMED_PACKAGES)
 PORCH_CLUSTER = $(CLUSTER)-porch
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
@@ -106,7 +106,7 @@ e2e-long-here:
 	 $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES) $(E2E_BED_PACKAGES) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
 	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_SYSTEM_PACKAGES)
-	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_LONG_FAULT_PACKAGES)
+	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_LONG_ALONE_PACKAGES)
 	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)
 
 .PHONY: e2e-porch

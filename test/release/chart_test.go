@@ -100,7 +100,7 @@ func withoutIssuer(variables []any) []any {
 	return variables
 }
 
-// TestChartGivesTheObjectsOfOverlays renders the chart in both modes, and compares the objects with those that
+// TestChartGivesTheObjectsOfOverlays renders the chart in both modes, and compares its objects with the objects that
 // kustomize builds.
 func TestChartGivesTheObjectsOfOverlays(t *testing.T) {
 	for mode, overlay := range map[string]string{"microservices": "porch-microservices", "function-runner": "porch"} {

@@ -111,7 +111,7 @@ func readSteps(t *testing.T, path string) map[string][]string {
 		}
 	}
 	if len(found["3"]) != 1 || len(found["4"]) != 2 || len(found["5"]) != 1 {
-		t.Fatalf("%s has the commands %v, want those that this test runs", path, found)
+		t.Fatalf("%s has the commands %v, want the commands of this test", path, found)
 	}
 	return found
 }

@@ -44,13 +44,13 @@ func TestChallenges(t *testing.T) {
 		pings      bool
 		challenges []string
 	}{
-		"one":                        {true, []string{bearer}},
-		"two in one header":          {true, []string{basic + ", " + bearer}},
-		"two, the other way round":   {true, []string{bearer + ", " + basic}},
-		"two headers":                {true, []string{basic, bearer}},
-		"manifests only":             {false, []string{bearer}},
-		"manifests only, and two":    {false, []string{basic + ", " + bearer}},
-		"with one that nobody knows": {true, []string{"Negotiate abc==, " + bearer}},
+		"one":                      {true, []string{bearer}},
+		"two in one header":        {true, []string{basic + ", " + bearer}},
+		"two, the other way round": {true, []string{bearer + ", " + basic}},
+		"two headers":              {true, []string{basic, bearer}},
+		"manifests only":           {false, []string{bearer}},
+		"manifests only, and two":  {false, []string{basic + ", " + bearer}},
+		"with an unknown one":      {true, []string{"Negotiate abc==, " + bearer}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

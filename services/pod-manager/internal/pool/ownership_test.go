@@ -341,7 +341,7 @@ func TestPodOnALostNodeIsNotLent(t *testing.T) {
 }
 
 // TestOutdatedPodThatAnotherReplicaUsesIsReplaced has callers of one replica use the outdated pod of a function that
-// another replica owns, as in the function-runner's process. An owner that nobody has asked for the function does not
+// another replica owns, as in the function-runner's process. An owner without calls for the function does not
 // know what its pods run.
 func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 	t.Parallel()
@@ -359,7 +359,7 @@ func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 		s.handle(pool.Configured{Config: changed.configured()})
 		s.pass(60)
 		if a, created := last[pool.Create](s); created {
-			t.Fatalf("%s: %s is created although nobody uses the function", name, a.Name)
+			t.Fatalf("%s: %s is created although the function has no callers", name, a.Name)
 		}
 		pod.ReclaimAfter = s.now.Add(10 * time.Minute) // another replica extends it
 		s.handle(pod)
