@@ -65,7 +65,8 @@ func helm(t *testing.T, values ...string) (output string, err error) {
 
 // asOverlay gives the chart's output the names and namespaces of the overlays.
 func asOverlay(output string) []string {
-	names := regexp.MustCompile(`\brel-(gateway|pod-manager|image-resolver|issuer|function-configs|function-pods|api-server|dns|registries)\b`)
+	names := regexp.MustCompile(`\brel-(gateway|pod-manager|image-resolver|issuer|function-configs|function-pods|` +
+		`api-server|dns|registries)\b`)
 	output = strings.NewReplacer("rel-ns", "porch-system", "function-pods-ns", "porch-fn-system",
 		"rel-runner", "porch-fn-runner", "rel-authority", "function-runner-authority").Replace(output)
 	output = names.ReplaceAllString(output, "$1")
