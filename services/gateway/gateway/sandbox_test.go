@@ -105,7 +105,7 @@ func (i images) ResolveImage(
 	if !ok || len(entries) != 1 {
 		return nil, fault.New(fault.Precondition, "manifest unknown")
 	}
-	program := "/fn/" + strings.Replace(name, "sleep-", "sleep=", 1)
+	program := "/fn/" + strings.NewReplacer("sleep-", "sleep=", "greet-", "greet=").Replace(name)
 	return &imageresolverv1.ResolveImageResponse{
 		Digest: "sha256:" + name, Command: []string{program}, User: "1000", Env: []string{"COLOUR=blue"},
 	}, nil
