@@ -25,13 +25,14 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 // have megabytes.
 const maxValueBytes = 8 << 10
 
-// bounded shortens a text or an error that is too long for a log line.
+// bounded shortens a text or an error that is too long for a log line, and escapes hidden characters: callers and
+// functions choose some texts.
 func bounded(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
-		return slog.String(a.Key, excerpt.Middle(value, maxValueBytes))
+		return slog.String(a.Key, excerpt.Visible(excerpt.Middle(value, maxValueBytes)))
 	case error:
-		return slog.String(a.Key, excerpt.Middle(value.Error(), maxValueBytes))
+		return slog.String(a.Key, excerpt.Visible(excerpt.Middle(value.Error(), maxValueBytes)))
 	default:
 		return a
 	}

@@ -91,6 +91,16 @@ func TestLogLinesAreBounded(t *testing.T) {
 	}
 }
 
+// TestLogLinesHideNothing has a caller write a name that reads as another one.
+func TestLogLinesHideNothing(t *testing.T) {
+	const hidden = "fn\u202egnp.exe\u200b"
+	var logs bytes.Buffer
+	newTelemetry(t, &logs).Log.Info("evaluated", "image", hidden, "error", errors.New(hidden))
+	if strings.ContainsAny(logs.String(), "\u202e\u200b") || strings.Count(logs.String(), `u202egnp.exe`) != 2 {
+		t.Errorf("the line is %s, want the hidden characters escaped", logs.String())
+	}
+}
+
 func TestMetricsCanBeScraped(t *testing.T) {
 	tel := newTelemetry(t, io.Discard)
 	call(t, tel)

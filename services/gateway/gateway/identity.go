@@ -3,14 +3,12 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/krm-function-runner/function-runner/libs/caller"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -49,16 +47,9 @@ func doors(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpo
 	if frame.Identity == nil {
 		return nil, errors.New("a port with TLS needs a certificate: set FNR_TLS_DIRECTORY")
 	}
-	known, err := rpcserve.Callers(frame.Identity, cfg.Callers)
+	access, err := rpcserve.Callers(frame.Identity, cfg.Callers)
 	if err != nil {
 		return nil, err
-	}
-	access := func(r *http.Request) (context.Context, error) {
-		ctx, err := known(r)
-		if err != nil {
-			return nil, err
-		}
-		return caller.With(ctx, caller.Identity{ID: mtls.Peer(r.TLS).String(), Kind: caller.Certificate}), nil
 	}
 	secure := door
 	secure.Name, secure.Address, secure.TLS = "evaluator with TLS", cfg.TLSAddress, frame.Identity.Server()

@@ -7,10 +7,12 @@ import (
 	"context"
 	"embed"
 	"html/template"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/phase"
@@ -61,7 +63,7 @@ func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Hand
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = page.WriteTo(w) // the browser has left
+		_, _ = io.WriteString(w, excerpt.Visible(page.String())) // the browser has left
 	})
 	for _, name := range []string{"style.css", "script.js"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {

@@ -223,7 +223,7 @@ func TestPageLoadsNothingElse(t *testing.T) {
 
 // TestHostileTextsAreEscaped puts markup into each text that callers, functions and registries choose.
 func TestHostileTextsAreEscaped(t *testing.T) {
-	const hostile = `"><script>alert(1)</script><img src=x onerror='alert(2)'>`
+	const hostile = `"><script>alert(1)</script><img src=x onerror='alert(2)'>` + "\u202egnp.exe\u200b"
 	h := history.New()
 	h.Add(hostile, &gatewayv1.Evaluation{
 		TraceId: hostile, Image: hostile, Resolved: hostile, Evaluator: hostile, Code: hostile, Reason: hostile, Pod: hostile,
@@ -241,6 +241,9 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 	}
 	if strings.Contains(page, "<img") || !strings.Contains(page, "&lt;img") {
 		t.Errorf("the page has markup of others:\n%s", page)
+	}
+	if strings.ContainsAny(page, "\u202e\u200b") || !strings.Contains(page, `\u202egnp.exe\u200b`) {
+		t.Errorf("the page has hidden characters of others:\n%s", page)
 	}
 }
 
