@@ -53,6 +53,10 @@ type Config struct {
 	// host or host:port. A registry at a local address, such as one on loopback, has to be
 	// listed here, in RegistryTLSPaths or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
+	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port, in addition
+	// to InsecureRegistries, RegistryTLSPaths and mirrors. With "*", all may be at private addresses; with "none", no
+	// further registry may.
+	InternalRegistries []string `split_words:"true" default:"*"`
 	// Mirrors are places to try before a registry, as registry=host/prefix. Several
 	// of one registry are tried in their order.
 	Mirrors Pairs `split_words:"true"`

@@ -107,9 +107,11 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 	}
 	client, err := registry.New(registry.Config{
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
-		Local: slices.Collect(maps.Keys(cfg.RegistryTLSPaths)), Concurrent: cfg.Fetch.Concurrency,
+		Local:           slices.AppendSeq(slices.Clone(cfg.InternalRegistries), maps.Keys(cfg.RegistryTLSPaths)),
+		PublicOnly:      len(cfg.InternalRegistries) > 0 && !slices.Contains(cfg.InternalRegistries, "*"),
+		Concurrent:      cfg.Fetch.Concurrency,
 		InsecureSetting: config.Variable("InsecureRegistries"),
-		TLSPathsSetting: config.Variable("RegistryTLSPaths"),
+		TLSPathsSetting: config.Variable("RegistryTLSPaths") + " or " + config.Variable("InternalRegistries"),
 		Telemetry:       frame.Telemetry,
 	})
 	if err != nil {

@@ -52,13 +52,30 @@ func prefixes(list ...string) []netip.Prefix {
 
 // isLocal reports whether an address is local, or embeds one that is.
 func isLocal(addr netip.Addr) bool {
+	return isWithin(addr, local)
+}
+
+// private contains the networks of companies and clusters.
+var private = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")
+
+// isPrivate reports whether an address is of a private network.
+func isPrivate(addr netip.Addr) bool { return isWithin(addr, private) }
+
+// IsPrivate reports whether a host is an address of a private network. Other names are resolved when they are dialled.
+func IsPrivate(host string) bool {
+	addr, ok := parse(host)
+	return ok && isPrivate(addr)
+}
+
+// isWithin reports whether an address, or the IPv4 address in it, is in a list of prefixes.
+func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	addr = addr.WithZone("").Unmap() // prefixes contain no address with a zone
-	if slices.ContainsFunc(local, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+	if slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		return true
 	}
 	for _, e := range embedding {
 		if e.prefix.Contains(addr) {
-			return isLocal(netip.AddrFrom4([4]byte(addr.AsSlice()[e.offset:])))
+			return isWithin(netip.AddrFrom4([4]byte(addr.AsSlice()[e.offset:])), list)
 		}
 	}
 	return false

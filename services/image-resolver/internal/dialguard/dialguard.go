@@ -3,7 +3,8 @@
 // Package dialguard keeps this service from connecting to local addresses: those of this
 // machine, of its link, and of cloud metadata services. Callers choose image names, and
 // registries choose redirects and token servers, so both could otherwise make this service send
-// requests there. Private addresses are not local: registries in clusters have them.
+// requests there. Private addresses are not local: registries in clusters have them. A request may be restricted to
+// public addresses too.
 package dialguard
 
 import (
@@ -24,10 +25,16 @@ func (e *Error) Error() string {
 // restricted is the context key of requests that must not reach local addresses.
 type restricted struct{}
 
-// Restrict returns ctx for a request that must not reach a local address. host is the
-// request's, for the error.
-func Restrict(ctx context.Context, host string) context.Context {
-	return context.WithValue(ctx, restricted{}, host)
+// restriction is the value of the key.
+type restriction struct {
+	host    string
+	private bool // reports whether private addresses are permitted
+}
+
+// Restrict returns ctx for a request that must not reach a local address, nor a private one unless those are permitted.
+// The error names the request's host.
+func Restrict(ctx context.Context, host string, private bool) context.Context {
+	return context.WithValue(ctx, restricted{}, restriction{host, private})
 }
 
 // Lift returns ctx without the restriction. A request that a proxy forwards needs it: the
@@ -36,16 +43,16 @@ func Lift(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restricted{}, nil)
 }
 
-// Check returns an [Error] if ctx is restricted and address, as IP:port, is local. It has to
+// Check returns an [Error] if ctx does not permit address, as IP:port. It has to
 // be called with the address that the connection is made to, after names are resolved.
 func Check(ctx context.Context, address string) error {
-	host, ok := ctx.Value(restricted{}).(string)
+	r, ok := ctx.Value(restricted{}).(restriction)
 	if !ok {
 		return nil
 	}
 	found, err := netip.ParseAddrPort(address)
-	if err == nil && !isLocal(found.Addr()) {
+	if err == nil && !isLocal(found.Addr()) && (r.private || !isPrivate(found.Addr())) {
 		return nil
 	}
-	return &Error{Host: host}
+	return &Error{Host: r.host}
 }

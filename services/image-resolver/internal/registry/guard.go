@@ -134,7 +134,8 @@ func (g *guard) failed(err error) error {
 // It stands here and not in a client's CheckRedirect because every request passes here, also
 // the first ping and requests to token servers, which the library sends with clients of its own.
 func (g *guard) permit(req *http.Request) error {
-	if host := req.URL.Hostname(); dialguard.IsLocal(host) && !g.mayReach(host) {
+	host := req.URL.Hostname()
+	if dialguard.IsLocal(host) && !g.mayReach(host) || dialguard.IsPrivate(host) && !g.mayBePrivate() {
 		return g.rejected(&dialguard.Error{Host: host})
 	}
 	if req.URL.Scheme == "https" {
@@ -154,6 +155,10 @@ func (g *guard) permit(req *http.Request) error {
 // does not make an address reachable by way of other registries.
 func (g *guard) mayReach(host string) bool { return g.client.listed(g.host) && g.owns(host) }
 
+// mayBePrivate reports whether requests of the session may reach private networks: the registry, its redirects and its
+// token servers.
+func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.client.listed(g.host) }
+
 // owns reports whether a host is the registry's own, or like the registry on this machine.
 func (g *guard) owns(host string) bool {
 	own := hostname(g.host)
@@ -168,7 +173,7 @@ func (g *guard) restrict(req *http.Request) *http.Request {
 	if dialguard.IsLocal(host) || g.client.listed(req.URL.Host) && g.client.listed(g.host) {
 		return req
 	}
-	return req.WithContext(dialguard.Restrict(req.Context(), host))
+	return req.WithContext(dialguard.Restrict(req.Context(), host, g.mayBePrivate()))
 }
 
 // rejected returns a rejection with what led to the address.
@@ -184,9 +189,9 @@ type localError struct {
 
 func (e *localError) Error() string {
 	if e.own {
-		return e.host + " is a local address, or resolves to one, which is rejected"
+		return e.host + " is a private or local address, or resolves to one, which is rejected"
 	}
-	return fmt.Sprintf("the registry sends requests on to %s, which is a local address: that is rejected", e.host)
+	return fmt.Sprintf("the registry sends requests on to %s, which is a private or local address: that is rejected", e.host)
 }
 
 // plaintextError is a request that would have gone out without encryption.

@@ -44,6 +44,8 @@ type Config struct {
 	// Local are further registries that may be at local addresses, beside those in
 	// Insecure and the mirrors.
 	Local []string
+	// PublicOnly rejects private addresses of registries that are in none of these lists.
+	PublicOnly bool
 	// InsecureSetting and TLSPathsSetting name the settings that list registries as insecure, and that
 	// have a directory of certificates for some.
 	InsecureSetting, TLSPathsSetting string
