@@ -123,7 +123,8 @@ var byValues = map[string]bool{"Kptfile": true, "results.yaml": true}
 
 // failureTexts are the fields with texts about failures, on lines of their own at the ends of status, conditions and
 // steps; with the deeper lines of a text of several lines.
-var failureTexts = regexp.MustCompile(`(?m)^( *(?:executionError|errorSummary|  message):)(?: [^|\n]*\n| \|-?\n(?:\s{6,}.*\n)*)`)
+var failureTexts = regexp.MustCompile(`(?m)^( *(?:executionError|errorSummary|  message):)` +
+	`(?: [^|\n]*\n| \|-?\n(?:\s{6,}.*\n)*)`)
 
 // sameValues reports whether two YAML files have the same values.
 func sameValues(t *testing.T, a, b string) bool {

@@ -35,7 +35,8 @@ func TestGatewaysThroughKubectl(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH")) //nolint:forbidigo // of the test
 	for args, want := range map[string]string{
-		"":                              "--namespace=porch-system port-forward --address=127.0.0.1 service/function-runner :9445",
+		"": "--namespace=porch-system port-forward --address=127.0.0.1 " +
+			"service/function-runner :9445",
 		"--address=other:1 --context=c": "service/other :1",
 	} {
 		var out strings.Builder

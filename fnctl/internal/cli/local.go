@@ -31,7 +31,8 @@ func (f *gatewayFlags) start(ctx context.Context, progress *ui.Progress) (*local
 	}
 	var err error
 	images.runner, err = runner.Start(ctx, runner.Config{
-		Offline: f.offline, MaxMessageBytes: f.maxMessage(localMaxMessageBytes), Environment: f.environment, Progress: images.waiting,
+		Offline: f.offline, MaxMessageBytes: f.maxMessage(localMaxMessageBytes), Environment: f.environment,
+		Progress: images.waiting,
 	})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,102 +21,6 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
-
-// mistakePackages are packages and files with the usual mistakes.
-const mistakePackages = `
--- good/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: good
--- good/a.yaml --
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: a
--- field/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: field
-pipeline:
-  mutators:
-    - image: noop:v1
-      configmap: {a: b}
--- top/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: top
-pipelines: {}
--- when/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: when
-pipeline:
-  mutators:
-    - {image: noop:v1, when: "true"}
--- old/Kptfile --
-apiVersion: kpt.dev/v1alpha2
-kind: Kptfile
--- path/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: path
-pipeline:
-  mutators:
-    - {image: noop:v1, configPath: c.yaml}
--- both/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: both
-pipeline:
-  mutators:
-    - {image: noop:v1, configPath: c.yaml, configMap: {a: b}}
--- key/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: key
-pipeline:
-  mutators:
-    - {image: noop:v1, configMap: {"": x}}
--- exec/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: exec
-pipeline:
-  mutators:
-    - exec: ./script.sh
--- helm/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: helm
--- helm/templates/a.yaml --
-apiVersion: v1
-kind: Service
----
-kind: A
-a: b: {{ .Values.c }}
--- values/Kptfile --
-apiVersion: kpt.dev/v1
-kind: Kptfile
-metadata:
-  name: values
--- values/values.yaml --
-replicas: 3
--- list.yaml --
-apiVersion: config.kubernetes.io/v1
-kind: ResourceList
--- text --
-hello
--- blank --
-`
 
 // mistakeFunctions answer as gateways do when something is wrong.
 var mistakeFunctions = fntest.Gateway{
@@ -149,101 +54,46 @@ var mistakeFunctions = fntest.Gateway{
 	"chatty:v1": fntest.Reply("hello, world\n", ""),
 }
 
-// TestMistakes holds what users read after the usual mistakes: the whole output, but for times. The reason is in the
-// last line or the one before it, once, and advice is one line below.
+// TestMistakes holds what users read after the usual mistakes: the whole output. The reason is in the last line or the one
+// before it, once, and advice is one line below.
 func TestMistakes(t *testing.T) {
+	mistakes, err := txtar.ParseFile("testdata/mistakes.txtar")
+	if err != nil || len(mistakes.Files) < 40 {
+		t.Fatalf("%v, want 40 mistakes or more", err)
+	}
+	packages, err := txtar.ParseFile("testdata/mistakes-packages.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	if err := txtar.Write(txtar.Parse([]byte(mistakePackages)), dir); err != nil {
+	if err := txtar.Write(packages, dir); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
 	address := mistakeFunctions.Serve(t)
-	const nothing = "\nfnctl: function %q failed; nothing was written"
-	for name, tc := range map[string]struct {
-		args, stdin string
-		code        int
-		want        string
-	}{
-		"no Kptfile":       {"render helm/templates", "", 2, "fnctl: helm/templates is not a package: it has no Kptfile"},
-		"no directory":     {"render absent", "", 2, "fnctl: read package: open absent: no such file or directory"},
-		"misspelled field": {"render field", "", 2, "fnctl: field/Kptfile:8: a Kptfile has no field configmap here (do you mean configMap?)"},
-		"misspelled top":   {"render top", "", 2, "fnctl: top/Kptfile: pipelines is no field of a Kptfile: do you mean pipeline?"},
-		"proposed field":   {"render when", "", 2, "fnctl: when/Kptfile:7: a Kptfile has no field when here: it was proposed for kpt, and no release has it"},
-		"old version":      {"render old", "", 2, `fnctl: old/Kptfile: apiVersion "kpt.dev/v1alpha2" is no longer supported: migrate the package to kpt.dev/v1`},
-		"no configuration": {"render path", "", 2, `fnctl: path/Kptfile: pipeline.mutators[0].configPath "c.yaml" is not a resource file of the package`},
-		"two of them":      {"render both", "", 2, "fnctl: both/Kptfile: pipeline.mutators[0] must have configMap or configPath, not both"},
-		"key without name": {"render key", "", 2, "fnctl: key/Kptfile: pipeline.mutators[0].configMap has an entry without a key"},
-		"exec": {
-			"render exec --dry-run", "", 2,
-			`fnctl: exec/Kptfile: pipeline.mutators[0].exec "./script.sh" is a program of this machine: if you trust the package, permit it by --allow-exec`,
-		},
-		"Helm chart": {
-			"render helm --dry-run", "", 2,
-			"fnctl: read package: helm/templates/a.yaml:5: mapping values are not allowed in this context (it looks like a template, of Helm for example); if the file is not a resource, name it in .krmignore",
-		},
-		"values file": {
-			"render values --dry-run", "", 2,
-			"fnctl: package values: values.yaml is not a resource: it has no apiVersion; if a file is no resource, name it in .krmignore",
-		},
-		"list without items": {
-			"eval - -i noop:v1", "apiVersion: v1\nkind: ResourceList\n", 2,
-			"fnctl: the ResourceList has no items; if a file is no resource, name it in .krmignore",
-		},
-		"text on standard input":       {"eval - -i noop:v1", "kind: A\n---\nhello\n", 2, "fnctl: read standard input:3: it is text, not a resource with apiVersion, kind and metadata"},
-		"empty standard input":         {"eval - -i noop:v1", "", 2, "fnctl: read standard input: it is empty"},
-		"empty standard input of sink": {"sink made", "\n", 2, "fnctl: read standard input: it is empty"},
-		"nothing matches": {
-			"eval good -i noop:v1 --match-kind Deploymnt", "", 0,
-			"  ✓ noop:v1 TIME\n      no resource matches its selectors\nFiles: 0 changed, 0 created, 0 deleted",
-		},
-		"success with errors": {
-			"eval good -i warn:v1", "", 0,
-			"  ! warn:v1 TIME\n      [error] (a.yaml): something is wrong\n      [info] looked at everything\n" +
-				"Files: 0 changed, 0 created, 0 deleted",
-		},
-		"format as a directory": {
-			"render good -o json", "", 2,
-			"fnctl: takes stdout, unwrap or a new directory for --output: a directory of this name is ./json (see fnctl render --help)",
-		},
-		"unknown flag":      {"render --nope", "", 2, "fnctl: unknown flag: --nope (see fnctl render --help)"},
-		"no function":       {"eval good", "", 2, "fnctl: needs --image or --exec (see fnctl eval --help)"},
-		"arguments":         {"eval good -i noop:v1 -- A b", "", 2, `fnctl: takes arguments after -- as key=value, got "b" (see fnctl eval --help)`},
-		"two targets":       {"render good field", "", 2, "fnctl: takes one argument: DIR, a package (see fnctl render --help)"},
-		"label without =":   {"eval good -i noop:v1 --match-labels x", "", 2, `fnctl: invalid argument "x" for "--match-labels" flag: must be KEY=VALUE, got "x" (see fnctl eval --help)`},
-		"no gateway":        {"eval good -i noop:v1 --address 127.0.0.1:1", "", 2, "  ✗ noop:v1 TIME\nfnctl: the gateway at 127.0.0.1:1 cannot be reached (dial tcp 127.0.0.1:1: connect: connection refused)\n  start it, or give its address with --address or FNCTL_ADDRESS"},
-		"TLS to plain HTTP": {"eval good -i noop:v1 --address https://" + address, "", 2, "  ✗ noop:v1 TIME\nfnctl: the gateway at https://" + address + " does not speak TLS\n  give its address as http://, or without a scheme"},
-		"wrong scheme":      {"eval good -i noop:v1 --address ftp://x", "", 2, `fnctl: the gateway's address "ftp://x" must be host:port or a URL of http or https`},
-		"misspelled image":  {"eval good -i nop:v1", "", 2, "  ✗ nop:v1 TIME\nfnctl: no evaluator of the gateway serves function \"nop:v1\"\n  check the image's name and tag, map it in the exec evaluator's config, or enable the pod evaluator"},
-		"no such host":      {"eval good -i ghcr.io/x/host:v1", "", 2, "  ✗ ghcr.io/x/host:v1 TIME\nfnctl: cannot pull ghcr.io/x/host:v1: no such host ghcr.io\n  check the name, and that the gateway's DNS and proxies know it"},
-		"private image":     {"eval good -i ghcr.io/x/login:v1", "", 2, "  ✗ ghcr.io/x/login:v1 TIME\nfnctl: cannot pull ghcr.io/x/login:v1: ghcr.io requires credentials, or has no such image\n  check the image's name, and the gateway's credentials"},
-		"misspelled tag":    {"eval good -i ghcr.io/x/tag:v1", "", 2, "  ✗ ghcr.io/x/tag:v1 TIME\nfnctl: cannot pull ghcr.io/x/tag:v1: ghcr.io has no such image or tag\n  check the image's name and tag"},
-		"rate limit":        {"eval good -i ghcr.io/x/often:v1", "", 2, "  ✗ ghcr.io/x/often:v1 TIME\nfnctl: cannot pull ghcr.io/x/often:v1: ghcr.io limits how often it may be asked\n  try again later, or give the gateway credentials or a mirror (in TIME)"},
-		"certificate":       {"eval good -i ghcr.io/x/cert:v1", "", 2, "  ✗ ghcr.io/x/cert:v1 TIME\nfnctl: cannot pull ghcr.io/x/cert:v1: ghcr.io: x509: expired\n  renew its certificate, and check the clocks"},
-		"wrong image":       {"eval good -i device:v1", "", 2, "  ✗ device:v1 TIME\nfnctl: cannot run \"device:v1\": the image has neither Entrypoint nor Cmd"},
-		"busy":              {"eval good -i busy:v1", "", 2, "  ✗ busy:v1 TIME\nfnctl: \"busy:v1\" was not run: the queue of the function is full\n  the gateway is busy: try again (in TIME)"},
-		"large package":     {"eval good -i noop:v1 --max-message-size 100", "", 2, "  ✗ noop:v1 TIME\nfnctl: the package is too large for \"noop:v1\": NUMBER bytes (message size NUMBER exceeds sendMaxBytes NUMBER)\n  raise --max-message-size, now NUMBER, here and --max-request-body-size at the gateway"},
-		"killed":            {"eval good -i killed:v1", "", 1, "  ✗ killed:v1 TIME\n      out of luck\n      ended by signal killed" + strings.Replace(nothing, "%q", `"killed:v1"`, 1)},
-		"silent":            {"eval good -i silent:v1", "", 1, "  ✗ silent:v1 TIME\n      Failed to execute function \"silent:v1\": exit status 3\n      exit code 3" + strings.Replace(nothing, "%q", `"silent:v1"`, 1)},
-		"missing binary":    {"eval good -i absent:v1", "", 2, "  ✗ absent:v1 TIME\n      fork/exec /functions/absent: no such file or directory\n      could not be started" + strings.Replace(nothing, "%q", `"absent:v1"`, 1)},
-		"missing program":   {"eval good --exec ./nope", "", 2, "  ✗ ./nope TIME\nfnctl: run program \"./nope\": fork/exec ./nope: no such file or directory"},
-		"prints text":       {"eval good -i chatty:v1", "", 1, "  ✗ chatty:v1 TIME\nfnctl: the output of function \"chatty:v1\" cannot be used: it is not a ResourceList: it begins with \"hello, world\"; logs belong on standard error"},
-		"prints nothing":    {"eval good --exec true", "", 1, "  ✗ true TIME\nfnctl: the output of function \"true\" cannot be used: it is empty, but must be a ResourceList"},
-		"save without type": {"eval good -i noop:v1 --save", "", 2, `fnctl: needs --type mutator or --type validator with --save, got "" (see fnctl eval --help)`},
-		"offline":           {"eval good -i noop:v1 --offline", "", 2, "fnctl: takes --offline with --local only: a function runner elsewhere has its own images (see fnctl eval --help)"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, mistake := range mistakes.Files {
+		t.Run(mistake.Name, func(t *testing.T) {
+			command, rest, _ := strings.Cut(strings.ReplaceAll(string(mistake.Data), "${ADDRESS}", address), "\n")
+			code, want, _ := strings.Cut(rest, "\n")
+			command, input, _ := strings.Cut(command, " <")
+			var stdin []byte
+			if input != "" {
+				if stdin, err = os.ReadFile(input); err != nil {
+					t.Fatal(err)
+				}
+			}
 			var out bytes.Buffer
 			env := cli.Environment{
-				Address: address, Stdin: strings.NewReader(tc.stdin), Stdout: &out, Stderr: &out,
+				Address: address, Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: &out,
 				Environ: []string{"PATH=" + os.Getenv("PATH")}, //nolint:forbidigo // of the programs
 			}
-			code := cli.Run(t.Context(), env, strings.Fields(tc.args))
-			got := strings.TrimSuffix(times.ReplaceAllString(out.String(), "TIME"), "\n")
-			if strings.Contains(tc.want, "NUMBER") {
+			gotCode := strconv.Itoa(cli.Run(t.Context(), env, strings.Fields(command)[1:]))
+			got := times.ReplaceAllString(out.String(), "TIME")
+			if strings.Contains(want, "NUMBER") {
 				got = sizes.ReplaceAllString(got, "NUMBER")
 			}
-			if code != tc.code || got != tc.want {
-				t.Errorf("exit code %d, want %d, and\n%s\nwant\n%s", code, tc.code, got, tc.want)
+			if gotCode != code || got != want {
+				t.Errorf("exit code %s, want %s, and\n%swant\n%s", gotCode, code, got, want)
 			}
 		})
 	}

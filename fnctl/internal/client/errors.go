@@ -125,7 +125,8 @@ func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, a
 func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Replacer {
 	return strings.NewReplacer(
 		"{image}", strconv.Quote(req.Image), "{address}", g.address,
-		"{code}", cerr.Code().String(), "{message}", passedOn.ReplaceAllString(cerr.Message(), ""), "{retry}", retryHint(cerr),
+		"{code}", cerr.Code().String(), "{message}", passedOn.ReplaceAllString(cerr.Message(), ""),
+		"{retry}", retryHint(cerr),
 		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
 }
 

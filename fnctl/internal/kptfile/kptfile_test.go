@@ -160,20 +160,29 @@ func TestParseRejectsUnknownFields(t *testing.T) {
 			"kpt refuses it", header + "info: {licence: x}",
 			"Kptfile:5: a Kptfile has no field licence here (do you mean license?)",
 		},
-		"upstream":    {"kpt refuses it", header + "upstream: {git: {branch: x}}", "Kptfile:5: a Kptfile has no field branch here"},
-		"inventory":   {"kpt refuses it", header + "inventory: {id: x}", "Kptfile:5: a Kptfile has no field id here"},
-		"status":      {"kpt refuses it", header + "status: {phase: x}", "Kptfile:5: a Kptfile has no field phase here"},
-		"metadata":    {"kpt refuses it", header + "  uid: x", "Kptfile:5: a Kptfile has no field uid here"},
-		"top":         {"the nearest name", header + "pipelin: {}", "Kptfile: pipelin is no field of a Kptfile: do you mean pipeline?"},
-		"empty":       {"nothing is no Kptfile", "", "Kptfile is empty; it must be a Kptfile of kpt.dev/v1"},
-		"no yaml":     {"what is wrong, and where", header + "pipeline: [", "Kptfile:5: did not find expected node content"},
-		"not a map":   {"what is wrong", "- a", "Kptfile:1: a list is not possible here, it must be a map"},
-		"credentials": {"a value may be secret", "https://user:token@example.com", "Kptfile:1: text is not possible here, it must be a map"},
+		"upstream": {
+			"kpt refuses it", header + "upstream: {git: {branch: x}}", "Kptfile:5: a Kptfile has no field branch here",
+		},
+		"inventory": {"kpt refuses it", header + "inventory: {id: x}", "Kptfile:5: a Kptfile has no field id here"},
+		"status":    {"kpt refuses it", header + "status: {phase: x}", "Kptfile:5: a Kptfile has no field phase here"},
+		"metadata":  {"kpt refuses it", header + "  uid: x", "Kptfile:5: a Kptfile has no field uid here"},
+		"top": {
+			"the nearest name", header + "pipelin: {}", "Kptfile: pipelin is no field of a Kptfile: do you mean pipeline?",
+		},
+		"empty":     {"nothing is no Kptfile", "", "Kptfile is empty; it must be a Kptfile of kpt.dev/v1"},
+		"no yaml":   {"what is wrong, and where", header + "pipeline: [", "Kptfile:5: did not find expected node content"},
+		"not a map": {"what is wrong", "- a", "Kptfile:1: a list is not possible here, it must be a map"},
+		"credentials": {
+			"a value may be secret", "https://user:token@example.com", "Kptfile:1: text is not possible here, it must be a map",
+		},
 		"value": {
 			"a value may be secret", header + "pipeline: {mutators: token}",
 			"Kptfile:5: text is not possible here, it must be a list",
 		},
-		"duplicate": {"one of the two would be lost", header + "kind: x\n", `Kptfile:5: the field "kind" is there twice, first in line 2`},
+		"duplicate": {
+			"one of the two would be lost", header + "kind: x\n",
+			`Kptfile:5: the field "kind" is there twice, first in line 2`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := kptfile.Parse("Kptfile", []byte(tc.data))

@@ -40,10 +40,12 @@ metadata: {name: z, namespace: one}
 // configuration and as a resource.
 func TestOwnConfiguration(t *testing.T) {
 	for mutators, want := range map[string][]string{
-		"[{image: see, configPath: config.yaml}, {image: see}]":                                 {"p a config z", "p a config z"},
-		"[{image: see, configPath: ./config.yaml}]":                                             {"p a config z"},
-		"[{image: see, configPath: config.yaml, selectors: [{kind: ConfigMap}]}, {image: see}]": {"a config z", "p a config z"},
-		"[{image: see, exclude: [{kind: Secret}, {name: z}]}]":                                  {"p a config"},
+		"[{image: see, configPath: config.yaml}, {image: see}]": {"p a config z", "p a config z"},
+		"[{image: see, configPath: ./config.yaml}]":             {"p a config z"},
+		"[{image: see, configPath: config.yaml, selectors: [{kind: ConfigMap}]}, {image: see}]": {
+			"a config z", "p a config z",
+		},
+		"[{image: see, exclude: [{kind: Secret}, {name: z}]}]": {"p a config"},
 	} {
 		var inputs []string
 		resources, err := render(t, strings.Replace(configured, "MUTATORS", mutators, 1), seen(&inputs), &observer{})

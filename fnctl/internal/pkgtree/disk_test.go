@@ -13,16 +13,17 @@ import (
 
 // TestReadErrors reads files that are not resources. The error names the line of the file and never its content.
 func TestReadErrors(t *testing.T) {
+	const text = "it is text, not a resource with apiVersion, kind and metadata"
 	const hint = "; if the file is not a resource, name it in .krmignore"
 	for name, tc := range map[string]struct{ data, want string }{
-		"text":        {"hunter2\n", "x.yaml:1: it is text, not a resource with apiVersion, kind and metadata"},
-		"later text":  {"kind: A\n---\n# c\n\nhunter2\n", "x.yaml:5: it is text, not a resource with apiVersion, kind and metadata"},
+		"text":        {"hunter2\n", "x.yaml:1: " + text},
+		"later text":  {"kind: A\n---\n# c\n\nhunter2\n", "x.yaml:5: " + text},
 		"syntax":      {"kind: A\n---\nkind: B\na: b: hunter2\n", "x.yaml:4: mapping values are not allowed in this context"},
 		"anchor":      {"kind: *hunter2\n", "x.yaml:1: an alias names no anchor before it"},
 		"metadata":    {"kind: A\nmetadata: hunter2\n", "x.yaml:2: metadata must be a map"},
 		"annotations": {"kind: A\nmetadata:\n  annotations: [hunter2]\n", "x.yaml:3: annotations must be a map"},
 		"separator":   {"kind: A\n--- hunter2\nkind: B\n", "x.yaml:2: only a comment may follow --- on its line"},
-		"windows":     {"kind: A\r\n---\r\nhunter2\r\n", "x.yaml:3: it is text, not a resource with apiVersion, kind and metadata"},
+		"windows":     {"kind: A\r\n---\r\nhunter2\r\n", "x.yaml:3: " + text},
 		"template": {
 			"kind: A\nmetadata:\n  {{- include \"hunter2\" . }}\n",
 			"x.yaml:2: did not find expected node content (it looks like a template, of Helm for example)",

@@ -27,7 +27,9 @@ func TestReadRejectsIrregularFiles(t *testing.T) {
 		"absolute link": {func(name string) error {
 			return os.Symlink(filepath.Join(filepath.Dir(filepath.Dir(name)), "secret"), name)
 		}, "is a link that leaves the package"},
-		"relative link": {func(name string) error { return os.Symlink("../secret", name) }, "is a link that leaves the package"},
+		"relative link": {func(name string) error {
+			return os.Symlink("../secret", name)
+		}, "is a link that leaves the package"},
 		"link to a device": {func(name string) error {
 			return os.Symlink("/dev/zero", name)
 		}, "is a link that leaves the package"},

@@ -95,8 +95,8 @@ func TestNewResourcesHaveTheHighestIndex(t *testing.T) {
 	}
 	added := yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: new\n  annotations:\n" +
 		"    internal.config.kubernetes.io/path: a.yaml\n")
-	const head, second = "# Licence\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ", "\n---\napiVersion: v1\n" +
-		"kind: ConfigMap\nmetadata:\n  name: "
+	const resource = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "
+	const head, second = "# Licence\n---\n" + resource, "\n---\n" + resource
 	for want, output := range map[string][]*yaml.RNode{
 		head + "old" + second + "new\n": {tree.Root.Resources[0], added},
 		head + "new" + second + "old\n": {added, tree.Root.Resources[0]},

@@ -30,7 +30,9 @@ type entry struct {
 // newEntry describes a step.
 func newEntry(step pipeline.Step) entry {
 	f, outcome := step.Call.Function, step.Outcome
-	e := entry{image: kptfile.ImageName(f.Image, f.Tag), exec: f.Exec, stderr: string(outcome.Log), results: outcome.Results}
+	e := entry{
+		image: kptfile.ImageName(f.Image, f.Tag), exec: f.Exec, stderr: string(outcome.Log), results: outcome.Results,
+	}
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		details := failed.Failure
 		e.stderr, e.results = details.GetStderr(), result.FromFailure(details)
