@@ -92,7 +92,7 @@ e2e-system:
 	 wait $$! && test -z "$$failed"
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
 	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -skip '$(E2E_LONG_TESTS)|$(E2E_TIMED_TESTS)' $(E2E_SYSTEM_PACKAGES)
-	$(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
+	$(E2E_TEST) -p 1 -timeout 30m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
 
 # The tests that make test leaves out. Those of the cluster and the bed run twice in a row here.
 .PHONY: e2e-long
@@ -106,14 +106,14 @@ e2e-long-here:
 	 $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES) $(E2E_BED_PACKAGES) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
 	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_SYSTEM_PACKAGES)
-	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_LONG_ALONE_PACKAGES)
-	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)
+	$(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) $(E2E_LONG_ALONE_PACKAGES)
+	$(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)
 
 .PHONY: e2e-porch
 e2e-porch: cluster-up
 	$(CLUSTER_COMMAND) images && $(CLUSTER_COMMAND) porch
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
-	 $(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_PORCH_PACKAGES) || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
+	 $(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) $(E2E_PORCH_PACKAGES) || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 	$(CLUSTER_COMMAND) down
 endif
 
