@@ -61,7 +61,7 @@ func (p place) binary(ctx context.Context, t *testing.T, path string) {
 	p.evaluate(ctx, t, "registry.invalid/moved/set-namespace:v9.9.8")
 
 	p.change(ctx, t, "binary", `{"spec": {"binaryExecutor": {"path": "/nowhere/set-namespace"}}}`)
-	p.awaitError(ctx, t, "binary", "/nowhere/set-namespace")
+	p.awaitError(ctx, t, "binary", "is outside of the function runner's directory of functions")
 	if observed, text := p.status(ctx, t, "binary"); observed != 3 {
 		t.Errorf("with an error (%s) the status has generation %d, want that of the last valid change", text, observed)
 	}
