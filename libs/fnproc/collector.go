@@ -57,7 +57,7 @@ func (c *collector) gather(tooMuch func(size int) bool) error {
 		case !c.cut && int64(len(c.buf)) > c.limit:
 			c.buf = c.buf[:c.limit]
 			return limitError(c.stream, c.limit)
-		case tooMuch(len(c.buf)):
+		case tooMuch(len(c.buf) + int(c.omitted)):
 			return errTalksBeforeInput
 		case errors.Is(err, io.EOF):
 			c.finish()

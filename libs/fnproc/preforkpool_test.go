@@ -179,6 +179,19 @@ func TestPreforkSameOutcomes(t *testing.T) {
 	}
 }
 
+// TestTalkingSpareProcessesAreRetired has less of the log kept than a spare process may write: what was left out counts.
+func TestTalkingSpareProcessesAreRetired(t *testing.T) {
+	cmd, dir := install(t, "echo")
+	cmd.Env, cmd.MaxLog = append(cmd.Env, "TESTFN_GREETING=100000"), 6000
+	runner := startPool(t, 1)
+	runner.Prepare(cmd)
+	got, err := runner.Run(t.Context(), cmd, []byte(input))
+	if err != nil || got.ExitCode != 0 {
+		t.Fatalf("%v, %s", err, got.Status)
+	}
+	testfn.AwaitRunning(t, dir, 0)
+}
+
 func TestPreforkKeepsLimitsAndDeadlines(t *testing.T) {
 	hang, _ := install(t, "hang")
 	runner := startPool(t, 1)
