@@ -87,7 +87,7 @@ func TestUnknownVariables(t *testing.T) {
 	}{
 		"letters":         {"a typing error", "FNR_PROT", "is FNR_PORT meant?"},
 		"another meaning": {"words in common are no typing error", "FNR_HOST_PORTS", "remove it, or see --help"},
-		"other":           {"nothing is like it: a guess would mislead", "FNR_TEMPERATURE_OF_SEA", "remove it, or see --help"},
+		"other":           {"a guess would mislead", "FNR_TEMPERATURE_OF_SEA", "remove it, or see --help"},
 		"test bed":        {"it is for tests, in whose environment programs run", "FNR_BED", ""},
 	}
 	for name, tc := range tests {

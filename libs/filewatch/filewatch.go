@@ -35,9 +35,9 @@ func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, chan
 	WatchDirectory(ctx, log, filepath.Dir(path), w.read)
 }
 
-// Follow calls use with what parse makes of the file at path, whenever the content of the file differs from the previous
-// one, which is last at first. A content that cannot be read or parsed changes nothing and is logged; what names the file
-// in the log. That a file does not exist which did not exist before is no change. Follow returns when ctx ends.
+// Follow calls use with what parse makes of the file at path, whenever the content of the file differs from the
+// previous one, which is last at first. A content that cannot be read or parsed changes nothing and is logged; what
+// names the file in the log. That a file does not exist which did not exist before is no change. Follow returns when ctx ends.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {
@@ -50,7 +50,7 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 			value, err = parse(content)
 		}
 		if err != nil {
-			log.ErrorContext(ctx, what+" not changed: the last good one stays in force", "file", path, "error", err)
+			log.ErrorContext(ctx, "file not applied, the last good content stays in use", "of", what, "file", path, "error", err)
 			return
 		}
 		last = content

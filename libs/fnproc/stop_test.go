@@ -133,7 +133,8 @@ func TestLongLogsAreCut(t *testing.T) {
 			want = whole[:3000] + fmt.Sprintf("\n[%d bytes of the log left out]\n", left) + whole[size-3000:]
 		}
 		if string(got.Log) != want {
-			t.Errorf("of a log of %d bytes, %d are kept: %.40q… …%.40q", size, len(got.Log), got.Log, got.Log[max(0, len(got.Log)-40):])
+			end := got.Log[max(0, len(got.Log)-40):]
+			t.Errorf("of a log of %d bytes, %d are kept: %.40q… …%.40q", size, len(got.Log), got.Log, end)
 		}
 	}
 }

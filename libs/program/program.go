@@ -87,9 +87,9 @@ func rejectConfig(w io.Writer, name string, err error) int {
 var stopSignals = make(chan os.Signal, 1)
 
 // Begin is the first statement of a main function. It answers --version, keeps descriptors that the program inherited
-// from the programs that it starts, and subscribes to the signals that end a program. The kernel drops signals that the first process of a container has
-// not subscribed to, so without this, a program stopped while it reads its configuration would run
-// until it is killed. Main acts on the signals.
+// from the programs that it starts, and subscribes to the signals that end a program. The kernel drops signals that
+// the first process of a container has not subscribed to, so without this, a program stopped while it reads its
+// configuration would run until it is killed. Main acts on the signals.
 func Begin() {
 	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
 		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it

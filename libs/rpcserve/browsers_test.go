@@ -27,7 +27,7 @@ func TestWebSitesCallNoPort(t *testing.T) {
 		"no browser":                     {"gateway:9445", "", "", http.StatusOK},
 		"another site":                   {"localhost:9445", "https://evil.example", "cross-site", http.StatusForbidden},
 		"another site, an older browser": {"127.0.0.1:9445", "https://evil.example", "", http.StatusForbidden},
-		"DNS rebinding":                  {"evil.example:9445", "http://evil.example:9445", "same-origin", http.StatusForbidden},
+		"DNS rebinding":                  {"evil.test:9445", "http://evil.test:9445", "same-origin", http.StatusForbidden},
 		"DNS rebinding, without origin":  {"evil.example:9445", "", "same-origin", http.StatusForbidden},
 		"its own page":                   {"localhost:9445", "http://localhost:9445", "same-origin", http.StatusOK},
 		"its own page by name":           {"fnr.example", "http://fnr.example", "same-origin", http.StatusOK},

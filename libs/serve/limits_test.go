@@ -355,7 +355,7 @@ type door struct {
 func openDoor(t *testing.T) *door {
 	t.Helper()
 	return &door{pipes: startPipes(t, serve.Endpoint{
-		MaxConnections: 8, MaxConnectionsPerPeer: 4, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		MaxConnections: 8, MaxConnectionsPerPeer: 4, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/long" {
 				<-r.Context().Done()
 			}

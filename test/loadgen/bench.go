@@ -72,7 +72,7 @@ type Plan struct {
 
 // Run measures the whole plan. It fails if the first evaluation of a target does.
 func Run(ctx context.Context, plan Plan) ([]Level, error) {
-	rng := rand.New(rand.NewPCG(plan.Seed, 0)) //nolint:gosec // a schedule, no secret
+	rng := rand.New(rand.NewPCG(plan.Seed, 0))
 	var levels []Level
 	for _, input := range plan.Inputs {
 		different, err := plan.compare(ctx, input)

@@ -28,8 +28,8 @@ const (
 	maxImageFiles = 300_000
 )
 
-// What a sandbox may have: bytes of private memory of each process, and processes and threads. Where this program runs as
-// root, the sandboxes of a function by bubblewrap have these processes together.
+// What a sandbox may have: bytes of private memory of each process, and processes and threads. Where this program runs
+// as root, the sandboxes of a function by bubblewrap have these processes together.
 const (
 	maxProcessBytes = 2 << 30
 	maxProcesses    = 1024

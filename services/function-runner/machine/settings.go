@@ -8,8 +8,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
 
-// The configurations of the services, embedded under these names, so that their variables have no prefix.
 type (
+	// Gateway and the other configurations of services are embedded under these names, so that their variables have
+	// no prefix: a setting of several services is one variable, with the same value for all.
 	Gateway       = gateway.Config
 	ImageResolver = imageresolver.Config
 )

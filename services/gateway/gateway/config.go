@@ -24,7 +24,7 @@ const (
 )
 
 // ServiceAccount is the directory in which Kubernetes mounts the token of a pod's service account.
-const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a directory
+const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Config is the gateway's own settings. Settings that every program has are not in it.
 type Config struct {

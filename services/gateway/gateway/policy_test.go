@@ -32,19 +32,23 @@ func TestPolicyIsAskedBeforeAnyEvaluator(t *testing.T) {
 		"no policy": {gateway.PolicyConfig{}, image("echo"), "", codes.OK, ""},
 		"allowed":   {gateway.PolicyConfig{Allow: []string{"example.com/fn/*"}}, image("echo"), "", codes.OK, ""},
 		"not allowed": {
-			gateway.PolicyConfig{Allow: []string{"example.com/other/*"}}, image("echo"), "", codes.PermissionDenied,
+			gateway.PolicyConfig{Allow: []string{"example.com/other/*"}},
+			image("echo"), "", codes.PermissionDenied,
 			`rule "allow-list"`,
 		},
 		"denied": {
-			gateway.PolicyConfig{Deny: []string{"by-list=example.com/fn/listed"}}, image("listed"), "", codes.PermissionDenied,
+			gateway.PolicyConfig{Deny: []string{"by-list=example.com/fn/listed"}},
+			image("listed"), "", codes.PermissionDenied,
 			`rule "by-list"`,
 		},
 		"list of tags": {
-			gateway.PolicyConfig{Deny: []string{"by-list=example.com/fn/listed"}}, image("listed"), ">=1",
+			gateway.PolicyConfig{Deny: []string{"by-list=example.com/fn/listed"}},
+			image("listed"), ">=1",
 			codes.PermissionDenied, `rule "by-list"`,
 		},
 		"not served": {
-			gateway.PolicyConfig{Deny: []string{"by-list=example.com/fn/missing"}}, image("missing"), "",
+			gateway.PolicyConfig{Deny: []string{"by-list=example.com/fn/missing"}},
+			image("missing"), "",
 			codes.PermissionDenied, `rule "by-list"`,
 		},
 		"no digest": {
@@ -52,7 +56,8 @@ func TestPolicyIsAskedBeforeAnyEvaluator(t *testing.T) {
 		},
 		"digest": {gateway.PolicyConfig{RequireDigest: true}, "example.com/fn/echo" + digest, "", codes.OK, ""},
 		"a tag replaces the digest": {
-			gateway.PolicyConfig{RequireDigest: true}, "example.com/fn/echo" + digest, "v1", codes.PermissionDenied,
+			gateway.PolicyConfig{RequireDigest: true},
+			"example.com/fn/echo" + digest, "v1", codes.PermissionDenied,
 			`rule "require-digest"`,
 		},
 	}

@@ -81,7 +81,7 @@ func callsOf(t *testing.T, spans tracetest.SpanStubs, host string) []string {
 		}
 		status := "error"
 		if code, ok := said.Value("http.response.status_code"); ok {
-			status = code.Emit()
+			status = code.String()
 		}
 		if scheme, _ := said.Value(
 			"server.address",

@@ -51,7 +51,8 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 		"a stolen certificate": {certificate: "image-resolver-tls", want: codes.PermissionDenied},
 	} {
 		conn := at.secureCaller(t, tc.certificate)
-		if err := suite.SetNamespace(suite.Context(t), conn, setNamespace, grpc.WaitForReady(true)); status.Code(err) != tc.want {
+		err := suite.SetNamespace(suite.Context(t), conn, setNamespace, grpc.WaitForReady(true))
+		if status.Code(err) != tc.want {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
 		}
 	}

@@ -44,8 +44,8 @@ func withVolume(t *testing.T, tag, path string) string {
 	return to.String()
 }
 
-// TestVolumesOverTheWrapperServer has images whose VOLUME is at, above or below the path of the wrapper server. Such an image
-// is refused, or the function runs with our wrapper server; afterwards other functions start as before.
+// TestVolumesOverTheWrapperServer has images whose VOLUME is at, above or below the path of the wrapper server. Such an
+// image is refused, or the function runs with our wrapper server; afterwards other functions start as before.
 func TestVolumesOverTheWrapperServer(t *testing.T) {
 	for _, launcher := range []string{"image-volume", "init-container"} {
 		t.Run(launcher, func(t *testing.T) {

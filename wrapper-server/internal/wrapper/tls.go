@@ -14,7 +14,7 @@ import (
 
 // secretVariable is the variable of the secret. The pod-manager sets it in each pod that gets --tls-id, in
 // place of one that the image has.
-const secretVariable = "FNR_TLS_SECRET"
+const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
 // TLS configures how the server proves who it is, and whom it accepts. The pod-manager sets it in function pods.
 type TLS struct {

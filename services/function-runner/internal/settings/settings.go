@@ -19,9 +19,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// The configurations of the services. They are embedded under these names, so that their variables
-// have no prefix: a setting of several services is one variable, with the same value for all.
 type (
+	// Gateway and the other configurations of services are embedded under these names, so that their variables have
+	// no prefix: a setting of several services is one variable, with the same value for all.
 	Gateway       = gateway.Config
 	PodManager    = podmanager.Config
 	ImageResolver = imageresolver.Config

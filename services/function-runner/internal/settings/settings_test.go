@@ -89,7 +89,8 @@ func TestSharedSettingsArrive(t *testing.T) {
 		"WRAPPER_SERVER_IMAGE": "example.com/wrapper:v1", "FNR_ADDRESS": ":1",
 		"FNR_DEFAULT_IMAGE_PREFIX": "example.com",
 		"FNR_MAX_MESSAGE_BYTES":    "65536", "FNR_ENABLE_PRIVATE_REGISTRIES": "true",
-		"FNR_AUTH_SECRET_PATH": auth, "FNR_CONFINE": "off", "FNR_FUNCTION_NETWORK": "example.com/net", "FNR_POLICY_DENY": "example.com/bad",
+		"FNR_AUTH_SECRET_PATH": auth, "FNR_CONFINE": "off", "FNR_FUNCTION_NETWORK": "example.com/net",
+		"FNR_POLICY_DENY":         "example.com/bad",
 		"FNR_MAX_EVALUATION_TIME": "7s",
 	} {
 		t.Setenv(variable, value)

@@ -92,8 +92,11 @@ func fields(ctx context.Context, s sample) []slog.Attr {
 		slog.Bool("cold_start", s.measured.Leased().ColdStart), slog.Int("attempts", s.measured.Attempts()),
 	}
 	for _, optional := range [][2]string{
-		{"digest", s.digest()}, {"pod", s.measured.Leased().Pod}, {"caller", rpcserve.Caller(ctx)},
-		{"input_sha256", s.inputSHA256}, {"output_sha256", s.outputSHA256},
+		{"digest", s.digest()},
+		{"pod", s.measured.Leased().Pod},
+		{"caller", rpcserve.Caller(ctx)},
+		{"input_sha256", s.inputSHA256},
+		{"output_sha256", s.outputSHA256},
 	} {
 		if optional[1] != "" {
 			attrs = append(attrs, slog.String(optional[0], optional[1]))

@@ -35,8 +35,8 @@ type Resolver struct {
 }
 
 // Resolve returns the canonical name of image with the tag that constraint
-// selects, if there is one, provided that the policy allows the image. What is malformed, or matches none of the tags there
-// are, is an error of class fault.Invalid; a constraint on a repository that no source
+// selects, if there is one, provided that the policy allows the image. What is malformed, or matches none of the tags
+// there are, is an error of class fault.Invalid; a constraint on a repository that no source
 // knows one of class fault.NotFound. A registry's own 404 is not: to callers that class
 // means that no evaluator serves the image.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {

@@ -25,8 +25,8 @@ const listTimeout = 5 * time.Second
 // views maps the address of a replica to the last list of its pools.
 type views map[string][]*podmanagerv1.Pool
 
-// ListPools implements lease.Manager: it returns the pools of all replicas that answer, one per function. It fails if no
-// replica answers, or if no replica is known within listTimeout.
+// ListPools implements lease.Manager: it returns the pools of all replicas that answer, one per function. It fails if
+// no replica answers, or if no replica is known within listTimeout.
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,13 +139,17 @@ func TestLinksToTheNextPage(t *testing.T) {
 		want  string
 		says  string // in the error; empty for success
 	}{
-		"usual":           {[]string{`</v2/fn/tags/list?last=v1&n=1>; rel="next"`}, "v1 v2", ""},
-		"another path":    {[]string{`</api/fn/tags/list?last=v1&n=1>; rel="next"`}, "v1 v2", ""},
-		"another host":    {[]string{`<https://elsewhere.example/v2/fn/tags/list?last=v1>; rel="next"`}, "v1 v2", ""},
-		"no relation":     {[]string{`</v2/fn/tags/list?last=v1>`}, "v1 v2", ""},
-		"no quotes":       {[]string{`</v2/fn/tags/list?last=v1>; rel=next`}, "v1 v2", ""},
-		"first and next":  {[]string{`</v2/fn/tags/list?n=1>; rel="first", </v2/fn/tags/list?last=v1>; rel="next"`}, "v1 v2", ""},
-		"two headers":     {[]string{`</v2/fn/tags/list?n=1>; rel="first"`, `</v2/fn/tags/list?last=v1>; rel="next"`}, "v1 v2", ""},
+		"usual":        {[]string{`</v2/fn/tags/list?last=v1&n=1>; rel="next"`}, "v1 v2", ""},
+		"another path": {[]string{`</api/fn/tags/list?last=v1&n=1>; rel="next"`}, "v1 v2", ""},
+		"another host": {[]string{`<https://elsewhere.example/v2/fn/tags/list?last=v1>; rel="next"`}, "v1 v2", ""},
+		"no relation":  {[]string{`</v2/fn/tags/list?last=v1>`}, "v1 v2", ""},
+		"no quotes":    {[]string{`</v2/fn/tags/list?last=v1>; rel=next`}, "v1 v2", ""},
+		"first and next": {
+			[]string{`</v2/fn/tags/list?n=1>; rel="first", </v2/fn/tags/list?last=v1>; rel="next"`}, "v1 v2", "",
+		},
+		"two headers": {
+			[]string{`</v2/fn/tags/list?n=1>; rel="first"`, `</v2/fn/tags/list?last=v1>; rel="next"`}, "v1 v2", "",
+		},
 		"only first":      {[]string{`</v2/fn/tags/list?n=1>; rel="first"`}, "v1", ""},
 		"comma in quotes": {[]string{`</v2/fn/tags/list?last=v1>; title="a, b"; rel="next"`}, "v1 v2", ""},
 		"repeated":        {[]string{`</v2/fn/tags/list?page=%d>; rel="next"`}, "", "repeats a page"},
@@ -168,7 +173,7 @@ func TestLinksToTheNextPage(t *testing.T) {
 				}
 				pages++
 				for _, link := range tc.links {
-					rw.Header().Add("Link", strings.Replace(link, "%d", fmt.Sprint(pages), 1))
+					rw.Header().Add("Link", strings.Replace(link, "%d", strconv.Itoa(pages), 1))
 				}
 				_, _ = io.WriteString(rw, `{"tags":["v1"]}`)
 			}))
@@ -191,7 +196,9 @@ func TestEmptyPagesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.Insecure = []string{"registry.example"}
 	pages := 0
-	w.add(t, "registry.example", testregistry.On("/tags/list", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	w.add(t, "registry.example", testregistry.On("/tags/list", func(
+		rw http.ResponseWriter, _ *http.Request, _ http.Handler,
+	) {
 		pages++
 		rw.Header().Set("Link", fmt.Sprintf(`</v2/fn/tags/list?page=%d>; rel="next"`, pages))
 		_, _ = io.WriteString(rw, `{"tags":[]}`)

@@ -46,12 +46,6 @@ type declined struct {
 
 func (d declined) Unwrap() error { return d.error }
 
-// declinedWith returns the status with which a registry declined a request, or 0.
-func declinedWith(err error) int {
-	answer, _ := errors.AsType[declined](err)
-	return answer.status
-}
-
 // explain returns err, from doing op, as a classified error that a user can act
 // on. It keeps the text of err, without secrets, and not err itself.
 func (s *Session) explain(ctx context.Context, op string, err error) error {

@@ -124,7 +124,8 @@ func (b Builder) function(pod *corev1.Pod, r Request) {
 	setMissing(c, b.Env)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
 	outlive(&pod.Spec, r.MaxEvaluationTime)
-	settings := slices.Concat(processes(r), b.networkArgs(r.Function), b.Args, shutdownTimeout(&pod.Spec), b.identify(pod, r))
+	settings := slices.Concat(
+		processes(r), b.networkArgs(r.Function), b.Args, shutdownTimeout(&pod.Spec), b.identify(pod, r))
 	for _, arg := range settings { // the template's come first, then the function's own
 		if !setsFlag(c.Args, arg) {
 			c.Args = append(c.Args, arg)
@@ -176,7 +177,9 @@ func setsFlag(args []string, more string) bool {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		return name
 	}
-	return slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") && flag(arg) == flag(more) })
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return strings.HasPrefix(arg, "-") && flag(arg) == flag(more)
+	})
 }
 
 // processes are the arguments that bound the processes of the function in the wrapper server:

@@ -34,7 +34,8 @@ func TestParseWarns(t *testing.T) {
 		"outspoken":    {"a template that says all it needs to", configMap(t, "outspoken"), nil},
 		"settings": {
 			"variables do not configure the wrapper server",
-			map[string]string{"template": pod("{containers: [{name: function, command: [/w], env: [{name: FNR_CONFINE, value: require}]}]}")},
+			map[string]string{"template": pod("{containers: [{name: function, command: [/w], " +
+				"env: [{name: FNR_CONFINE, value: require}]}]}")},
 			[]string{`template: container "function" sets FNR_CONFINE, which has no effect: the wrapper server takes its ` +
 				`settings as arguments only, which the template can have`},
 		},

@@ -33,7 +33,7 @@ type TLS struct {
 func (t *TLS) id(namespace, pod string) string { return t.IDs + "/" + namespace + "/" + pod }
 
 // secretVariable is the variable of a pod's secret. It is no argument: functions can read those of the server.
-const secretVariable = "FNR_TLS_SECRET"
+const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
 // identify adds a pod's identity, if its workload has one, and returns the arguments for it.
 func (b Builder) identify(pod *corev1.Pod, r Request) (args []string) {

@@ -61,7 +61,8 @@ func TestPodsWithoutAnIdentity(t *testing.T) {
 		t.Errorf("the identity is %v", got.Identity)
 	}
 	text, err := json.Marshal(pod)
-	if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "FNR_TLS") || strings.Contains(string(text), "--tls") {
+	if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "FNR_TLS") ||
+		strings.Contains(string(text), "--tls") {
 		t.Errorf("the pod has an identity: %s, %v", text, err)
 	}
 }
