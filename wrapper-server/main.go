@@ -45,7 +45,8 @@ func isolate() {
 	args, env, needed := wrapper.Isolate(os.Args, os.Environ())
 	if needed {
 		err := program.Execute(args, env)
-		os.Exit(program.RejectConfig("wrapper-server", fmt.Errorf("isolate the server from the image's environment: %w", err)))
+		err = fmt.Errorf("isolate the server from the image's environment: %w", err)
+		os.Exit(program.RejectConfig("wrapper-server", err))
 	}
 	os.Args = args
 }

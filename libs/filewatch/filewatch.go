@@ -37,7 +37,8 @@ func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, chan
 
 // Follow calls use with what parse makes of the file at path, whenever the content of the file differs from the
 // previous one, which is last at first. A content that cannot be read or parsed changes nothing and is logged; what
-// names the file in the log. That a file does not exist which did not exist before is no change. Follow returns when ctx ends.
+// names the file in the log. That a file does not exist which did not exist before is no change. Follow returns when
+// ctx ends.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {

@@ -54,8 +54,8 @@ var mistakeFunctions = fntest.Gateway{
 	"chatty:v1": fntest.Reply("hello, world\n", ""),
 }
 
-// TestMistakes holds what users read after the usual mistakes: the whole output. The reason is in the last line or the one
-// before it, once, and advice is one line below.
+// TestMistakes holds what users read after the usual mistakes: the whole output. The reason is in the last line or the
+// one before it, once, and advice is one line below.
 func TestMistakes(t *testing.T) {
 	mistakes, err := txtar.ParseFile("testdata/mistakes.txtar")
 	if err != nil || len(mistakes.Files) < 40 {

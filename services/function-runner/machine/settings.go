@@ -11,7 +11,8 @@ import (
 type (
 	// Gateway and the other configurations of services are embedded under these names, so that their variables have
 	// no prefix: a setting of several services is one variable, with the same value for all.
-	Gateway       = gateway.Config
+	Gateway = gateway.Config
+	// ImageResolver is embedded likewise.
 	ImageResolver = imageresolver.Config
 )
 

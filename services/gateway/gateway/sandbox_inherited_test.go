@@ -92,7 +92,8 @@ func TestSandboxStartsInItsImage(t *testing.T) {
 		for name, c := range map[string]struct{ dir, program, want string }{
 			"the image": {"/fn", "/fn/echo", conformance.List},
 			"a descriptor": {
-				"/proc/self/fd/9", "/fn/echo", "/sys, which are the sandbox's own (the image's working directory is /proc/self/fd/9)",
+				"/proc/self/fd/9", "/fn/echo",
+				"/sys, which are the sandbox's own (the image's working directory is /proc/self/fd/9)",
 			},
 			"a directory of the kernel": {"/sys", "/fn/echo", "working directory is /sys"},
 			"devices":                   {"dev/shm", "/fn/echo", "working directory is /dev/shm"},

@@ -22,8 +22,10 @@ import (
 type (
 	// Gateway and the other configurations of services are embedded under these names, so that their variables have
 	// no prefix: a setting of several services is one variable, with the same value for all.
-	Gateway       = gateway.Config
-	PodManager    = podmanager.Config
+	Gateway = gateway.Config
+	// PodManager is embedded likewise.
+	PodManager = podmanager.Config
+	// ImageResolver is embedded likewise.
 	ImageResolver = imageresolver.Config
 )
 

@@ -103,8 +103,10 @@ func TestSharedSettingsArrive(t *testing.T) {
 	if s.Gateway.Address != ":1" || p.DefaultImagePrefix != "example.com" || r.DefaultImagePrefix != "example.com" ||
 		p.MaxMessageBytes != 65536 ||
 		!p.EnablePrivateRegistries || p.AuthSecretPath != auth ||
-		s.Gateway.Confine != "off" || p.Confine != "off" || len(s.Gateway.FunctionNetwork) != 1 || len(p.FunctionNetwork) != 1 ||
-		len(s.Gateway.Policy.Deny) != 1 || s.Gateway.MaxEvaluationTime != 7*time.Second || p.MaxEvaluationTime != 7*time.Second {
+		s.Gateway.Confine != "off" || p.Confine != "off" ||
+		len(s.Gateway.FunctionNetwork) != 1 || len(p.FunctionNetwork) != 1 ||
+		len(s.Gateway.Policy.Deny) != 1 ||
+		s.Gateway.MaxEvaluationTime != 7*time.Second || p.MaxEvaluationTime != 7*time.Second {
 		t.Errorf("settings are %+v", s)
 	}
 }

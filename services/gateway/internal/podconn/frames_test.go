@@ -22,7 +22,9 @@ import (
 // TestAnswersInSmallFramesAreRejected has pods that answer with 60,000 bytes in frames of one byte, which would take
 // megabytes of memory, and in larger ones.
 func TestAnswersInSmallFramesAreRejected(t *testing.T) {
-	for size, want := range map[int]codes.Code{1: codes.Unavailable, 10: codes.Unavailable, 256: codes.OK, 16000: codes.OK} {
+	for size, want := range map[int]codes.Code{
+		1: codes.Unavailable, 10: codes.Unavailable, 256: codes.OK, 16000: codes.OK,
+	} {
 		pool := newPoolOf(t, podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20})
 		conn := get(t, pool, podconn.Pod{UID: "pod", Address: serveFrames(t, size)})
 		if err := conn.Connect(t.Context()); err != nil {

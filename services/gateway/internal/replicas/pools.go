@@ -78,8 +78,8 @@ func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, erro
 	}
 }
 
-// listAll stores the pools of replicas in lists, and returns an error for each replica. The former list of a replica that
-// fails stays.
+// listAll stores the pools of replicas in lists, and returns an error for each replica. The former list of a replica
+// that fails stays.
 func (m *Manager) listAll(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica, lists views,
 ) []error {

@@ -147,7 +147,8 @@ func markSilence(r *rpcclient.Replica, err error) error {
 	if !errors.Is(err, rpcclient.ErrSilent) {
 		return err
 	}
-	return lease.Elsewhere(fault.New(fault.Unavailable, "call the pod-manager at %s: %w", r.Address(), rpcclient.ErrSilent))
+	err := fault.New(fault.Unavailable, "call the pod-manager at %s: %w", r.Address(), rpcclient.ErrSilent)
+	return lease.Elsewhere(err)
 }
 
 // maxOwners is the maximum number of functions in owners.

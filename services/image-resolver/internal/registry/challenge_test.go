@@ -159,7 +159,9 @@ func TestLinksToTheNextPage(t *testing.T) {
 			w := newWorld(t)
 			w.Insecure = []string{"registry.example"}
 			pages := 0
-			w.add(t, "registry.example", testregistry.On("/", func(rw http.ResponseWriter, req *http.Request, next http.Handler) {
+			w.add(t, "registry.example", testregistry.On("/", func(
+				rw http.ResponseWriter, req *http.Request, next http.Handler,
+			) {
 				if !strings.HasSuffix(req.URL.Path, "/tags/list") {
 					next.ServeHTTP(rw, req)
 					return
