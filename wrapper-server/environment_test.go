@@ -46,7 +46,8 @@ func TestAnImageDoesNotConfigureItsServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			port := freePort(t)
-			log := startProgram(t, append([]string{"PATH=" + os.Getenv("PATH")}, hostileEnv...), //nolint:forbidigo // for setpriv
+			path := "PATH=" + os.Getenv("PATH") //nolint:forbidigo // for setpriv
+			log := startProgram(t, append([]string{path}, hostileEnv...),
 				"--telemetry-metrics-address=off", "--serve-drain-delay=0s", "--port="+port,
 				"--", filepath.Join(functions, "testfn"), "try="+tc.try)
 			if got := evaluate(t, port); !strings.Contains(string(got.GetResourceList()), tc.want) {

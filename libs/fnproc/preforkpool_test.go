@@ -179,7 +179,7 @@ func TestPreforkSameOutcomes(t *testing.T) {
 	}
 }
 
-// TestTalkingSpareProcessesAreRetired has less of the log kept than a spare process may write: what was left out counts.
+// TestTalkingSpareProcessesAreRetired has less of the log kept than a spare process may write: the rest counts.
 func TestTalkingSpareProcessesAreRetired(t *testing.T) {
 	cmd, dir := install(t, "echo")
 	cmd.Env, cmd.MaxLog = append(cmd.Env, "TESTFN_GREETING=100000"), 6000

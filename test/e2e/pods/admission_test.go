@@ -23,8 +23,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// admit applies docs/examples/admission-policy.yaml to the namespace of function pods, with other repositories. It returns
-// when the API server enforces it.
+// admit applies docs/examples/admission-policy.yaml to the namespace of function pods, with other repositories. It
+// returns when the API server enforces it.
 func (sys *system) admit(t *testing.T, repositories ...string) {
 	t.Helper()
 	ctx := suite.Context(t)

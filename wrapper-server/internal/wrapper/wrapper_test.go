@@ -114,7 +114,9 @@ func TestFunctionGetsTheImagesEnvironmentOnly(t *testing.T) {
 // TestTheEnvironmentSetsNothing gives a server the variables that all of its settings would have, by name: its
 // settings are those of a server without environment. It also tests the variables that the pod sets.
 func TestTheEnvironmentSetsNothing(t *testing.T) {
-	image := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://192.0.2.1", "GODEBUG=http2debug=2", "HTTPS_PROXY=http://192.0.2.1"}
+	image := []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://192.0.2.1", "GODEBUG=http2debug=2", "HTTPS_PROXY=http://192.0.2.1",
+	}
 	settings := config.Settings(new(wrapper.Config))
 	if len(settings) < 15 {
 		t.Fatalf("the settings are %v: are they found in another way now?", settings)

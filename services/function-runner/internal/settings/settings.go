@@ -40,7 +40,8 @@ type Settings struct {
 
 // Sandboxed reports whether functions may run in sandboxes.
 func (s *Settings) Sandboxed() bool {
-	return s.SandboxSettings.Sandbox != "" && s.SandboxSettings.Sandbox != "off" && s.Gateway.Enabled(gateway.RuntimeSandbox)
+	launcher := s.SandboxSettings.Sandbox
+	return launcher != "" && launcher != "off" && s.Gateway.Enabled(gateway.RuntimeSandbox)
 }
 
 // Validate checks all settings.

@@ -109,8 +109,8 @@ func (m *Manager) listAll(
 // poolKey identifies a function's pool.
 type poolKey struct{ reference, digest string }
 
-// merge returns one pool per function, ordered by reference and digest. Each replica sees all pods of a function and only
-// its own leases: merge adds the leases up, and uses the owner's view of everything else.
+// merge returns one pool per function, ordered by reference and digest. Each replica sees all pods of a function and
+// only its own leases: merge adds the leases up, and uses the owner's view of everything else.
 func (v views) merge(ownerOf func(image string) string) []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas leases pods from the replicas of the pod-manager. Pod-managers know which replica owns a function: a
-// replica that does not own the function names the owner, also if it grants a lease on a ready pod. The gateway remembers
-// the owner.
+// Package replicas leases pods from the replicas of the pod-manager. Pod-managers know which replica owns a function:
+// a replica that does not own the function names the owner, also if it grants a lease on a ready pod. The gateway
+// remembers the owner.
 package replicas
 
 import (

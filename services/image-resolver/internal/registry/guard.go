@@ -191,7 +191,8 @@ func (e *localError) Error() string {
 	if e.own {
 		return e.host + " is a private or local address, or resolves to one, which is rejected"
 	}
-	return fmt.Sprintf("the registry sends requests on to %s, which is a private or local address: that is rejected", e.host)
+	const text = "the registry sends requests on to %s, which is a private or local address: that is rejected"
+	return fmt.Sprintf(text, e.host)
 }
 
 // plaintextError is a request that would have gone out without encryption.
