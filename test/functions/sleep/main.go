@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command sleep is a function that waits: for data.duration of its ConfigMap, or ten seconds. It
-// changes nothing.
+// changes nothing. Before it reads its input it logs as many bytes as TESTFN_GREETING says: with more than 64 KiB, it is
+// no spare process for long.
 package main
 
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/kustomize/kyaml/fn/framework"
 )
 
 func main() {
+	if size, err := strconv.Atoi(os.Getenv("TESTFN_GREETING")); err == nil {
+		fmt.Fprint(os.Stderr, strings.Repeat("-", size))
+	}
 	if err := framework.Execute(framework.ResourceListProcessorFunc(sleep), nil); err != nil {
 		os.Exit(1)
 	}
