@@ -40,7 +40,7 @@ func TestSettings(t *testing.T) {
 		{Variable: "FNR_TTL", Type: "duration", Default: "30m"},
 		{Variable: "FNR_REGISTRIES", Type: "list, by commas"},
 		{Variable: "FNR_WRAPPER_IMAGE", Alias: "WRAPPER_IMAGE", Type: "text"},
-		{Variable: "FNR_DRAIN_DELAY", Type: "duration", Default: "5s"},
+		{Variable: "FNR_POD_MANAGER_DRAIN_DELAY", Type: "duration", Default: "5s"},
 		{Variable: "FNR_HOST_USERS", Type: "true or false", Default: "false"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

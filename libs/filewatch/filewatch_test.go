@@ -172,7 +172,7 @@ func TestBrokenContentChangesNothing(t *testing.T) {
 	}
 	cancel()
 	<-ended
-	if text := log.String(); !strings.Contains(text, "number not changed") || strings.Contains(text, "no such file") {
+	if text := log.String(); !strings.Contains(text, "of=number") || strings.Contains(text, "no such file") {
 		t.Errorf("the log is %s", text)
 	}
 }

@@ -81,8 +81,7 @@ func (p place) fields(ctx context.Context, t *testing.T, image string) {
 		},
 	} {
 		p.patch(ctx, t, "pods", `{"spec": {"podExecutor": {"templateOverrides": {`+field.change+`}}}}`)
-		p.evaluate(ctx, t, image)
-		p.pod(ctx, t, field.name+" as changed", field.shows)
+		p.pod(ctx, t, image, field.name+" as changed", field.shows)
 	}
 	p.timeToLive(ctx, t, image)
 	p.tags(ctx, t, image)
@@ -115,10 +114,9 @@ func expiry(pod corev1.Pod) time.Duration {
 // timeToLive changes how long pods live.
 func (p place) timeToLive(ctx context.Context, t *testing.T, image string) {
 	p.patch(ctx, t, "pods", `{"spec": {"podExecutor": {"timeToLive": "2h"}}}`)
-	p.evaluate(ctx, t, image)
-	suite.Until(ctx, t, "the pod lives longer", func() (bool, string) {
-		left := expiry(p.pods(ctx, t, "/set-namespace")[0])
-		return left > 110*time.Minute && left <= 2*time.Hour, left.String()
+	p.pod(ctx, t, image, "a later expiry", func(pod corev1.Pod) bool {
+		left := expiry(pod)
+		return left > 110*time.Minute && left <= 2*time.Hour
 	})
 }
 
@@ -129,8 +127,7 @@ func (p place) tags(ctx context.Context, t *testing.T, image string) {
 	}
 	for _, change := range []struct{ tag, level string }{{"v9.9.9", ""}, {"v0.4.5", "third"}} {
 		p.patch(ctx, t, "pods", `{"spec": {"podExecutor": {"tags": ["`+change.tag+`"]}}}`)
-		p.evaluate(ctx, t, image)
-		p.pod(ctx, t, "the variables for tag "+change.tag, level(change.level))
+		p.pod(ctx, t, image, "the variables for tag "+change.tag, level(change.level))
 	}
 }
 

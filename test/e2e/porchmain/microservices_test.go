@@ -86,7 +86,6 @@ func (p place) deletion(ctx context.Context, t *testing.T) {
 func (p place) changesAPod(ctx context.Context, t *testing.T, image string) {
 	p.patch(ctx, t, "pods",
 		`{"spec": {"podExecutor": {"templateOverrides": {"container": {"env": [{"name": "LEVEL", "value": "second"}]}}}}}`)
-	p.evaluate(ctx, t, image)
-	p.pod(ctx, t, "the changed variable",
+	p.pod(ctx, t, image, "the changed variable",
 		func(pod corev1.Pod) bool { return variable(pod.Spec.Containers[0], "LEVEL") == "second" })
 }

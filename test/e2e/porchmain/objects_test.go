@@ -7,6 +7,7 @@ package porchmain_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -125,13 +126,20 @@ func (p place) pods(ctx context.Context, t *testing.T, repository string) []core
 	return found
 }
 
-// pod returns the pod that has served an evaluation of set-namespace, by what only that one has.
-func (p place) pod(ctx context.Context, t *testing.T, what string, has func(pod corev1.Pod) bool) corev1.Pod {
+// pod evaluates set-namespace until a ready pod has what a change asks for, and returns that pod. Pods from before the
+// change serve until another one is ready.
+func (p place) pod(ctx context.Context, t *testing.T, image, what string, has func(pod corev1.Pod) bool) corev1.Pod {
 	t.Helper()
-	all := p.pods(ctx, t, "/set-namespace")
-	i := slices.IndexFunc(all, has)
-	if i < 0 {
-		t.Fatalf("no pod has %s: %+v", what, all)
-	}
-	return all[i]
+	var found corev1.Pod
+	suite.Until(ctx, t, "a ready pod has "+what, func() (bool, string) {
+		p.evaluate(ctx, t, image)
+		all := p.pods(ctx, t, "/set-namespace")
+		i := slices.IndexFunc(all, func(pod corev1.Pod) bool { return suite.Ready(&pod) && has(pod) })
+		if i < 0 {
+			return false, fmt.Sprintf("%+v", all)
+		}
+		found = all[i]
+		return true, ""
+	})
+	return found
 }

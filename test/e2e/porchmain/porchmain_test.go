@@ -7,7 +7,6 @@ package porchmain_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,12 +104,7 @@ func (p place) templates(ctx context.Context, t *testing.T, image string) {
 		return err == nil && pod.Labels["template"] == "base" && service.Labels["template"] == "base" &&
 			len(service.Spec.Ports) == 2
 	}
-	suite.Until(ctx, t, "a pod and its Service are made from the templates", func() (bool, string) {
-		p.evaluate(ctx, t, image)
-		all := p.pods(ctx, t, "/set-namespace")
-		return slices.ContainsFunc(all, base), fmt.Sprint(all)
-	})
-	pod := p.pod(ctx, t, "what the templates say", base)
+	pod := p.pod(ctx, t, image, "what the templates say", base)
 	page, err := suite.Metrics(ctx, pod.Status.PodIP)
 	if err != nil || !strings.Contains(page, "rpc_server_") || !strings.Contains(page, "go_") {
 		t.Errorf("metrics of the pod: %v\n%s", err, page)
