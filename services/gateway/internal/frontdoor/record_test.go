@@ -90,6 +90,10 @@ func TestReasonsAreForReaders(t *testing.T) {
 		if reason == function.NotStarted { // in the words of its error
 			continue
 		}
+		// Long logs are cut, so no program sends this reason since. It stays in the contract.
+		if value == int32(functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE) {
+			continue
+		}
 		got := remembered(t, failing{reason}, "fn:v1", list).GetReason()
 		if reasons[got] || strings.Contains(got, "REASON_") || strings.Contains(got, secret) {
 			t.Errorf("%s is remembered as %q", reason, got)

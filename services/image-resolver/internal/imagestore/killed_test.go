@@ -33,14 +33,17 @@ func (o *output) pulls() bool {
 	return strings.LastIndex(text, pulling) > strings.LastIndex(text, pulled)
 }
 
-// TestKilledPullsLeaveNothing kills processes at any point of a pull, at least fifty of a hundred in the middle of one.
+// TestKilledPullsLeaveNothing kills processes at any point of a pull, until fifty have been killed in the middle of one.
 // What is in the store is whole at any time, and the next process removes the rest.
 func TestKilledPullsLeaveNothing(t *testing.T) {
 	source, dir := &images{dir: t.TempDir()}, t.TempDir()
 	digests, files := someImages(t, source, 2)
 	longest := 100 * time.Millisecond
 	killed, inPull := 0, 0
-	for i := range 100 {
+	for i := 0; inPull < 50; i++ {
+		if i == 2000 {
+			t.Fatalf("of %d processes %d were killed in the middle of a pull, want 50", i, inPull)
+		}
 		cmd, _ := child(t, dir, source, digests)
 		out := &output{begun: make(chan struct{})}
 		cmd.Stdout, cmd.Stderr = out, out
@@ -69,9 +72,7 @@ func TestKilledPullsLeaveNothing(t *testing.T) {
 			prune(t, dir, source)
 		}
 	}
-	if inPull < 50 {
-		t.Errorf("%d of 100 processes were killed, and %d in the middle of a pull: want at least 50", killed, inPull)
-	}
+	t.Logf("%d processes were killed, %d in the middle of a pull", killed, inPull)
 	store := newStore(t, dir, source) // which removes what they left
 	for _, digest := range digests {
 		open(t, store, digest).Close()

@@ -262,6 +262,7 @@ func TestSettingsReachPods(t *testing.T) {
 			}
 			held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
 			granted = held.Granted()
+			synctest.Wait() // a pod that is outdated serves until the new one is ready
 			if len(c.requests) != want {
 				t.Errorf("%d pods have been made, want %d: %s", len(c.requests), want, reason)
 			}
@@ -283,6 +284,7 @@ func TestSettingsReachPods(t *testing.T) {
 		}
 		configure(cacheconfig.Entry{MaxEvaluationTime: time.Hour})
 		evaluate(3, "a pod keeps the time that it was made with")
+		evaluate(3, "the new pod has the time")
 		own, leased := c.requests[2].MaxEvaluationTime, granted.GetMaxEvaluationTime().AsDuration()
 		if own != time.Hour || leased != time.Hour {
 			t.Errorf("an evaluation may take %v in its pod, and %v by its lease, want an hour", own, leased)
