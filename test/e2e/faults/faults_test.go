@@ -87,7 +87,7 @@ func (sys *system) settle(t *testing.T) {
 			sys.askForMissing(ctx, t)
 			for name := range sys.pods {
 				page, err := sys.metrics(ctx, name)
-				if strings.HasPrefix(name, "pod-manager") && !strings.Contains(page, `rpc_method="Lease"`) {
+				if strings.HasPrefix(name, "pod-manager") && !strings.Contains(page, `PodManagerService/Lease"`) {
 					return false, fmt.Sprintf("%s was not: %v", name, err)
 				}
 			}
