@@ -105,10 +105,13 @@ func (p place) templates(ctx context.Context, t *testing.T, image string) {
 			len(service.Spec.Ports) == 2
 	}
 	pod := p.pod(ctx, t, image, "what the templates say", base)
-	page, err := suite.Metrics(ctx, pod.Status.PodIP)
-	if err != nil || !strings.Contains(page, "rpc_server_") || !strings.Contains(page, "go_") {
-		t.Errorf("metrics of the pod: %v\n%s", err, page)
-	}
+	// Porch's template has no readiness probe: the kubelet calls the pod ready before it serves.
+	suite.Until(ctx, t, "the pod serves its metrics", func() (bool, string) {
+		p.evaluate(ctx, t, image)
+		page, err := suite.Metrics(ctx, pod.Status.PodIP)
+		return err == nil && strings.Contains(page, "rpc_server_") && strings.Contains(page, "go_"),
+			fmt.Sprintf("%v\n%s", err, page)
+	})
 }
 
 // finalizer deletes an object that has the finalizer of Porch's own function runner.
