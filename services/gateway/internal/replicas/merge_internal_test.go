@@ -27,7 +27,7 @@ func TestMerged(t *testing.T) {
 			}},
 		}},
 		other: {{
-			Key: key, Replica: "other", Active: 1, LeasesTotal: 5,
+			Key: key, Active: 1, LeasesTotal: 5,
 			LastFailure: "no such image", LastFailureTime: at(time.Second),
 			Pods: []*podmanagerv1.Pod{
 				{Name: "fn-1", Slot: 1, State: podmanagerv1.Pod_STATE_READY},
@@ -50,7 +50,7 @@ func TestMerged(t *testing.T) {
 		},
 	}
 	before := proto.CloneOf(seen[owner][0])
-	got := seen.merge(func(string) string { return owner })
+	got := seen.merge()
 	if len(got) != 1 || !proto.Equal(got[0], want) {
 		t.Errorf("merged:\n%v\nwant:\n%v", got, want)
 	}

@@ -41,7 +41,7 @@ func (m *Manager) ListPools(
 	if !slices.Contains(errs, nil) {
 		return nil, errors.Join(errs...)
 	}
-	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge(m.owners.ownerOf)}, nil
+	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge()}, nil
 }
 
 // WatchPools implements lease.Manager: it watches all replicas, also later ones. The last list of a replica stays until
@@ -64,7 +64,7 @@ func (m *Manager) WatchPools(
 			return listed && r.Silent()
 		})
 		m.listAll(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()}, answering, last)
-		return last.merge(m.owners.ownerOf), ctx.Err()
+		return last.merge(), ctx.Err()
 	}, send)
 }
 
@@ -110,13 +110,14 @@ func (m *Manager) listAll(
 type poolKey struct{ reference, digest string }
 
 // merge returns one pool per function, ordered by reference and digest. Each replica sees all pods of a function and
-// only its own leases: merge adds the leases up, and uses the owner's view of everything else.
-func (v views) merge(ownerOf func(image string) string) []*podmanagerv1.Pool {
+// only its own leases: merge adds the leases up, and uses the owner's view of everything else. Only the owner of a pool
+// names itself.
+func (v views) merge() []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {
 		for _, p := range v[address] {
 			k := poolKey{p.GetKey().GetReference(), p.GetKey().GetDigest()}
-			if address == ownerOf(k.reference) {
+			if p.GetReplica() != "" {
 				same[k] = slices.Insert(same[k], 0, p)
 			} else {
 				same[k] = append(same[k], p)

@@ -38,10 +38,10 @@ func TestViews(t *testing.T) {
 			[]string{"x@a", "y@b"},
 		},
 		"both see it": {
-			"of which the owner tells",
-			views{"a": list("a", "x"), "b": list("b", "x")},
+			"of which the owner tells, who names itself",
+			views{"a": append(list("a", "x"), list("", "y")...), "b": append(list("", "x"), list("b", "y")...)},
 			both,
-			[]string{"x@b"},
+			[]string{"x@a", "y@b"},
 		},
 		"lost": {
 			"what it listed last stays",
@@ -66,7 +66,7 @@ func TestViews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			maps.DeleteFunc(tc.views, func(a string, _ []*podmanagerv1.Pool) bool { return !slices.Contains(tc.there, a) })
 			var got []string
-			for _, p := range tc.views.merge(func(string) string { return "b" }) {
+			for _, p := range tc.views.merge() {
 				got = append(got, p.GetKey().GetReference()+"@"+p.GetReplica())
 			}
 			if !slices.Equal(got, tc.want) {

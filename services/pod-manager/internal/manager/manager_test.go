@@ -69,6 +69,7 @@ type cluster struct {
 	requests []podspec.Workload
 	deleted  []string
 	send     func(pool.Event)
+	ownerOf  func(image string) string
 }
 
 func (c *cluster) Create(a pool.Create, pod podspec.Workload) {
@@ -137,7 +138,7 @@ func startMeasured(
 				TTL: time.Hour, ReadyTimeout: time.Minute,
 			},
 		},
-		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20,
+		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20, OwnerOf: c.ownerOf,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler), Meter: meter,
 	})
 	if err != nil {
@@ -364,6 +365,23 @@ func TestQueue(t *testing.T) {
 		if p.GetActive() != 1 || p.GetWaiting() != 0 || p.GetReplica() != "replica-0" ||
 			p.GetPods()[0].GetNamespace() != "fns" {
 			t.Errorf("pool is %v, want one lease active and none waiting", p)
+		}
+	})
+}
+
+// TestOnlyOwnersNameThemselves lists a pool that this replica owns, and one that another replica owns.
+func TestOnlyOwnersNameThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := func(image string) string { return map[string]string{"example.com/other:v1": "10.0.0.2:9448"}[image] }
+		m := start(t, &cluster{ownerOf: others}, resolver{})
+		for image, want := range map[string]string{"example.com/fn:v1": "replica-0", "example.com/other:v1": ""} {
+			if _, err := m.Lease(t.Context(), open(image), quietly); err != nil {
+				t.Fatal(err)
+			}
+			list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{Image: image})
+			if err != nil || len(list.GetPools()) != 1 || list.GetPools()[0].GetReplica() != want {
+				t.Errorf("%s: pools %v, %v, want one of replica %q", image, list, err, want)
+			}
 		}
 	})
 }

@@ -63,7 +63,11 @@ func (l *loop) list(image string) []*podmanagerv1.Pool {
 			continue
 		}
 		if status, ok := l.machine.Status(f); ok {
-			pools = append(pools, message(status, l.config.Replica, l.config.Namespace))
+			replica := l.config.Replica
+			if l.config.OwnerOf != nil && l.config.OwnerOf(f.Reference) != "" {
+				replica = "" // that of another owner is not known
+			}
+			pools = append(pools, message(status, replica, l.config.Namespace))
 		}
 	}
 	return pools
