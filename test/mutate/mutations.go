@@ -68,10 +68,6 @@ var named = []mutation{
 		Edits: []edit{{`newCollector\("log"`, `newCollector("output"`}},
 	},
 	{
-		Name: "the cap of the log is reported as that of the output", Package: "libs/function",
-		Edits: []edit{{`err\.Stream == "log"`, `err.Stream == "no stream"`}},
-	},
-	{
 		Name: "a process is killed after it was reaped", Package: "libs/fnproc",
 		Edits: []edit{{`\n\s*p\.reaped = true\n`, "\n"}},
 	},

@@ -76,7 +76,7 @@ func withSecrets(granted bool, created chan<- string) http.HandlerFunc {
 			if strings.HasSuffix(r.URL.Path, "/pods") {
 				created <- string(body)
 			}
-			forbid(w, "exceeded quota: pods")
+			forbid(w, "violates PodSecurity")
 		default:
 			kinds := map[string]string{"pods": "PodList", "services": "ServiceList"}
 			_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": %q, "metadata": {"resourceVersion": "1"}}`,

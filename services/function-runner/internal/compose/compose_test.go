@@ -54,7 +54,7 @@ func kubeconfig(t *testing.T) string {
 			return
 		}
 		if r.Method == http.MethodPost {
-			forbid(w, "exceeded quota: pods")
+			forbid(w, "violates PodSecurity")
 			return
 		}
 		kinds := map[string]string{"pods": "PodList", "services": "ServiceList"}
