@@ -81,14 +81,17 @@ func TestSandboxesOpenToTheNetworkAreWarnedOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var log bytes.Buffer
+			var log string // of the start: other goroutines log later
 			servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
-				frame.Telemetry.Log = slog.New(slog.NewTextHandler(&log, nil))
+				var lines bytes.Buffer
+				former := frame.Telemetry.Log
+				frame.Telemetry.Log = slog.New(slog.NewTextHandler(&lines, nil))
 				components, err := compose.Components(t.Context(), s, frame)
+				log, frame.Telemetry.Log = lines.String(), former
 				return join(components), err
 			})
-			if got := strings.Contains(log.String(), "sandboxes open to the network"); got != want {
-				t.Errorf("warned: %v, want %v:\n%s", got, want, &log)
+			if got := strings.Contains(log, "sandboxes open to the network"); got != want {
+				t.Errorf("warned: %v, want %v:\n%s", got, want, log)
 			}
 		})
 	}
