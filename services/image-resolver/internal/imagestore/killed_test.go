@@ -33,7 +33,7 @@ func (o *output) pulls() bool {
 	return strings.LastIndex(text, pulling) > strings.LastIndex(text, pulled)
 }
 
-// TestKilledPullsLeaveNothing kills processes at any point of a pull, until fifty have been killed in the middle of one.
+// TestKilledPullsLeaveNothing kills processes at any point of a pull, until fifty were in the middle of one.
 // What is in the store is whole at any time, and the next process removes the rest.
 func TestKilledPullsLeaveNothing(t *testing.T) {
 	source, dir := &images{dir: t.TempDir()}, t.TempDir()
