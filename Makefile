@@ -265,13 +265,13 @@ e2e-registries: ## Test the image-resolver with real registries (Debian's docker
 	cd services/image-resolver && $(GO_TEST) -count=1 -tags e2e -run 'Distribution|Program' ./imageresolver
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run the linters, and check the words in use
+lint: $(GOLANGCI_LINT) ## Run the linters, and check sentences and names
 	@failed=; \
 	 GOWORK=$(WORKSPACE_FILE) $(LINT) $(WORKSPACE_PACKAGES) || failed=1; \
 	 (cd functions && $(LINT) ./...) || failed=1; \
 	 (cd $(KPTCOMPARE) && $(LINT) ./...) || failed=1; \
 	 (cd test/collector && $(LINT) ./...) || failed=1; \
-	 bash test/words.sh || failed=1; \
+	 (cd test && go run ./style) || failed=1; \
 	 test -z "$$failed"
 
 # The other platforms that users build on. The test bed needs Linux.

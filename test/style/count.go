@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// counts holds the count of each form, by the form's name.
+type counts map[string]*count
+
+func (c counts) of(f form) *count {
+	if c[f.name] == nil {
+		c[f.name] = &count{}
+	}
+	return c[f.name]
+}
+
+var directive = regexp.MustCompile(`SPDX|nolint|^go:|^\s*$`)
+
+// addGo counts the forms of a Go file in its comments and names.
+func (c counts) addGo(src []byte) error {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, "", src, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(src), "\n")
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			c.addComment(comment.Text, startsLine(lines, set.Position(comment.Pos())))
+		}
+	}
+	for _, decl := range file.Decls {
+		c.addNames(decl)
+	}
+	return nil
+}
+
+// startsLine reports whether only white space precedes a position on its line.
+func startsLine(lines []string, p token.Position) bool {
+	return strings.TrimSpace(lines[p.Line-1][:p.Column-1]) == ""
+}
+
+func (c counts) addComment(text string, alone bool) {
+	text = strings.TrimPrefix(text, "//")
+	if directive.MatchString(text) {
+		return
+	}
+	text = strings.TrimSpace(text)
+	for _, f := range commentForms {
+		c.of(f).add(f, text)
+	}
+	if !alone {
+		c.of(fragment).add(fragment, text)
+	}
+}
+
+func (c counts) addNames(decl ast.Decl) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if name := d.Name.Name; unicode.IsLower(rune(name[0])) && name != "main" && name != "init" {
+			c.of(oneWordFunction).add(oneWordFunction, name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			if t, ok := spec.(*ast.TypeSpec); ok && unicode.IsLower(rune(t.Name.Name[0])) {
+				c.of(participleType).add(participleType, t.Name.Name)
+			}
+		}
+	}
+}
+
+var fence = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
+
+// addDocument counts the forms of a Markdown file in its words. Code is left out.
+func (c counts) addDocument(text string) {
+	text = fence.ReplaceAllString(text, "")
+	for _, f := range documentForms {
+		n := c.of(f)
+		n.of += len(strings.Fields(text))
+		n.found += len(f.pattern.FindAllString(text, -1))
+	}
+}
+
+var area = regexp.MustCompile(`^[^: ]+(, [^: ]+)*: `)
+
+// addSubject counts the forms of a commit's subject, which is "area: verb …".
+func (c counts) addSubject(subject string) {
+	prefix := area.FindString(subject)
+	plain := c.of(plainSubject)
+	plain.of++
+	if prefix == "" {
+		plain.found++
+	}
+	c.of(nounSubject).add(nounSubject, strings.ToLower(strings.TrimPrefix(subject, prefix)))
+}

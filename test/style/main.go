@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Program style counts sentences and names in the forms that CONTRIBUTING.md discourages, in each module of the
+// repository, in its documents and in its commits. A form may be as frequent as its goal permits. Where it is more
+// frequent, its number may only fall: limits.json holds the numbers, and --update lowers them.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	root := flag.String("root", "..", "the repository's directory")
+	limits := flag.String("limits", "style/limits.json", "file with the limits")
+	update := flag.Bool("update", false, "lower the limits to the present numbers")
+	flag.Parse()
+	if err := run(*root, *limits, *update); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// part is a module of the repository, its documents, or its commits.
+type part = string
+
+func run(root, limitsFile string, update bool) error {
+	present, err := measure(root)
+	if err != nil {
+		return err
+	}
+	limits := map[part]map[string]int{}
+	text, err := os.ReadFile(limitsFile)
+	if err == nil {
+		err = json.Unmarshal(text, &limits)
+	}
+	if err != nil {
+		return err
+	}
+	if update {
+		text, err := json.MarshalIndent(lower(limits, present), "", "  ")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(limitsFile, append(text, '\n'), 0o644)
+	}
+	if problems := compare(limits, present); len(problems) > 0 {
+		return fmt.Errorf("%s\nuse nouns and the field's terms instead (CONTRIBUTING.md#words)", strings.Join(problems, "\n"))
+	}
+	return nil
+}
+
+// allForms returns every form by its name and by the part that it is counted in.
+func allForms(p part) []form {
+	switch p {
+	case "documents":
+		return documentForms
+	case "commits":
+		return []form{nounSubject, plainSubject}
+	}
+	return append([]form{fragment, oneWordFunction, participleType}, commentForms...)
+}
+
+// compare describes each form that is more frequent than its goal, and than its limit.
+func compare(limits map[part]map[string]int, present map[part]counts) []string {
+	var problems []string
+	for _, p := range slices.Sorted(maps.Keys(present)) {
+		for _, f := range allForms(p) {
+			n := *present[p].of(f)
+			if limit := limits[p][f.name]; !n.reachesGoal(f) && n.found > limit {
+				problems = append(problems, fmt.Sprintf("%s: %d times %q in %d, at most %d or %g of %g",
+					p, n.found, f.name, n.of, limit, f.goal, f.per))
+			}
+		}
+	}
+	return problems
+}
+
+// lower returns the limits of forms that do not reach their goals: the present numbers where these are lower.
+func lower(limits map[part]map[string]int, present map[part]counts) map[part]map[string]int {
+	lowered := map[part]map[string]int{}
+	for p, counted := range present {
+		for _, f := range allForms(p) {
+			n := *counted.of(f)
+			if n.reachesGoal(f) {
+				continue
+			}
+			if lowered[p] == nil {
+				lowered[p] = map[string]int{}
+			}
+			lowered[p][f.name] = n.found
+			if limit, ok := limits[p][f.name]; ok {
+				lowered[p][f.name] = min(limit, n.found)
+			}
+		}
+	}
+	return lowered
+}
+
+var generated = regexp.MustCompile(`_test\.go$|^libs/gen/|(^|/)testdata/`)
+
+// measure counts the forms in the files that git lists, and in the last 200 commits.
+func measure(root string) (map[part]counts, error) {
+	modules, err := gitLines(root, "ls-files", "go.mod", "*/go.mod")
+	if err != nil {
+		return nil, err
+	}
+	files, err := gitLines(root, "ls-files", "--cached", "--others", "--exclude-standard", "*.go", "*.md")
+	if err != nil {
+		return nil, err
+	}
+	present := map[part]counts{}
+	in := func(p part) counts {
+		if present[p] == nil {
+			present[p] = counts{}
+		}
+		return present[p]
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		switch {
+		case os.IsNotExist(err) || generated.MatchString(name):
+			continue
+		case err != nil:
+			return nil, err
+		case strings.HasSuffix(name, ".md"):
+			in("documents").addDocument(string(text))
+			continue
+		}
+		if err := in(moduleOf(modules, name)).addGo(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	subjects, err := gitLines(root, "log", "-200", "--no-merges", "--format=%s")
+	for _, s := range subjects {
+		in("commits").addSubject(s)
+	}
+	return present, err
+}
+
+// moduleOf returns the directory of the module that a file belongs to.
+func moduleOf(modules []string, file string) string {
+	longest := "."
+	for _, m := range modules {
+		if dir := filepath.Dir(m); strings.HasPrefix(file, dir+"/") && len(dir) > len(longest) {
+			longest = dir
+		}
+	}
+	return longest
+}
+
+func gitLines(root string, args ...string) ([]string, error) {
+	out, err := exec.Command("git", append([]string{"-C", root}, args...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
+}
