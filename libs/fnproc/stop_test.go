@@ -138,22 +138,3 @@ func TestLongLogsAreCut(t *testing.T) {
 		}
 	}
 }
-
-// TestACutOutputIsNoSuccess has a child of a function hold its output until the deadline, in the function's session
-// and in another one, beside a Reaper.
-func TestACutOutputIsNoSuccess(t *testing.T) {
-	for _, function := range []string{"hold=10m", "hold=10m,daemon"} {
-		t.Run(function, func(t *testing.T) {
-			runner := startReaper(t)
-			cmd, dir := install(t, function)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			got, err := runner.Run(ctx, cmd, []byte("a list"))
-			stopped, ok := errors.AsType[*fnproc.StoppedError](err)
-			if !ok || !stopped.OutputHeld || fault.Of(err) != fault.DeadlineExceeded {
-				t.Errorf("the function ends with %v, output %q, want that its output is held", err, got.Output)
-			}
-			testfn.AssertNoneLeft(t, dir)
-		})
-	}
-}

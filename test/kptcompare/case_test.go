@@ -19,6 +19,8 @@ const (
 	// differs: fnctl does something else than kpt, for a reason that docs/fnctl.md gives. The expected tree was written
 	// by hand.
 	differs = "differs"
+	// differsSince: the same, and v1.0.0-beta.48, which lacks what kpt of 2026-08 does there, leaves the expected tree.
+	differsSince = "differs-since"
 )
 
 // scenario is one case: a tree, commands, and the tree after them.

@@ -74,7 +74,9 @@ func compareKpt(t *testing.T, s *scenario) {
 	case s.kind == same && !as:
 		t.Errorf("kpt: fails %t, want %t; the kind of this case must be %q\n%s", failed, s.fails, today, diff)
 	case s.kind == differs && as:
-		t.Errorf("kpt does the same: the kind of this case must be %q", same)
+		t.Errorf("kpt does the same: the kind of this case must be %q, or %q", same, differsSince)
+	case s.kind == differsSince && !as:
+		t.Errorf("kpt does something else: the kind of this case must be %q", differs)
 	}
 }
 
