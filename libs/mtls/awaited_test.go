@@ -3,7 +3,6 @@
 package mtls_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 
 // TestAwaitedCertificate starts a server before its certificate is there.
 func TestAwaitedCertificate(t *testing.T) {
-	authority, dir, tel := mtlstest.NewAuthority(t, time.Hour), t.TempDir(), telemetry.Discard()
-	identity, err := mtls.Open(mtls.Config{Directory: dir, Awaited: true}, tel.Log, tel.Meters)
+	authority, tel := mtlstest.NewAuthority(t, time.Hour), telemetry.Discard()
+	identity, err := mtls.Hold(tel.Log, tel.Meters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,21 +29,38 @@ func TestAwaitedCertificate(t *testing.T) {
 	if err := own.call(t.Context()); err == nil {
 		t.Error("a client without a certificate gets an answer")
 	}
-	if d := identity.Details(); len(d) != 1 || !strings.Contains(d[0], "wait for the certificate") {
-		t.Errorf("details %q, want what is awaited", d)
-	}
 	select {
 	case <-identity.Available():
 		t.Error("a certificate is available before there is one")
 	default:
 	}
 
-	authority.Write(t, dir, server, time.Hour)
+	if err := identity.Replace(files(t, authority, time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	<-identity.Available()
 	if err := dial(t, "https://"+address, secure).call(t.Context()); err != nil {
 		t.Errorf("after the certificate has come: %v", err)
 	}
 	if d := identity.Details(); len(d) != 0 {
 		t.Errorf("details %q after the certificate has come", d)
+	}
+}
+
+// TestSiblings calls servers by the path of their IDs in the client's own trust domain.
+func TestSiblings(t *testing.T) {
+	authority := mtlstest.NewAuthority(t, time.Hour)
+	client := authority.Identity(t, caller)
+	for id, ok := range map[string]bool{
+		"spiffe://td/pod-manager": true, "spiffe://td/image-resolver": false, "spiffe://other/pod-manager": false,
+	} {
+		address := start(t, authority.Identity(t, id))
+		err := dial(t, "https://"+address, client.ClientOfSibling("pod-manager")).call(t.Context())
+		if (err == nil) != ok {
+			t.Errorf("%s: %v, want success %v", id, err, ok)
+		}
+	}
+	if (*mtls.Identity)(nil).ClientOfSibling("pod-manager") != nil {
+		t.Error("a program without an identity has a configuration")
 	}
 }

@@ -31,8 +31,6 @@ type Config struct {
 	// Directory has tls.crt, tls.key and ca.crt, as cert-manager writes them into Secrets; empty
 	// for no TLS.
 	Directory string `split_words:"true"`
-	// Awaited reports whether the files come later: this program has no identity until then.
-	Awaited bool `ignored:"true"`
 }
 
 // Identity is the certificate of this program, with its key and the authorities that it trusts. All
@@ -40,7 +38,7 @@ type Config struct {
 type Identity struct {
 	directory string
 	log       *slog.Logger
-	// current is what is used, nil before the files have come.
+	// current is the certificate in use. It is nil until the first [Identity.Replace].
 	current   atomic.Pointer[material]
 	available chan struct{}
 	// changed is called after each change of what is used, unless it is nil.
@@ -61,29 +59,12 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 		directory: cfg.Directory, log: log, told: make(map[string]time.Time),
 		available: make(chan struct{}),
 	}
-	switch found, err := read(cfg.Directory, time.Now()); {
-	case err == nil:
-		i.use(found)
-	case cfg.Awaited:
-		i.await(err)
-	default:
+	found, err := read(cfg.Directory, time.Now())
+	if err != nil {
 		return nil, fmt.Errorf("read the certificate of this program in %s: %w", cfg.Directory, err)
 	}
+	i.use(found)
 	return i, i.measure(meters.Meter("mtls"))
-}
-
-// await records why there is no certificate yet.
-func (i *Identity) await(err error) {
-	err = fmt.Errorf("wait for the certificate of this program: %w", err)
-	i.failure.Store(&err)
-}
-
-// Directory returns where the files are, empty for a nil Identity.
-func (i *Identity) Directory() string {
-	if i == nil {
-		return ""
-	}
-	return i.directory
 }
 
 // Available returns a channel that closes when this program has a certificate. It is nil for a nil Identity.
@@ -166,10 +147,6 @@ func (i *Identity) Run(ctx context.Context) error {
 func (i *Identity) look(ctx context.Context) {
 	found, err := read(i.directory, time.Now())
 	current := i.current.Load()
-	if err != nil && current == nil {
-		i.await(err)
-		return
-	}
 	if err != nil {
 		err = fmt.Errorf("read the certificate of this program in %s: %w", i.directory, err)
 		if former := i.failure.Swap(&err); former == nil || (*former).Error() != err.Error() {
@@ -178,7 +155,7 @@ func (i *Identity) look(ctx context.Context) {
 		return
 	}
 	i.failure.Store(nil)
-	if current != nil && found.content == current.content {
+	if found.content == current.content {
 		return
 	}
 	i.use(found)

@@ -53,14 +53,21 @@ func (i *Identity) Client(servers Patterns) *tls.Config {
 	}
 }
 
-// ClientOf returns the configuration of connections to servers whose IDs match a pattern, nil for a nil
-// Identity.
-func (i *Identity) ClientOf(pattern string) (*tls.Config, error) {
-	if i == nil {
-		return nil, nil
+// ClientOfSibling returns the configuration of connections to the server whose ID has this program's trust domain and
+// the path. It is nil for a nil Identity.
+func (i *Identity) ClientOfSibling(path string) *tls.Config {
+	secure := i.Client(nil)
+	if secure == nil {
+		return nil
 	}
-	servers, err := ParsePatterns([]string{pattern})
-	return i.Client(servers), err
+	secure.VerifyConnection = func(state tls.ConnectionState) error {
+		id, err := i.verify(state, x509.ExtKeyUsageServerAuth)
+		if want := i.ID().Sibling(path); err == nil && id != want {
+			err = fmt.Errorf("the server is %s, not %s", id, want)
+		}
+		return err
+	}
+	return secure
 }
 
 // verify returns the ID of a peer whose certificate is one of the current authorities'.

@@ -58,17 +58,13 @@ func exporting(exporter, endpoint string) bool {
 // prometheusReader returns a reader and the handler that serves its metrics, together with those of
 // the Go runtime and of the process. A metric that cannot be served is logged, and does not hide
 // the others.
-func prometheusReader(cfg Config, log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
+func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
 	// A registry runs all its collectors at the same time, so the number of goroutines would
 	// include the collectors of other metrics. Two registries run one after the other.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	options := []otelprometheus.Option{otelprometheus.WithRegisterer(others), otelprometheus.WithoutScopeInfo()}
-	if cfg.NativeHistograms {
-		options = append(options, otelprometheus.WithAggregationSelector(nativeHistograms))
-	}
-	reader, err := otelprometheus.New(options...)
+	reader, err := otelprometheus.New(otelprometheus.WithRegisterer(others), otelprometheus.WithoutScopeInfo())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,13 +73,4 @@ func prometheusReader(cfg Config, log *slog.Logger) (sdkmetric.Reader, http.Hand
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelError),
 		EnableOpenMetrics: true, // the only text format with exemplars
 	}), nil
-}
-
-// nativeHistograms selects histograms whose buckets follow the values. Prometheus gets them in its
-// binary format only.
-func nativeHistograms(kind sdkmetric.InstrumentKind) sdkmetric.Aggregation {
-	if kind == sdkmetric.InstrumentKindHistogram {
-		return sdkmetric.AggregationBase2ExponentialHistogram{MaxSize: 160, MaxScale: 20}
-	}
-	return sdkmetric.DefaultAggregationSelector(kind)
 }

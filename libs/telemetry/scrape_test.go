@@ -10,19 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 	"go.opentelemetry.io/otel/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// The formats that Prometheus asks for.
-const (
-	openMetrics = "application/openmetrics-text;version=1.0.0"
-	protobuf    = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
-)
+// openMetrics is the format that Prometheus asks for.
+const openMetrics = "application/openmetrics-text;version=1.0.0"
 
 // scrape returns what a scraper gets that accepts a format.
 func scrape(t *testing.T, tel *telemetry.Telemetry, format string) *httptest.ResponseRecorder {
@@ -83,40 +78,5 @@ func TestVersionIsAMetric(t *testing.T) {
 	tel := newTelemetry(t, io.Discard)
 	if body := scrape(t, tel, openMetrics).Body.String(); !strings.Contains(body, `fn_build_info{goversion="go1`) {
 		t.Errorf("no fn_build_info in:\n%s", body)
-	}
-}
-
-func TestNativeHistograms(t *testing.T) {
-	native := cfg
-	native.NativeHistograms = true
-	for _, tc := range []struct {
-		cfg    telemetry.Config
-		native bool
-	}{{cfg, false}, {native, true}} {
-		tel, err := telemetry.New(t.Context(), "test", tc.cfg, io.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		record(t, tel)
-		family := find(t, scrape(t, tel, protobuf), "test_duration_seconds")
-		histogram := family.GetMetric()[0].GetHistogram()
-		if got := histogram.Schema != nil; got != tc.native || (len(histogram.GetBucket()) > 0) == tc.native {
-			t.Errorf("native %v, want %v: %v", got, tc.native, histogram)
-		}
-	}
-}
-
-// find returns the named metric of an answer in Prometheus' binary format.
-func find(t *testing.T, rec *httptest.ResponseRecorder, name string) *dto.MetricFamily {
-	t.Helper()
-	decoder := expfmt.NewDecoder(rec.Body, expfmt.ResponseFormat(rec.Header()))
-	for {
-		var family dto.MetricFamily
-		if err := decoder.Decode(&family); err != nil {
-			t.Fatalf("%s is not among the metrics: %v", name, err)
-		}
-		if family.GetName() == name {
-			return &family
-		}
 	}
 }

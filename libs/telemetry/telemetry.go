@@ -41,8 +41,6 @@ type Config struct {
 	LogVerbosity int `split_words:"true" default:"2"`
 	// LogFormat is "json" or "text".
 	LogFormat string `split_words:"true" default:"json"`
-	// NativeHistograms has Prometheus scrape native histograms in place of those with fixed buckets.
-	NativeHistograms bool `split_words:"true" default:"false"`
 }
 
 // off is the MetricsAddress of programs that Prometheus does not scrape.
@@ -119,16 +117,13 @@ func spanLimits() sdktrace.SpanLimits {
 }
 
 func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Resource) error {
-	options := []sdkmetric.Option{sdkmetric.WithResource(res)}
+	options := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithView(rpcBuckets())}
 	if cfg.MetricsAddress != off { // without a reader, nothing is measured
-		scraped, handler, err := prometheusReader(cfg, t.Log)
+		scraped, handler, err := prometheusReader(t.Log)
 		if err != nil {
 			return fmt.Errorf("set up metrics: %w", err)
 		}
 		t.metrics, options = handler, append(options, sdkmetric.WithReader(scraped))
-	}
-	if !cfg.NativeHistograms {
-		options = append(options, sdkmetric.WithView(rpcBuckets()))
 	}
 	pushed, err := metricReader(ctx)
 	if err != nil {

@@ -27,14 +27,7 @@ func main() {
 	var s settings
 	program.Load("pod-manager", &s)
 	s.PodEnv = podmanager.PodEnv(os.Environ())
-	s.TLS.Awaited = s.Issuer.Awaited()
-	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
-		resolver, err := podmanager.Connect(s.Config, frame) // open until the process ends
-		if err != nil {
-			return nil, err
-		}
-		component, err := podmanager.New(s.Config, resolver, frame)
-		return []serve.Component{component}, err
-	}
-	os.Exit(program.Main("pod-manager", s.Settings, start))
+	os.Exit(program.Main("pod-manager", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+		return podmanager.New(s.Config, frame)
+	}))
 }

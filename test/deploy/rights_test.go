@@ -51,8 +51,8 @@ func TestRightsAreExact(t *testing.T) {
 		"porch-fn-system podtemplates list", "porch-fn-system podtemplates watch",
 	}
 	issuer := []string{ // the Secrets of certificates, which come with the manifests
-		"porch-system secrets/function-runner-authority,gateway-tls,image-resolver-tls,pod-manager-tls get",
-		"porch-system secrets/function-runner-authority,gateway-tls,image-resolver-tls,pod-manager-tls update",
+		"porch-system secrets/function-runner-authority,gateway-tls,image-resolver-tls get",
+		"porch-system secrets/function-runner-authority,gateway-tls,image-resolver-tls update",
 	}
 	podIssuer := []string{ // the Secret of an authority for calls of function pods
 		"porch-fn-system secrets/function-runner-authority get",

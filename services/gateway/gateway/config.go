@@ -13,7 +13,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/membudget"
-	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
 // The runtimes, which are evaluators by their names.
@@ -78,10 +77,6 @@ type Config struct {
 	// PodManager is where the pod-manager is, likewise: a name with an address for
 	// each replica. Without it functions run as local binaries only.
 	PodManager string `split_words:"true"`
-	// ImageResolverID and PodManagerID are their SPIFFE IDs, if this program has a certificate and
-	// their addresses begin with https.
-	ImageResolverID string `split_words:"true" default:"spiffe://function-runner/image-resolver"`
-	PodManagerID    string `split_words:"true" default:"spiffe://function-runner/pod-manager"`
 
 	// FunctionNetwork are patterns of the repositories of images whose functions may use the
 	// network, as local binaries.
@@ -156,12 +151,6 @@ func (c *Config) Validate() error {
 		"1 or more, or 0 for the default")
 	checks.ServiceURL("ImageResolver", c.ImageResolver)
 	checks.ServiceURL("PodManager", c.PodManager)
-	for _, s := range []struct{ field, address, id string }{
-		{"ImageResolverID", c.ImageResolver, c.ImageResolverID}, {"PodManagerID", c.PodManager, c.PodManagerID},
-	} {
-		_, err := mtls.ParsePatterns([]string{s.id})
-		checks.That(err == nil || !strings.HasPrefix(s.address, "https://"), s.field, s.id, mtls.IDWanted)
-	}
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix",
 		c.DefaultImagePrefix, imagename.PrefixWanted)
 	for _, r := range c.DisableRuntimes {

@@ -58,7 +58,7 @@ func (s Services) Close() {
 func Connect(cfg Config, frame program.Frame) (Services, error) {
 	var s Services
 	if cfg.ImageResolver != "" {
-		client, err := s.client(cfg.ImageResolver, cfg.ImageResolverID, frame)
+		client, err := s.client(cfg.ImageResolver, "image-resolver", frame)
 		if err != nil {
 			return s, err
 		}
@@ -77,7 +77,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		}
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
-		client, err := s.client(cfg.PodManager, cfg.PodManagerID, frame)
+		client, err := s.client(cfg.PodManager, "pod-manager", frame)
 		if err != nil {
 			return s, err
 		}
@@ -98,13 +98,9 @@ func (s *Services) resolveDigests(resolver resultcache.Resolver, frame program.F
 	return nil
 }
 
-// client returns a client of the service with an ID at address, and keeps it to be closed.
-func (s *Services) client(address, id string, frame program.Frame) (*rpcclient.Client, error) {
-	secure, err := frame.Identity.ClientOf(id)
-	if err != nil {
-		return nil, err
-	}
-	client, err := rpcclient.New(address, secure, frame.Telemetry)
+// client returns a client of the named service at address, and keeps it to be closed.
+func (s *Services) client(address, name string, frame program.Frame) (*rpcclient.Client, error) {
+	client, err := rpcclient.New(address, frame.Identity.ClientOfSibling(name), frame.Telemetry)
 	s.clients = append(s.clients, client)
 	return client, err
 }

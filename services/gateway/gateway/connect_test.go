@@ -82,7 +82,7 @@ func TestServicesProveWhoTheyAre(t *testing.T) {
 			})
 			cfg := gateway.Config{
 				MaxMessageBytes: 1 << 20, DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
-				ImageResolver: tc.scheme + "://" + resolver, ImageResolverID: theirs, PodManagerID: theirs,
+				ImageResolver: tc.scheme + "://" + resolver,
 			}
 			address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 				if tc.gateway != "" {

@@ -32,16 +32,17 @@ func TestCallersNeedAnIdentity(t *testing.T) {
 	if err := config.Load(&cfg); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Kubeconfig, cfg.ReplicaAddress = filepath.Join(t.TempDir(), "kubeconfig"), "127.0.0.1"
+	cfg.Kubeconfig, cfg.ImageResolver = filepath.Join(t.TempDir(), "kubeconfig"), "https://127.0.0.1:1"
 	if err := os.WriteFile(cfg.Kubeconfig, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	frame.Identity = mtlstest.NewAuthority(t, time.Hour).Identity(t, "spiffe://function-runner/pod-manager")
-	component, err := podmanager.New(cfg, nil, frame)
+	components, err := podmanager.New(cfg, frame)
 	if err != nil {
 		t.Fatal(err)
 	}
+	component := components[0]
 	if component.Endpoints[0].TLS == nil {
 		t.Error("the port has no TLS")
 	}

@@ -3,7 +3,6 @@
 package podmanager
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -38,9 +37,6 @@ type Config struct {
 	// ImageResolver is where the image-resolver is, as http://host:port or
 	// https://host:port.
 	ImageResolver string `split_words:"true"`
-	// ImageResolverID is its SPIFFE ID, if this program has a certificate and the address begins with
-	// https.
-	ImageResolverID string `split_words:"true" default:"spiffe://function-runner/image-resolver"`
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// MaxMessageBytes bounds what pods take and give.
@@ -50,8 +46,6 @@ type Config struct {
 	Kubeconfig string `split_words:"true"`
 	// Namespace is where function pods live.
 	Namespace string `default:"porch-fn-system"`
-	// ClusterDomain is the domain of the names of Services.
-	ClusterDomain string `split_words:"true" default:"cluster.local"`
 
 	// WrapperServerImage is the image that brings the wrapper server into pods.
 	// Porch's name for its variable works too.
@@ -62,9 +56,6 @@ type Config struct {
 	// Template is the ConfigMap with the templates of pods and services; empty for
 	// the built-in ones.
 	Template string
-	// TemplateNamespace is where it is; empty for the namespace that this program
-	// runs in.
-	TemplateNamespace string `split_words:"true"`
 	// Launcher is how the wrapper server gets into pods made from the built-in
 	// template: auto, init-container or image-volume. Auto is image volumes where the
 	// Kubernetes API has them, until a pod shows that its node does not.
@@ -100,8 +91,6 @@ type Config struct {
 	// UnscheduledTimeout is how long a pod may be without a node before its waiting leases fail: an autoscaler may add
 	// a node. The time to become ready begins when the pod has a node.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
-	// GracePeriod is the minimum time for a deleted pod to finish its evaluations.
-	GracePeriod time.Duration `split_words:"true" default:"5m"`
 	// MaxWaitlistLength is how many evaluations may be on one pod before a further
 	// pod is started.
 	MaxWaitlistLength int `split_words:"true" default:"2"`
@@ -122,11 +111,6 @@ type Config struct {
 	CacheConfig string `split_words:"true" default:"/pod-cache-config/pod-cache-config.yaml"`
 	// WarmUp is whether each of these functions keeps one pod at least.
 	WarmUp bool `split_words:"true" default:"true"`
-	// Replica is this replica's name, which no other one has; empty for the host's name.
-	Replica string
-	// ReplicaAddress is this replica's IP address, at which gateways reach it; empty for one of
-	// the host's.
-	ReplicaAddress string `split_words:"true"`
 	// Issuer issues the certificates of our programs, where nothing else does.
 	Issuer IssuerConfig
 }
@@ -138,17 +122,10 @@ func (c *Config) Validate() error {
 	checks.ServiceURL("ImageResolver", c.ImageResolver)
 	_, idErr := mtls.ParsePatterns(c.Callers)
 	checks.That(idErr == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
-	_, idErr = mtls.ParsePatterns([]string{c.ImageResolverID})
-	checks.That(idErr == nil || !strings.HasPrefix(c.ImageResolver, "https://"), "ImageResolverID",
-		c.ImageResolverID, mtls.IDWanted)
-	_, err := netip.ParseAddr(c.ReplicaAddress)
-	checks.That(c.ReplicaAddress == "" || err == nil, "ReplicaAddress", c.ReplicaAddress, "an IP address, or nothing")
-	checks.That(c.Replica == "" || len(validation.IsDNS1123Subdomain(c.Replica)) == 0, "Replica", c.Replica,
-		"a DNS name in lower case, or nothing")
 	checks.That(c.MaxMessageBytes > 0, "MaxMessageBytes", c.MaxMessageBytes, "1 or more")
 	prefix := c.DefaultImagePrefix
 	checks.That(imagename.IsPrefix(prefix), "DefaultImagePrefix", prefix, imagename.PrefixWanted)
-	_, err = imagename.ParsePatterns(c.FunctionNetwork)
+	_, err := imagename.ParsePatterns(c.FunctionNetwork)
 	checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","),
 		"patterns of repositories, such as ghcr.io/example/fn-*")
 	c.Confine.Check(&checks, "Confine")
@@ -164,7 +141,6 @@ func (c *Config) checkPods(checks *config.Checks) {
 	namespace := len(validation.IsDNS1123Label(c.Namespace)) == 0
 	checks.That(namespace, "Namespace", c.Namespace, "the namespace for function pods")
 	checks.That(c.Template == "" || isName(c.Template), "Template", c.Template, "the name of a ConfigMap, or nothing")
-	checks.That(c.ClusterDomain != "", "ClusterDomain", c.ClusterDomain, "a domain")
 	checks.That(isImage(c.WrapperServerImage), "WrapperServerImage", c.WrapperServerImage,
 		"the image of the wrapper server, or the pod runtime disabled")
 	launchers := []string{LauncherAuto, LauncherInitContainer, LauncherImageVolume}
@@ -183,7 +159,6 @@ func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.ReadyTimeout > 0, "ReadyTimeout", c.ReadyTimeout, "more than zero")
 	checks.That(c.UnscheduledTimeout >= 0, "UnscheduledTimeout", c.UnscheduledTimeout, "zero or more")
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
-	checks.That(c.GracePeriod >= time.Second, "GracePeriod", c.GracePeriod, "a second or more")
 	checks.That(c.MaxWaitlistLength > 0, "MaxWaitlistLength", c.MaxWaitlistLength, "1 or more")
 	checks.That(c.MaxPodsPerFunction > 0, "MaxPodsPerFunction", c.MaxPodsPerFunction, "1 or more")
 	checks.That(c.MaxConcurrency > 0, "MaxConcurrency", c.MaxConcurrency, "1 or more")

@@ -52,32 +52,10 @@ func TestConfig(t *testing.T) {
 			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_CERTIFICATES": "a=spiffe://x,b=https://x/y"},
 			`FNR_ISSUER_CERTIFICATES is "a=spiffe://x,b=https://x/y"`,
 		},
-		"issuer's own": {
-			"this program would wait for it",
-			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_OWN": "tls"},
-			`FNR_ISSUER_OWN is "tls"`,
-		},
-		"authority": {
-			"it would not last until the next one issues",
-			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_AUTHORITY_LIFE": "100h"},
-			"FNR_ISSUER_AUTHORITY_LIFE",
-		},
 		"life": {
-			"pods would have a certificate that has expired",
-			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_LIFE": "9m"},
-			"FNR_ISSUER_LIFE",
-		},
-		"short life": {
-			"pods have changes of Secrets soon",
-			map[string]string{
-				"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_LIFE": "40s", "FNR_ISSUER_VOLUME_DELAY": "20s",
-			},
-			"",
-		},
-		"no delay": {
-			"no kubelet is as fast",
-			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_VOLUME_DELAY": "0s"},
-			"FNR_ISSUER_VOLUME_DELAY",
+			"no kubelet updates volumes as fast",
+			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_LIFE": "20s"},
+			"FNR_ISSUER_LIFE is 20s",
 		},
 		"no issuer": {"an unused setting may be anything", map[string]string{"FNR_ISSUER_LIFE": "1s"}, ""},
 		"credentials": {

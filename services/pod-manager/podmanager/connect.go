@@ -5,6 +5,7 @@ package podmanager
 import (
 	"context"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -13,22 +14,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 )
 
-// Connect returns a client of the image-resolver that cfg names.
-func Connect(cfg Config, frame program.Frame) (Resolver, error) {
-	if cfg.ImageResolver == "" {
+// connect returns a client of the image-resolver, which is open until the process ends.
+func (c *Config) connect(frame program.Frame) (*images.Last, error) {
+	if c.ImageResolver == "" {
 		return nil, fault.New(fault.Invalid, "no image-resolver is named: set FNR_IMAGE_RESOLVER")
 	}
-	secure, err := frame.Identity.ClientOf(cfg.ImageResolverID)
+	client, err := rpcclient.New(c.ImageResolver, frame.Identity.ClientOfSibling("image-resolver"), frame.Telemetry)
 	if err != nil {
 		return nil, err
 	}
-	client, err := rpcclient.New(cfg.ImageResolver, secure, frame.Telemetry)
+	stale, err := cache.StaleCounter(frame.Telemetry.Meters, "images")
 	if err != nil {
 		return nil, err
 	}
 	client.Options = append(client.Options, client.Balanced())
-	return resolver{imageresolverv1connect.NewImageResolverServiceClient(
-		client.HTTP, cfg.ImageResolver, client.Options...)}, nil
+	return images.New(resolver{imageresolverv1connect.NewImageResolverServiceClient(
+		client.HTTP, c.ImageResolver, client.Options...)}, stale), nil
 }
 
 // resolver is an image-resolver elsewhere.

@@ -3,6 +3,7 @@
 package podmanager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,38 +12,31 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/issuer"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
-// IssuerConfig is the settings of the issuer of certificates, for clusters without another one.
+// IssuerConfig configures the issuer of certificates, for clusters without another issuer.
 type IssuerConfig struct {
-	// Secret is the Secret with the authority; empty for no issuer. It is in the namespace that this program
-	// runs in.
+	// Secret is the Secret with the authority of the [issuer of certificates](#the-issuer), in the pod-manager's own
+	// namespace. There is no issuer if it is empty.
 	Secret string
-	// Certificates are the certificates to issue, as SECRET=SPIFFE-ID; those of our three programs if there are
-	// none.
+	// Certificates are the certificates to issue, as SECRET=SPIFFE-ID pairs. If it is empty, these are gateway-tls and
+	// image-resolver-tls.
 	Certificates []string
-	// Own is the one of these for this program, whose certificate is written into FNR_TLS_DIRECTORY.
-	Own string `default:"pod-manager-tls"`
-	// Life is how long certificates are valid, and AuthorityLife how long authorities are.
-	Life          time.Duration `default:"24h"`
-	AuthorityLife time.Duration `split_words:"true" default:"720h"`
-	// VolumeDelay is how long a change of a Secret takes at most until pods have it.
-	VolumeDelay time.Duration `split_words:"true" default:"5m"`
+	// Life is how long certificates are valid. Authorities are valid 30 times as long. Certificates are renewed at half of
+	// their life, so half of it must be longer than Kubernetes takes to update a volume: twice the kubelet's syncFrequency.
+	Life time.Duration `default:"24h"`
 }
 
-// ownPrograms are the certificates that are issued by default.
-var ownPrograms = []string{
+// issuedByDefault are the certificates of the programs that read their certificate from a Secret.
+var issuedByDefault = []string{
 	"gateway-tls=spiffe://function-runner/gateway",
-	"pod-manager-tls=spiffe://function-runner/pod-manager",
 	"image-resolver-tls=spiffe://function-runner/image-resolver",
 }
 
@@ -51,15 +45,15 @@ func (c *IssuerConfig) secrets() []string {
 	if c.Secret == "" {
 		return nil
 	}
-	ids, _ := c.ids() // has been checked
+	ids, _ := c.ids() // Validate has checked the pairs
 	return append(slices.Sorted(maps.Keys(ids)), c.Secret)
 }
 
-// ids returns the SPIFFE IDs of certificates, by their Secrets.
+// ids returns the SPIFFE IDs of certificates, by the names of their Secrets.
 func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 	pairs, ids, problems := c.Certificates, map[string]mtls.ID{}, []error(nil)
 	if len(pairs) == 0 {
-		pairs = ownPrograms
+		pairs = issuedByDefault
 	}
 	for _, pair := range pairs {
 		name, text, _ := strings.Cut(pair, "=")
@@ -72,15 +66,13 @@ func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 	return ids, errors.Join(problems...)
 }
 
-// Bounds of the issuer's settings.
 const (
-	volumeDelays     = 2 // certificates are renewed at half of their life
-	livesOfAuthority = 8
-	longestPause     = time.Minute
+	// livesOfAuthority is the life of an authority in lives of certificates. An authority is replaced at half of its
+	// life, and issues certificates once it has been trusted for a certificate's life.
+	livesOfAuthority = 30
+	minLife          = 30 * time.Second
+	maxIssuerPause   = time.Minute
 )
-
-// Awaited reports whether this program's own certificate comes from its issuer.
-func (c *IssuerConfig) Awaited() bool { return c.Secret != "" && c.Own != "" }
 
 // check adds the problems of the settings.
 func (c *IssuerConfig) check(checks *config.Checks) {
@@ -89,51 +81,61 @@ func (c *IssuerConfig) check(checks *config.Checks) {
 	}
 	checks.That(len(validation.IsDNS1123Subdomain(c.Secret)) == 0, "Issuer.Secret", c.Secret,
 		"the name of a Secret, or nothing for no issuer")
-	ids, err := c.ids()
+	_, err := c.ids()
 	checks.That(err == nil, "Issuer.Certificates", strings.Join(c.Certificates, ","),
 		"pairs of another Secret and a SPIFFE ID, such as gateway-tls=spiffe://function-runner/gateway")
-	checks.That(c.Own == "" || ids[c.Own] != mtls.ID{}, "Issuer.Own", c.Own,
-		"one of the Secrets in FNR_ISSUER_CERTIFICATES, or nothing")
-	checks.That(c.VolumeDelay > 0, "Issuer.VolumeDelay", c.VolumeDelay, "more than zero")
-	checks.That(c.Life >= volumeDelays*c.VolumeDelay, "Issuer.Life", c.Life, "twice FNR_ISSUER_VOLUME_DELAY, or more")
-	checks.That(c.AuthorityLife >= livesOfAuthority*c.Life, "Issuer.AuthorityLife", c.AuthorityLife,
-		"eight times FNR_ISSUER_LIFE, or more")
+	checks.That(c.Life >= minLife, "Issuer.Life", c.Life, minLife.String()+" or more")
 }
 
-// issuer returns the component that issues certificates, and adds what is wrong with it to the details of
-// health checks. Without an issuer it is empty.
-func (c *Config) issuer(frame program.Frame) (serve.Component, error) {
-	if c.Issuer.Secret == "" {
-		return serve.Component{}, nil
-	}
+// issuing is an issuer of certificates, which may issue this program's own certificate. The zero value issues none.
+type issuing struct {
+	component serve.Component
+	// refused receives why the Secret of the authority cannot be used, if this program has no other certificate.
+	refused <-chan error
+}
+
+// issue sets up an issuer. This program gets a certificate with the ID own, which stays in its memory, unless it has a
+// certificate already. The certificates of other programs are written into Secrets, with the authority, in a namespace.
+func (c *Config) issue(setup issuer.Config, own, namespace string, frame *program.Frame) (issuing, error) {
 	log := frame.Telemetry.Log
 	client, err := kubeclient.Connect(c.Kubeconfig, kubeclient.NewClock(log), log)
 	if err != nil {
-		return serve.Component{}, err
+		return issuing{}, err
 	}
-	namespace, err := kube.OwnNamespace()
+	setup.Secrets, setup.Authority = client.CoreV1().Secrets(namespace), c.Issuer.Secret
+	setup.Life, setup.AuthorityLife = c.Issuer.Life, livesOfAuthority*c.Issuer.Life
+	setup.Spread, setup.Pause = c.Issuer.Life, min(maxIssuerPause, c.Issuer.Life/20)
+	setup.Log, setup.Meter = log, frame.Telemetry.Meters.Meter("pod-manager/issuer")
+	result := issuing{}
+	if frame.Identity == nil {
+		identity, err := mtls.Hold(log, frame.Telemetry.Meters)
+		if err != nil {
+			return issuing{}, err
+		}
+		setup.Held, result.refused = held(own, identity)
+		result.component = serve.Component{Tasks: []serve.Task{identity.Run}, Ready: identity.Available()}
+		frame.Identity = identity
+	}
+	i, err := issuer.New(setup)
 	if err != nil {
-		return serve.Component{}, err
+		return issuing{}, err
 	}
-	ids, err := c.Issuer.ids()
-	if err != nil {
-		return serve.Component{}, err
-	}
-	config := c.Issuer.config(client.CoreV1().Secrets(namespace), frame)
-	config.Certificates, config.Own, config.Directory = ids, c.Issuer.Own, frame.Identity.Directory()
-	i, err := issuer.New(config)
-	if err != nil {
-		return serve.Component{}, err
-	}
+	result.component.Tasks = append(result.component.Tasks, i.Run)
 	frame.Health.Explain(func() []string { return slices.Concat(frame.Identity.Details(), i.Details()) })
-	return serve.Component{Tasks: []serve.Task{i.Run}}, nil
+	return result, nil
 }
 
-// config is what each issuer needs.
-func (c *IssuerConfig) config(secrets corev1client.SecretInterface, frame program.Frame) issuer.Config {
-	return issuer.Config{
-		Secrets: secrets, Authority: c.Secret,
-		Life: c.Life, AuthorityLife: c.AuthorityLife, Spread: c.Life, Pause: min(longestPause, c.Life/20),
-		Log: frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/issuer"),
+// held returns the certificate that an identity keeps in memory, and a channel with the reason if it is refused.
+func held(id string, identity *mtls.Identity) (*issuer.Held, <-chan error) {
+	refused := make(chan error, 1)
+	own, err := mtls.ParseID(id)
+	if err != nil {
+		panic(err) // IDs of our programs are constants
 	}
+	return &issuer.Held{ID: own, Use: identity.Replace, Refused: func(_ context.Context, why error) {
+		select {
+		case refused <- why:
+		default: // the earlier reason was not read yet
+		}
+	}}, refused
 }

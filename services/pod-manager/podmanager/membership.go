@@ -20,10 +20,10 @@ import (
 // membership returns the membership of this replica, which gateways reach at an address;
 // empty if callers are in the same process. changed takes each division of functions.
 func (c *Config) membership(
-	client kubernetes.Interface, clock *kubeclient.Clock, address string, changed func(pool.Event), frame program.Frame,
+	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event), frame program.Frame,
 ) (*membership.Keeper, error) {
 	return membership.New(membership.Config{
-		Leases: client.CoordinationV1().Leases(c.Namespace), Replica: c.replica(), Address: address, Now: clock.Now,
+		Leases: client.CoordinationV1().Leases(c.Namespace), Replica: replica, Address: address, Now: clock.Now,
 		Starting: "this pod-manager does not serve yet",
 		Changed:  func(o membership.Owners) { changed(ownersChanged(o)) },
 		Log:      frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/membership"),
@@ -74,12 +74,9 @@ func (c *Config) replicaAddress() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read FNR_ADDRESS: %w", err)
 	}
-	if c.ReplicaAddress != "" {
-		return net.JoinHostPort(c.ReplicaAddress, port), nil
-	}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		return "", fmt.Errorf("find this replica's address (FNR_REPLICA_ADDRESS sets it): %w", err)
+		return "", fmt.Errorf("find this replica's address: %w", err)
 	}
 	return net.JoinHostPort(ownAddress(addresses), port), nil
 }

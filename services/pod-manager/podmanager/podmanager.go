@@ -10,20 +10,18 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
-	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/issuer"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
@@ -39,10 +37,7 @@ const maxResponseBytes = 32 << 20
 // a lease for each evaluation in a pod or in the queue for one.
 const maxStreams = 1000
 
-// Resolver is the part of the image-resolver's client that the pod-manager needs.
-type Resolver = images.Resolver
-
-// Images is a Resolver with a cache, which an image-resolver in the same process is.
+// Images is a resolver of images with a cache, which an image-resolver in the same process is.
 type Images = manager.Images
 
 // Manager is the service without a port, to be called in the same process.
@@ -59,23 +54,68 @@ type Manager struct {
 // Component is what has to run while the manager is called.
 func (m *Manager) Component() serve.Component { return m.component }
 
-// New returns the pod-manager as a part of a program, with its port.
-func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, error) {
-	stale, err := cache.StaleCounter(frame.Telemetry.Meters, "images")
+// callers are the programs that lease pods.
+type callers struct {
+	// address is the address at which callers reach this replica. It is empty if callers are in this process.
+	address string
+	// ids are patterns of the callers' SPIFFE IDs. Without patterns, only this program may call its pods.
+	ids []string
+	// refused receives why this program gets no certificate, if it issues one for itself.
+	refused <-chan error
+}
+
+// SPIFFE IDs of the programs that issue their own certificate.
+const (
+	podManagerID     = "spiffe://function-runner/pod-manager"
+	functionRunnerID = "spiffe://function-runner/function-runner"
+)
+
+// New returns the pod-manager as the components of a program, with its port and its issuer of certificates.
+func New(cfg Config, frame program.Frame) ([]serve.Component, error) {
+	issuing, err := cfg.issueForPrograms(&frame)
+	if err != nil {
+		return nil, fmt.Errorf("set up the issuer of certificates: %w", err)
+	}
+	component, err := cfg.service(frame)
+	if err != nil {
+		return nil, fmt.Errorf("set up the pod-manager: %w", err)
+	}
+	return []serve.Component{component, issuing.component}, nil
+}
+
+// issueForPrograms sets up the issuer of the programs' certificates, if one is configured.
+func (c *Config) issueForPrograms(frame *program.Frame) (issuing, error) {
+	if c.Issuer.Secret == "" {
+		return issuing{}, nil
+	}
+	namespace, err := c.ownNamespace()
+	if err != nil {
+		return issuing{}, err
+	}
+	ids, err := c.Issuer.ids()
+	if err != nil {
+		return issuing{}, err
+	}
+	return c.issue(issuer.Config{Certificates: ids}, podManagerID, namespace, frame)
+}
+
+// service returns the pod-manager with its port.
+func (c *Config) service(frame program.Frame) (serve.Component, error) {
+	resolver, err := c.connect(frame)
 	if err != nil {
 		return serve.Component{}, err
 	}
-	address, err := cfg.replicaAddress()
+	address, err := c.replicaAddress()
 	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
+		return serve.Component{}, err
 	}
-	m, err := newManager(cfg, images.New(resolver, stale), callers{address: address, ids: cfg.Callers}, frame)
+	m, err := newManager(*c, resolver, callers{address: address, ids: c.Callers}, frame)
 	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
+		return serve.Component{}, err
 	}
-	access, err := rpcserve.Callers(frame.Identity, cfg.Callers)
+	access, err := rpcserve.Callers(frame.Identity, c.Callers)
 	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
+		return serve.Component{}, err
 	}
 	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "pod-manager"}
 	handler, err := rpcserve.NewHandler(options, binaryService(m.Binaries, frame), rpcserve.Service{
@@ -86,17 +126,12 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 		},
 	})
 	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
-	}
-	issuer, err := cfg.issuer(frame)
-	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the issuer of certificates: %w", err)
+		return serve.Component{}, err
 	}
 	component := m.Component()
-	component.Tasks = slices.Concat(component.Tasks, issuer.Tasks)
 	component.Able = func() bool { return m.keeper.Owners().Able() } // gateways ask other replicas meanwhile
 	component.Endpoints = []serve.Endpoint{{
-		Name: "pod-manager", Address: cfg.Address, Handler: handler, MaxStreams: maxStreams,
+		Name: "pod-manager", Address: c.Address, Handler: handler, MaxStreams: maxStreams,
 		TLS: frame.Identity.Server(),
 	}}
 	return component, nil
@@ -104,16 +139,22 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 
 // NewManager returns a manager. It starts nothing: its component has to run while it is
 // called. It sends no request either: the informers start later.
+//
+// A program without a certificate gets one for calls of its pods. Its replicas share the authority: a Secret in the
+// namespace of function pods, where the Role of Porch's main branch permits one.
 func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
-	held, refused, err := cfg.hold(&frame)
-	if err != nil {
-		return nil, fmt.Errorf("set up the certificate of this program: %w", err)
+	var own issuing
+	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {
+		var err error
+		if own, err = cfg.issue(issuer.Config{Create: true}, functionRunnerID, cfg.Namespace, &frame); err != nil {
+			return nil, fmt.Errorf("set up the certificate of this program: %w", err)
+		}
 	}
-	m, err := newManager(cfg, resolver, callers{refused: refused}, frame)
+	m, err := newManager(cfg, resolver, callers{refused: own.refused}, frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the pod-manager: %w", err)
 	}
-	m.component.Tasks = append(m.component.Tasks, held.Tasks...)
+	m.component.Tasks = append(m.component.Tasks, own.component.Tasks...)
 	return m, nil
 }
 
@@ -123,12 +164,13 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()
 	use := uses(inbox.Configure)
+	replica := replicaName()
 	clock := kubeclient.NewClock(log)
 	client, err := kubeclient.Connect(cfg.Kubeconfig, clock, log)
 	if err != nil {
 		return nil, err
 	}
-	templates, err := kube.NewTemplates(cfg.templates(client, frame))
+	templates, err := cfg.templates(client, frame)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +183,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := cfg.membership(client, clock, callers.address, inbox.Handle, frame)
+	keeper, err := cfg.membership(client, clock, replica, callers.address, inbox.Handle, frame)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +204,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
 		Synced:  synced, Obstacle: cluster.Obstacle,
 		Settings: cfg.settings(templates.Current(), file.Settings(), callers.address == ""),
-		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
+		Replica:  replica, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})
 	if err != nil {
@@ -194,11 +236,9 @@ func all(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	}
 }
 
-// replica is the name of this replica.
-func (c *Config) replica() string {
-	if c.Replica != "" {
-		return c.Replica
-	}
+// replicaName returns the name of this replica in messages and in the name of its Lease: the name of its host, which
+// is its pod's name.
+func replicaName() string {
 	name, err := os.Hostname()
 	if err != nil {
 		return "unknown"

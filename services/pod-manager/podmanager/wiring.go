@@ -3,6 +3,7 @@
 package podmanager
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -31,6 +32,10 @@ const drainDelay = time.Second
 // default.
 const wrapperEvaluationTime = 5 * time.Minute
 
+// minGracePeriod is the minimum time for a deleted pod to finish its evaluations, which have no limit if
+// FNR_MAX_EVALUATION_TIME is 0.
+const minGracePeriod = 5 * time.Minute
+
 // defaults are what pods get for what their template leaves out.
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
@@ -41,7 +46,7 @@ func (c *Config) defaults() podspec.Defaults {
 // gracePeriod is how long a deleted pod may finish its evaluations: longer than the longest one, because pods are
 // deleted while they are in use.
 func (c *Config) gracePeriod() time.Duration {
-	return max(c.GracePeriod, c.MaxEvaluationTime+podspec.GraceMargin)
+	return max(minGracePeriod, c.MaxEvaluationTime+podspec.GraceMargin)
 }
 
 // builder makes pods and Services.
@@ -53,12 +58,28 @@ func (c *Config) builder() podspec.Builder {
 	}
 }
 
-// templates returns where pod templates come from.
-func (c *Config) templates(client kubernetes.Interface, frame program.Frame) kube.TemplatesConfig {
-	return kube.TemplatesConfig{
-		Client: client, Namespace: c.TemplateNamespace, Name: c.Template, Defaults: c.defaults(),
-		LauncherPending: c.chooses(), Telemetry: frame.Telemetry,
+// ownNamespace returns the namespace of this program: of the pod it runs in, or, with a kubeconfig, the namespace of
+// function pods.
+func (c *Config) ownNamespace() (string, error) {
+	if c.Kubeconfig != "" {
+		return c.Namespace, nil
 	}
+	return kube.OwnNamespace()
+}
+
+// templates returns where pod templates come from.
+func (c *Config) templates(client kubernetes.Interface, frame program.Frame) (*kube.Templates, error) {
+	namespace := ""
+	if c.Template != "" {
+		var err error
+		if namespace, err = c.ownNamespace(); err != nil {
+			return nil, fmt.Errorf("set up the pod template: %w", err)
+		}
+	}
+	return kube.NewTemplates(kube.TemplatesConfig{
+		Client: client, Namespace: namespace, Name: c.Template, Defaults: c.defaults(),
+		LauncherPending: c.chooses(), Telemetry: frame.Telemetry,
+	})
 }
 
 // functions returns the pod cache configuration, and calls changed with what it says from now on.
@@ -74,7 +95,7 @@ func (c *Config) cluster(
 	owns func(image string) bool, frame program.Frame,
 ) kube.Config {
 	return kube.Config{
-		Client: client, Clock: clock, Namespace: c.Namespace, ClusterDomain: c.ClusterDomain,
+		Client: client, Clock: clock, Namespace: c.Namespace,
 		PodIP: c.Endpoint == EndpointPodIP, Builder: c.builder(), Templates: templates, Launching: launching, Owns: owns,
 		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
 	}

@@ -61,10 +61,11 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 // callerSecret is the Secret with the certificate of a caller.
 const callerSecret = "ci-tls"
 
-// withCallersCertificate has the pod-manager issue a certificate for a caller, besides those of the programs.
+// withCallersCertificate has the pod-manager issue a certificate for a caller, and one with the pod-manager's own ID, in
+// addition to the programs' certificates.
 func withCallersCertificate(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
-	var secret *unstructured.Unstructured
+	further := []string{callerSecret, "pod-manager-tls"}
 	certificates := []string{callerSecret + "=spiffe://function-runner/callers/ci"}
 	for _, program := range programs {
 		certificates = append(certificates, program+"-tls=spiffe://function-runner/"+program)
@@ -77,16 +78,19 @@ func withCallersCertificate(t *testing.T, objects []*unstructured.Unstructured) 
 			rules, _, _ := unstructured.NestedSlice(o.Object, "rules")
 			rule, _ := rules[0].(map[string]any)
 			names, _ := rule["resourceNames"].([]any)
-			rule["resourceNames"] = append(names, callerSecret)
+			rule["resourceNames"] = append(names, further[0], further[1])
 			if err := unstructured.SetNestedSlice(o.Object, rules, "rules"); err != nil {
 				t.Fatal(err)
 			}
 		case "Secret/gateway-tls":
-			secret = o.DeepCopy()
-			secret.SetName(callerSecret)
+			for _, name := range further {
+				secret := o.DeepCopy()
+				secret.SetName(name)
+				objects = append(objects, secret)
+			}
 		}
 	}
-	return append(objects, secret)
+	return objects
 }
 
 // fnctlReachesIt has fnctl call the gateway through kubectl.

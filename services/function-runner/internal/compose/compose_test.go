@@ -229,7 +229,6 @@ func TestServesWithoutKubernetes(t *testing.T) {
 	) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 	})
-	t.Setenv("FNR_TEMPLATE_NAMESPACE", "porch-system")
 	// it is ready
 	client, _ := start(t, away, "--config", config, "--functions", functions, "--function-pod-template", "templates")
 	evaluate := func(image string) error {

@@ -97,7 +97,7 @@ func (w *world) add() *replica {
 	w.must(err)
 	builder := podspec.Builder{Namespace: "fns", MaxMessageBytes: 1 << 20}
 	cluster, err := kube.New(kube.Config{
-		Client: client, Namespace: "fns", PodIP: true, ClusterDomain: "cluster.local",
+		Client: client, Namespace: "fns", PodIP: true,
 		Builder: builder, Templates: templates,
 		ScanInterval: w.setup.Scan, Clock: clock, Telemetry: telemetry.Discard(), Owns: r.keeper.Owns,
 	})

@@ -125,9 +125,9 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	return authority{cert, key}, err
 }
 
-// skew is how much later than the issuer's another clock may be set for a certificate to be valid at once, as
-// far as that is little of the certificate's life.
-const skew = 5 * time.Minute
+// clockSkew is how far certificates are backdated, so that they are valid on nodes whose clocks are behind.
+// Certificates with a short life are backdated less.
+const clockSkew = 5 * time.Minute
 
 // prepare returns a new key, and what all certificates have.
 func prepare(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
@@ -140,7 +140,7 @@ func prepare(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.Priva
 		return nil, nil, fmt.Errorf("choose a serial number: %w", err)
 	}
 	return &x509.Certificate{
-		SerialNumber: serial, NotBefore: now.Add(-min(skew, life/40)), NotAfter: now.Add(life),
+		SerialNumber: serial, NotBefore: now.Add(-min(clockSkew, life/40)), NotAfter: now.Add(life),
 	}, key, nil
 }
 

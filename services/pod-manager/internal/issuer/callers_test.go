@@ -24,7 +24,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/issuer"
 )
@@ -36,13 +35,17 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 	w.enforceVersions()
 	w.put(t, authority, agedAuthority(t))
 	identities := map[string]*mtls.Identity{}
-	for own := range ids {
-		dir := t.TempDir()
+	for name := range ids {
 		servetest.Go(t, w.issuer(t, 20*time.Minute, func(c *issuer.Config) {
 			// An authority of this life is valid from four minutes before it is created.
-			c.Own, c.Directory, c.Pause, c.Spread = own, dir, 10*time.Millisecond, 4*time.Minute+2*time.Second
+			c.Pause, c.Spread = 10*time.Millisecond, 4*time.Minute+2*time.Second
 		}).Run)
-		identities[own] = open(t, dir)
+		identities[name] = newHeld(t).identity
+	}
+	for name := range ids {
+		for w.follow(t, name, identities[name]) == "" {
+			<-time.After(time.Millisecond)
+		}
 	}
 	url := "https://" + serveOK(t, identities["pod-manager-tls"])
 	ctx, stop := context.WithCancel(t.Context())
@@ -70,7 +73,7 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 	for range 50 {
 		<-tick.C
 		for name := range ids {
-			if signer := issuerOf(t, w.data(t, name)); signer != "" {
+			if signer := w.follow(t, name, identities[name]); signer != "" {
 				signers[signer] = true
 			}
 			w.put(t, name, map[string][]byte{}) // so it is due
@@ -82,19 +85,6 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 		t.Errorf("%d certificates of %d authorities, want many of both", issued, len(signers))
 	}
 	t.Logf("%d calls, %d failed", calls.Load(), failed.Load())
-}
-
-// open returns the identity in a directory, once it has come.
-func open(t *testing.T, dir string) *mtls.Identity {
-	t.Helper()
-	tel := telemetry.Discard()
-	identity, err := mtls.Open(mtls.Config{Directory: dir, Awaited: true}, tel.Log, tel.Meters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	servetest.Go(t, identity.Run)
-	<-identity.Available()
-	return identity
 }
 
 // serveOK serves an empty answer to the gateway, and returns its address.
@@ -127,12 +117,17 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	return resp.Body.Close()
 }
 
-// issuerOf returns the issuer of the certificate in a Secret, empty if there is none.
-func issuerOf(t *testing.T, data map[string][]byte) string {
+// follow gives a program the certificate in its Secret, as a volume does, and returns the certificate's issuer. The
+// issuer is empty if the Secret contains no certificate.
+func (w *world) follow(t *testing.T, name string, identity *mtls.Identity) string {
 	t.Helper()
+	data := w.data(t, name)
 	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
 	if err != nil {
 		return ""
+	}
+	if err := identity.Replace(data); err != nil {
+		t.Error(err)
 	}
 	return pair.Leaf.Issuer.String()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// Held is a certificate of this process that is in no Secret: each replica issues its own, by the authority that
-// they share.
+// Held is a certificate that stays in the memory of this process. Each replica issues its own certificate, signed by
+// the authority that the replicas share.
 type Held struct {
 	ID mtls.ID
 	// Use is called with each new certificate, its key and the authorities.

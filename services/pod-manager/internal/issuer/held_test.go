@@ -40,7 +40,7 @@ func newHeld(t *testing.T) *held {
 
 // only has an issuer issue nothing but the program's certificate.
 func (h *held) only(c *issuer.Config) {
-	c.Certificates, c.Own, c.Directory, c.Create = nil, "", "", true
+	c.Certificates, c.Create = nil, true
 	c.Held = &issuer.Held{
 		ID: id("spiffe://function-runner/function-runner"), Use: h.identity.Replace,
 		Refused: func(_ context.Context, why error) {

@@ -33,11 +33,9 @@ type Config struct {
 	Authority string
 	// Certificates are the SPIFFE IDs of the certificates, by the names of their Secrets.
 	Certificates map[string]mtls.ID
-	// Own is the one of these Secrets that is written into Directory as well, for this program; empty for none.
-	Own, Directory string
-	// Held is a certificate that is in no Secret, nil for none.
+	// Held is the certificate of this program, which is in no Secret. It is nil if this program has another one.
 	Held *Held
-	// Create has the Secret of Authority created where there is none.
+	// Create is true if a missing Secret of Authority is created.
 	Create bool
 	// Life is how long certificates are valid, and AuthorityLife how long authorities are.
 	Life, AuthorityLife time.Duration
@@ -54,7 +52,6 @@ type Config struct {
 type Issuer struct {
 	config  Config
 	metrics *metrics
-	files   files
 	// held is the data of the certificate that is in no Secret.
 	held map[string][]byte
 	// failure is why the last attempt failed, nil if it did not.
@@ -67,9 +64,7 @@ func New(config Config) (*Issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Issuer{
-		config: config, metrics: metrics, files: files{directory: config.Directory}, held: make(map[string][]byte, 3),
-	}, nil
+	return &Issuer{config: config, metrics: metrics, held: make(map[string][]byte, 3)}, nil
 }
 
 const (

@@ -49,7 +49,6 @@ func id(text string) mtls.ID {
 type world struct {
 	client *fake.Clientset
 	log    *logtest.Log
-	dir    string
 }
 
 func newWorld(t testing.TB) *world {
@@ -58,7 +57,7 @@ func newWorld(t testing.TB) *world {
 	for _, name := range []string{authority, "gateway-tls", "pod-manager-tls"} {
 		existing = append(existing, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}})
 	}
-	return &world{client: fake.NewClientset(existing...), log: new(logtest.Log), dir: t.TempDir()}
+	return &world{client: fake.NewClientset(existing...), log: new(logtest.Log)}
 }
 
 // issuer returns an issuer whose certificates are valid for life, and its authorities for eight times as long.
@@ -66,7 +65,7 @@ func (w *world) issuer(t testing.TB, life time.Duration, changes ...func(*issuer
 	t.Helper()
 	config := issuer.Config{
 		Secrets: w.client.CoreV1().Secrets(namespace), Authority: authority, Certificates: ids,
-		Own: "pod-manager-tls", Directory: w.dir, Life: life, AuthorityLife: 8 * life, Spread: life,
+		Life: life, AuthorityLife: 8 * life, Spread: life,
 		Pause: min(time.Minute, life/20),
 		Log:   slog.New(slog.NewTextHandler(w.log, nil)), Meter: noop.Meter{},
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// races is how often another replica may be faster.
-const races = 5
+// maxConflicts bounds the attempts to update a Secret that other replicas update concurrently.
+const maxConflicts = 5
 
 // change adapts the data of a Secret. Written, if not nil, is called when they are written; otherwise nothing
 // has changed.
@@ -24,7 +24,7 @@ type change func(data map[string][]byte) (written func(), err error)
 // update has change adapt the data of a Secret, and writes them if they have changed.
 func (i *Issuer) update(ctx context.Context, name string, change change) error {
 	var err error
-	for range races {
+	for range maxConflicts {
 		err = i.compareAndWrite(ctx, name, change)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			break
@@ -39,7 +39,7 @@ func (i *Issuer) update(ctx context.Context, name string, change change) error {
 	return nil
 }
 
-// compareAndWrite reads a Secret and writes it if it has changed, and has the program's own files follow it.
+// compareAndWrite reads a Secret, and writes the Secret if change has changed its data.
 func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change) error {
 	secret, err := i.config.Secrets.Get(ctx, name, metav1.GetOptions{})
 	write := i.replace
@@ -57,18 +57,16 @@ func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change
 	if err != nil {
 		return err
 	}
-	if written != nil {
-		secret = secret.DeepCopy()
-		secret.Data = data
-		if err := write(ctx, secret); err != nil {
-			return err
-		}
-		written()
-	}
-	if name != i.config.Own || i.config.Directory == "" {
+	if written == nil {
 		return nil
 	}
-	return i.files.write(data)
+	secret = secret.DeepCopy()
+	secret.Data = data
+	if err := write(ctx, secret); err != nil {
+		return err
+	}
+	written()
+	return nil
 }
 
 // missing is the Secret of the authority where there is none.

@@ -47,8 +47,6 @@ type Config struct {
 	Namespace string
 	// PodIP has pods reached by their own addresses. Otherwise each gets a Service.
 	PodIP bool
-	// ClusterDomain is the domain of the names of Services.
-	ClusterDomain string
 	// Builder makes pods and Services.
 	Builder podspec.Builder
 	// Templates has the template for pods that were decided about before there was one,

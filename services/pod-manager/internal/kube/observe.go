@@ -88,13 +88,17 @@ func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 	if service == nil {
 		return o, true
 	}
-	o.Address = hostPort(id + "." + c.config.Namespace + ".svc." + c.config.ClusterDomain)
+	o.Address = hostPort(id + "." + c.config.Namespace + serviceDomain)
 	// Resolvers cache a failed lookup for seconds if it comes too early.
 	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		o.HealthAddress = hostPort(ip)
 	}
 	return o, true
 }
+
+// serviceDomain is the domain of the names of Services, as in Porch. In a cluster with another domain, pods are reached
+// by their IP addresses.
+const serviceDomain = ".svc.cluster.local"
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
 

@@ -29,7 +29,7 @@ type TemplatesConfig struct {
 	Client kubernetes.Interface
 	// Name is the ConfigMap with the template; empty for the built-in one.
 	Name string
-	// Namespace is where it is; empty for the namespace of this program.
+	// Namespace is the namespace of the ConfigMap.
 	Namespace string
 	// Defaults are for what a template leaves out.
 	Defaults podspec.Defaults
@@ -66,12 +66,6 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	if config.Name == "" {
 		if !config.LauncherPending {
 			t.put(podspec.Default(config.Defaults))
-		}
-		return t, nil
-	}
-	if config.Namespace == "" {
-		if t.config.Namespace, err = OwnNamespace(); err != nil {
-			return nil, fmt.Errorf("set up the pod template (outside of a cluster its namespace has to be given): %w", err)
 		}
 	}
 	return t, nil

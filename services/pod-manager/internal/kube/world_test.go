@@ -71,7 +71,7 @@ func start(t *testing.T, change func(*kube.Config), objects ...runtime.Object) *
 func (w *world) run(t *testing.T, change func(*kube.Config)) {
 	t.Helper()
 	config := kube.Config{
-		Client: w.client, Namespace: namespace, ClusterDomain: "cluster.local",
+		Client: w.client, Namespace: namespace,
 		Builder: podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}, Templates: builtin(t),
 		ScanInterval: time.Minute, Clock: kubeclient.NewClock(slog.New(slog.DiscardHandler)), Telemetry: telemetry.Discard(),
 	}
