@@ -180,14 +180,14 @@ endef
 
 .PHONY: test-here test-here-long test-alone
 test-here:
-	$(call run_each,$(COMMIT_TARGETS))
+	+$(call run_each,$(COMMIT_TARGETS))
 test-here-long:
 	@[ -n "$(AS_ROOT)" ] || echo "skipped: make new-user-short, which needs root"
 	@command -v npm >/dev/null || echo "skipped: make site, which needs npm"
 	@[ -n "$(LINUX)" ] || echo "skipped: make attack-short, which needs Linux"
-	$(call run_each,$(LONG_TARGETS))
+	+$(call run_each,$(LONG_TARGETS))
 test-alone:
-	$(call run_each,$(LONG_ALONE))
+	+$(call run_each,$(LONG_ALONE))
 
 # Go runs a test again if the time of a file that it reads has changed, which is so for all
 # files of a fresh clone. So unchanged testdata gets times derived from its content.
