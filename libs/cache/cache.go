@@ -1,227 +1,305 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache keeps what a source answered within a bound of bytes, fetches each missing
-// entry once for all callers, and refreshes entries in use before they expire.
-//
-// A fetch belongs to all callers that wait for it: it goes on while one of them waits, and ends
-// when none does, when its own time is over, or with the cache.
+// Package cache stores what a source answered within a bound of bytes, fetches each missing entry once for all callers,
+// and refreshes entries in use before they expire. [Last] is for sources that cache themselves.
 package cache
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// Config is the bounds of a cache.
+// retryWhenFull is the retry hint for callers that found MaxFetches running.
+const retryWhenFull = time.Second
+
+// Config configures a Cache. All fields but those of KeepFor and MaxKept are required.
 type Config[K comparable, V any] struct {
+	// Fetch gets the value of a key from its source. Its errors have fault classes.
+	Fetch func(ctx context.Context, key K) (V, error)
+	// Lifetime returns how long the entry of a key is used.
+	Lifetime func(K) Lifetime
 	// MaxBytes bounds the entries, as Size counts them.
 	MaxBytes int64
 	// Size returns the memory that a key and its value need, in bytes.
 	Size func(K, V) int64
-	// MaxFetches bounds how many keys are fetched at a time.
+	// MaxFetches is the maximum number of concurrent fetches.
 	MaxFetches int
-	// MaxRefreshes is the number of fetches at which no refresh is started; zero is
-	// MaxFetches.
-	MaxRefreshes int
-	// FetchTimeout bounds one fetch.
+	// FetchTimeout bounds one fetch. A fetch continues when its callers leave: the next one finds the value.
 	FetchTimeout time.Duration
-	// StaleWait is how long a fetch may take until its callers get a stale entry, if there
-	// is one: a source that hangs delays no caller for longer.
+	// StaleWait is how long a fetch may take until its callers get a stale entry, if there is one.
 	StaleWait time.Duration
-	// Keeping is for queries with Keep.
-	Keeping Keeping
+	// KeepFor is how long after its last use an entry is refreshed without a request for it, so that the next caller
+	// does not wait for the source. Zero refreshes entries only when they are used.
+	KeepFor time.Duration
+	// MaxKept is the maximum number of entries that KeepFor applies to: the most recently used ones.
+	MaxKept int
 }
 
-// Query asks for the value of a key.
-type Query[K comparable, V any] struct {
-	Key      K
-	Lifetime Lifetime
-	// Fetch gets the value from its source. Its errors have fault classes.
-	Fetch func(ctx context.Context) (V, error)
-	// Renew asks for a fetch even if there is an entry.
-	Renew bool
-	// Keep refreshes the entry while it is in use: see [Keeping].
-	Keep bool
-	// CallerDeadline gives a fetch that a caller waits for that caller's deadline, for
-	// sources that answer what they know so far shortly before it. Callers with more time
-	// start another fetch then.
-	CallerDeadline bool
-}
-
-// Answer is what a query found.
+// Answer is the answer to a query.
 type Answer[V any] struct {
 	Value V
-	// Age is how long ago the source gave the value.
+	// Age is the time since the source returned the value.
 	Age time.Duration
-	// Source is how the value was found.
+	// Source says how the value was found.
 	Source Source
 }
 
-// Source is how an answer was found.
+// Source says how an answer was found. It is a label of metrics.
 type Source string
 
-// The sources of answers. Metrics have them as labels.
+// The sources of answers.
 const (
 	Hit     Source = "hit"     // an entry
 	Refresh Source = "renewal" // an entry that is being fetched again in the background
-	Failure Source = "failure" // a remembered failure
+	Failure Source = "failure" // a cached failure
 	Miss    Source = "miss"    // fetched
 )
 
-// Cache keeps values of type V, which are shared: they must not be changed. Use [New].
+// Cache stores values of type V, which are shared: callers must not change them. Use [New].
 type Cache[K comparable, V any] struct {
-	cfg     Config[K, V]
-	running sync.WaitGroup
+	cfg      Config[K, V]
+	stopping context.Context //nolint:containedctx // ends all fetches, which belong to no single caller
+	stop     context.CancelCauseFunc
+	running  sync.WaitGroup
 
 	mu      sync.Mutex
 	entries *simplelru.LRU[K, *entry[V]]
 	bytes   int64
 	fetches map[K]*fetch[V]
-	kept    *simplelru.LRU[K, kept[K, V]] // nil if none are
-	stopped bool
-	// forgotten is how often failures were forgotten.
-	forgotten int
+	// generation counts the calls of ForgetFailures.
+	generation int
 }
+
+// fetch is a running fetch, shared by all callers that wait for it.
+type fetch[V any] struct {
+	since      time.Time
+	generation int
+	progress   atomic.Pointer[error]
+	// done closes when the result is set.
+	done     chan struct{}
+	value    V
+	err      error
+	panicked any
+}
+
+var (
+	errTimeout  = errors.New("no answer in time")
+	errStopping = errors.New("the program is stopping")
+)
 
 // New returns an empty cache.
 func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
-	if cfg.MaxRefreshes == 0 {
-		cfg.MaxRefreshes = cfg.MaxFetches
-	}
-	c := &Cache[K, V]{cfg: cfg, fetches: make(map[K]*fetch[V]), kept: newKept[K, V](cfg.Keeping)}
+	c := &Cache[K, V]{cfg: cfg, fetches: make(map[K]*fetch[V])}
+	c.stopping, c.stop = context.WithCancelCause(context.Background())
 	evicted := func(key K, e *entry[V]) { c.bytes -= c.size(key, e) }
-	// The only error is a size below one.
-	c.entries, _ = simplelru.NewLRU(math.MaxInt, evicted)
+	c.entries, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below one
 	return c
 }
 
-// Cached returns an entry that [Cache.Get] would return without waiting, and starts its refresh
-// if that is due.
-func (c *Cache[K, V]) Cached(ctx context.Context, q Query[K, V]) (Answer[V], bool) {
-	now := time.Now()
+// Cached returns an entry that [Cache.Get] would return without waiting, and starts its refresh if that is due.
+func (c *Cache[K, V]) Cached(ctx context.Context, key K) (Answer[V], bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.use(q, now)
-	return c.cached(ctx, q, c.entry(q.Key), now)
+	return c.cached(ctx, key, c.useEntry(key))
 }
 
-// Get answers q. It waits for a fetch only if it has to, and no longer than StaleWait if there
-// is a stale entry. It returns a little before ctx ends, unless q.CallerDeadline has the source
-// do so. Errors are those of q.Fetch, the progress of a fetch for which ctx was too short (see
-// [Progress]) or else ctx's own, fault.Exhausted if there are too many fetches already, and
-// fault.Unavailable for a fetch that took too long.
-func (c *Cache[K, V]) Get(ctx context.Context, q Query[K, V]) (Answer[V], error) {
-	for {
-		answer, err := c.get(ctx, q)
-		if !errors.Is(err, errStarterLeft) || ctx.Err() != nil {
-			return answer, err
-		}
-	}
-}
-
-func (c *Cache[K, V]) get(ctx context.Context, q Query[K, V]) (Answer[V], error) {
-	now := time.Now()
+// Renew fetches key, even if there is an entry. Its errors are those of [Cache.Get].
+func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
-	c.use(q, now)
-	e := c.entry(q.Key)
-	if answer, ok := c.cached(ctx, q, e, now); ok {
+	c.useEntry(key)
+	f, err := c.join(ctx, key)
+	c.mu.Unlock()
+	if err != nil {
+		return Answer[V]{Source: Miss}, err
+	}
+	return c.wait(ctx, f, nil)
+}
+
+// Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if there
+// is a stale entry. It returns a little before the deadline of ctx. Errors are those of Fetch, the progress of a fetch
+// that took longer than ctx (see [Progress]) or else the error of ctx, fault.Exhausted if MaxFetches are running, and
+// fault.Unavailable for a fetch that timed out.
+func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
+	c.mu.Lock()
+	e := c.useEntry(key)
+	if answer, ok := c.cached(ctx, key, e); ok {
 		c.mu.Unlock()
 		return answer, nil
 	}
-	verdict := e.decide(q.Lifetime, now)
-	if verdict == failed && !q.Renew {
+	state := e.state(c.cfg.Lifetime(key), time.Now())
+	if state == failed {
 		defer c.mu.Unlock()
 		return Answer[V]{Source: Failure}, e.failure
 	}
-	isStale := verdict == stale && !q.Renew
-	if isStale {
-		c.refresh(ctx, q) // so that the fetch goes on when its callers have left
-	}
-	f, starter, err := c.join(ctx, q, false)
+	f, err := c.join(ctx, key)
 	c.mu.Unlock()
-	if !q.CallerDeadline {
-		var cancel context.CancelFunc
-		ctx, cancel = retry.EarlyDeadline(ctx) // leaves time to report what it was spent on
-		defer cancel()
-	}
 	switch {
-	case isStale && err != nil:
-		return e.answer(Hit, now), nil
+	case err != nil && state == stale:
+		return e.answer(Hit), nil
 	case err != nil:
 		return Answer[V]{Source: Miss}, err
-	case isStale && !c.soon(ctx, f):
-		c.stopWaiting(f)
-		return e.answer(Refresh, time.Now()), nil
+	case state == stale:
+		return c.wait(ctx, f, e)
 	}
-	return c.await(ctx, q, f, starter)
+	return c.wait(ctx, f, nil)
 }
 
-// cached is Cached. c is locked.
-func (c *Cache[K, V]) cached(ctx context.Context, q Query[K, V], e *entry[V], now time.Time) (Answer[V], bool) {
-	if q.Renew {
-		return Answer[V]{}, false
-	}
-	switch e.decide(q.Lifetime, now) {
+// cached is Cached. c must be locked.
+func (c *Cache[K, V]) cached(ctx context.Context, key K, e *entry[V]) (Answer[V], bool) {
+	switch e.state(c.cfg.Lifetime(key), time.Now()) {
 	case fresh:
-		return e.answer(Hit, now), true
+		return e.answer(Hit), true
 	case aging:
-		if c.refresh(ctx, q) {
-			return e.answer(Refresh, now), true
+		if c.refresh(ctx, key) {
+			return e.answer(Refresh), true
 		}
-		return e.answer(Hit, now), true
+		return e.answer(Hit), true
 	default:
 		return Answer[V]{}, false
 	}
 }
 
-// soon waits until f or ctx ends, and reports whether that was within StaleWait.
-func (c *Cache[K, V]) soon(ctx context.Context, f *fetch[V]) bool {
-	timer := time.NewTimer(c.cfg.StaleWait - time.Since(f.since))
-	defer timer.Stop()
-	select {
-	case <-f.done:
-	case <-ctx.Done():
-	case <-timer.C:
+// refresh starts a fetch in the background, unless one runs or too many do, and reports whether it did. c must be
+// locked.
+func (c *Cache[K, V]) refresh(ctx context.Context, key K) bool {
+	if _, running := c.fetches[key]; running {
 		return false
 	}
-	return true
+	_, err := c.join(ctx, key)
+	return err == nil
 }
 
-// await waits for f. A stale entry is the answer if the source is unavailable.
-func (c *Cache[K, V]) await(ctx context.Context, q Query[K, V], f *fetch[V], starter bool) (Answer[V], error) {
-	value, err := c.wait(ctx, q.Key, f, starter)
-	if err == nil {
-		return Answer[V]{Value: value, Source: Miss}, nil
+// join returns the fetch of key and starts it if none runs. c must be locked.
+func (c *Cache[K, V]) join(ctx context.Context, key K) (*fetch[V], error) {
+	if f, ok := c.fetches[key]; ok {
+		return f, nil
 	}
-	if ctx.Err() != nil || q.Renew {
-		return Answer[V]{Source: Miss}, err
+	if c.stopping.Err() != nil {
+		return nil, fault.New(fault.Unavailable, "%w", errStopping)
 	}
-	now := time.Now()
+	if len(c.fetches) >= c.cfg.MaxFetches {
+		err := fault.New(fault.Exhausted, "%d answers are being fetched already, which is the limit", len(c.fetches))
+		return nil, fault.WithRetryAfter(err, retryWhenFull)
+	}
+	f := &fetch[V]{since: time.Now(), generation: c.generation, done: make(chan struct{})}
+	c.fetches[key] = f
+	// The fetch keeps the caller's trace, but not its deadline: other callers wait for the same answer.
+	ctx = context.WithValue(context.WithoutCancel(ctx), progressKey{}, &f.progress)
+	c.running.Go(func() { c.run(ctx, key, f) })
+	return f, nil
+}
+
+// run fetches key, stores the result and wakes the callers.
+func (c *Cache[K, V]) run(ctx context.Context, key K, f *fetch[V]) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(c.stopping, func() { cancel(errStopping) })()
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, c.cfg.FetchTimeout, errTimeout)
+	defer cancelTimeout()
+	func() {
+		defer func() {
+			if f.panicked = recover(); f.panicked != nil { // the callers that wait may recover from it
+				f.err = fault.New(fault.Internal, "the fetch panicked: %v", f.panicked)
+			}
+		}()
+		f.value, f.err = c.cfg.Fetch(ctx, key)
+	}()
+	if f.err != nil {
+		f.err = c.explain(f, context.Cause(ctx))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.entry(q.Key); e.usable(q.Lifetime, now) {
-		return e.answer(Hit, now), nil
+	delete(c.fetches, key)
+	if f.err == nil || f.generation == c.generation { // what caused an older failure may have changed
+		c.store(key, f.value, f.err)
 	}
-	return Answer[V]{Source: Miss}, err
+	close(f.done)
 }
 
-// Run keeps entries in use until ctx ends, then ends all fetches and returns when they have
-// ended. The cache fetches nothing after that.
+// explain returns the error of a fetch with its progress and with what ended it.
+func (c *Cache[K, V]) explain(f *fetch[V], cause error) error {
+	err := f.err
+	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w (before that: %w)", err, *last)
+	}
+	switch {
+	case errors.Is(cause, errTimeout):
+		return fault.New(fault.Unavailable, "%w (after %v): %w", errTimeout, c.cfg.FetchTimeout, err)
+	case errors.Is(cause, errStopping):
+		return fault.New(fault.Unavailable, "%w: %w", errStopping, err)
+	}
+	return err
+}
+
+// wait waits for f until shortly before the deadline of ctx. Stale, if not nil, is the answer if f takes longer than
+// StaleWait or ctx permits, and if the source is unavailable.
+func (c *Cache[K, V]) wait(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
+	none := Answer[V]{Source: Miss}
+	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report what the time was spent on
+	defer cancel()
+	var late <-chan time.Time
+	if stale != nil {
+		timer := time.NewTimer(c.cfg.StaleWait - time.Since(f.since))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-f.done:
+	case <-late:
+		return stale.answer(Refresh), nil
+	case <-early.Done():
+		if stale != nil && ctx.Err() == nil {
+			return stale.answer(Refresh), nil
+		}
+		return none, f.unanswered(early.Err())
+	}
+	switch {
+	case f.panicked != nil:
+		panic(f.panicked)
+	case f.err == nil:
+		return Answer[V]{Value: f.value, Source: Miss}, nil
+	case stale != nil && isOutage(f.err):
+		return stale.answer(Hit), nil
+	}
+	return none, f.err
+}
+
+// Run refreshes entries in use until ctx ends, then ends all fetches and returns when they have ended. The cache fetches
+// nothing after that.
 func (c *Cache[K, V]) Run(ctx context.Context) error {
 	c.keep(ctx)
 	c.mu.Lock()
-	c.stopped = true
-	for _, f := range c.fetches {
-		f.cancel(errStopping)
-	}
+	c.stop(errStopping)
 	c.mu.Unlock()
 	c.running.Wait()
 	return nil
+}
+
+// progressKey is the context key of a fetch's progress.
+type progressKey struct{}
+
+// Progress records that the fetch of ctx retries after err. Callers whose time is over before the fetch ends get that
+// error.
+func Progress(ctx context.Context, err error) {
+	if progress, ok := ctx.Value(progressKey{}).(*atomic.Pointer[error]); ok {
+		progress.Store(&err)
+	}
+}
+
+// unanswered returns the error for a caller whose context ended with err before f did.
+func (f *fetch[V]) unanswered(err error) error {
+	last := f.progress.Load()
+	if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the answer was still being fetched: %w", err)
+	}
+	return fault.New(fault.Of(*last), "the answer was still being fetched, after this: %w", *last)
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // staleWait is how long callers wait for a fetch while there is a stale entry.
 const staleWait = 2 * time.Second
 
-var life = cache.Lifetime{TTL: 10 * time.Minute, Refresh: 5 * time.Minute, Stale: time.Hour, Failure: 10 * time.Second}
+var life = cache.Lifetime{TTL: 10 * time.Minute, Stale: time.Hour, Failure: 10 * time.Second}
 
 // source is where values come from: a number that tells the fetches apart.
 type source struct {
@@ -33,13 +33,16 @@ type source struct {
 	takes time.Duration
 	// err, if not nil, is what fetches bring.
 	err error
-	// ended is what ended the last fetch from outside.
-	ended error
+	// other, if not nil, is the fetch of all keys but "k".
+	other func() (int, error)
 }
 
 func newSource(t *testing.T, edit func(*cache.Config[string, int])) *source {
 	t.Helper()
+	s := new(source)
 	cfg := cache.Config[string, int]{
+		Fetch:        s.fetch,
+		Lifetime:     func(string) cache.Lifetime { return life },
 		MaxBytes:     1 << 20,
 		MaxFetches:   100,
 		FetchTimeout: time.Minute,
@@ -49,28 +52,27 @@ func newSource(t *testing.T, edit func(*cache.Config[string, int])) *source {
 	if edit != nil {
 		edit(&cfg)
 	}
-	return &source{Cache: cache.New(cfg)}
+	s.Cache = cache.New(cfg)
+	return s
 }
 
-func (s *source) fetch(ctx context.Context) (int, error) {
+func (s *source) fetch(ctx context.Context, key string) (int, error) {
+	if s.other != nil && key != "k" {
+		return s.other()
+	}
 	n := s.fetches.Add(1)
 	select {
 	case <-time.After(s.takes):
 		return int(n), s.err
 	case <-ctx.Done():
-		s.ended = context.Cause(ctx)
 		return 0, ctx.Err()
 	}
-}
-
-func (s *source) query(key string) cache.Query[string, int] {
-	return cache.Query[string, int]{Key: key, Lifetime: life, Fetch: s.fetch}
 }
 
 // expect asks for key "k" and compares.
 func (s *source) expect(t *testing.T, value int, from cache.Source) {
 	t.Helper()
-	got, err := s.Get(t.Context(), s.query("k"))
+	got, err := s.Get(t.Context(), "k")
 	if err != nil || got.Value != value || got.Source != from {
 		t.Errorf("Get = %+v, %v, want %d by %s", got, err, value, from)
 	}
@@ -97,7 +99,7 @@ func TestEntryInUseIsRefreshedInTheBackground(t *testing.T) {
 		s := newSource(t, nil)
 		s.expect(t, 1, cache.Miss)
 		s.takes = time.Second
-		pass(life.Refresh - time.Nanosecond)
+		pass(life.TTL/2 - time.Nanosecond)
 		s.expect(t, 1, cache.Hit)
 		pass(time.Nanosecond)
 		s.expect(t, 1, cache.Refresh)
@@ -127,13 +129,13 @@ func TestFailedRefresh(t *testing.T) {
 				s := newSource(t, nil)
 				s.expect(t, 1, cache.Miss)
 				s.err = tc.err
-				pass(life.Refresh)
+				pass(life.TTL / 2)
 				s.expect(t, 1, cache.Refresh)
 				synctest.Wait()
 				s.expect(t, 1, cache.Hit) // the failure holds: no other renewal
 				pass(life.TTL)
 				for range 2 {
-					_, err := s.Get(t.Context(), s.query("k"))
+					_, err := s.Get(t.Context(), "k")
 					if got := fault.Of(err); (tc.late < 0) != (err == nil) || err != nil && got != tc.late {
 						t.Errorf("after the TTL: %v, want class %v: %s", err, tc.late, tc.reason)
 					}
@@ -143,7 +145,7 @@ func TestFailedRefresh(t *testing.T) {
 					t.Errorf("%d fetches, want 3: the first, the renewal, and one after the TTL", got)
 				}
 				pass(life.Stale)
-				if _, err := s.Get(t.Context(), s.query("k")); !errors.Is(err, tc.err) {
+				if _, err := s.Get(t.Context(), "k"); !errors.Is(err, tc.err) {
 					t.Errorf("when even a stale answer is too old: %v, want %v", err, tc.err)
 				}
 			})
@@ -173,20 +175,6 @@ func TestFailureIsRememberedBriefly(t *testing.T) {
 			false,
 			life,
 		},
-		"outage": {
-			"a source that could not answer said nothing that holds",
-			fault.New(fault.Unavailable, "no route"),
-			time.Second,
-			false,
-			cache.Lifetime{TTL: life.TTL, Failure: life.Failure, Outage: time.Second},
-		},
-		"refusal": {
-			"what a source said holds, however short an outage is remembered",
-			fault.New(fault.Precondition, "unknown"),
-			life.Failure,
-			false,
-			cache.Lifetime{TTL: life.TTL, Failure: life.Failure, Outage: time.Second},
-		},
 		"long hint": {
 			"no longer than an answer would hold",
 			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour),
@@ -206,13 +194,13 @@ func TestFailureIsRememberedBriefly(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSource(t, nil)
+				s := newSource(t, func(c *cache.Config[string, int]) {
+					c.Lifetime = func(string) cache.Lifetime { return tc.life }
+				})
 				s.err = tc.err
 				ask := func(fetches int64) {
 					t.Helper()
-					q := s.query("k")
-					q.Lifetime = tc.life
-					if _, err := s.Get(t.Context(), q); !errors.Is(err, tc.err) || s.fetches.Load() != fetches {
+					if _, err := s.Get(t.Context(), "k"); !errors.Is(err, tc.err) || s.fetches.Load() != fetches {
 						t.Errorf("Get: %v after %d fetches, want %v after %d: %s", err, s.fetches.Load(), tc.err, fetches, tc.reason)
 					}
 				}
@@ -236,7 +224,7 @@ func TestFailureOfARunningFetchIsForgotten(t *testing.T) {
 		s := newSource(t, nil)
 		s.expect(t, 1, cache.Miss)
 		s.takes, s.err = 10*time.Second, errors.New("wrong password")
-		other := s.query("other")
+		const other = "other"
 		go func() { _, _ = s.Get(t.Context(), other) }()
 		pass(time.Second)
 		s.ForgetFailures()
@@ -258,7 +246,7 @@ func TestFetchBelongsToAllCallers(t *testing.T) {
 		defer cancel()
 		var asking sync.WaitGroup
 		asking.Go(func() {
-			if _, err := s.Get(short, s.query("k")); fault.Of(err) != fault.DeadlineExceeded {
+			if _, err := s.Get(short, "k"); fault.Of(err) != fault.DeadlineExceeded {
 				t.Errorf("short caller: %v, want its own deadline", err)
 			}
 		})
@@ -268,20 +256,31 @@ func TestFetchBelongsToAllCallers(t *testing.T) {
 	})
 }
 
-func TestFetchEndsWithItsLastCaller(t *testing.T) {
+func TestFetchContinuesWithoutCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
-		s.takes = time.Hour
+		s.takes = 10 * time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _ = s.Get(ctx, s.query("k"))
-		synctest.Wait()
-		if s.ended == nil {
-			t.Error("the fetch goes on though no caller waits")
+		if _, err := s.Get(ctx, "k"); fault.Of(err) != fault.DeadlineExceeded {
+			t.Errorf("%v, want the caller's deadline", err)
 		}
-		s.takes = 0
-		s.expect(t, 2, cache.Miss) // what was abandoned is no failure
+		pass(10 * time.Second)
+		s.expect(t, 1, cache.Hit)
 	})
+}
+
+// TestPanicInAFetchReachesItsCallers, and no others.
+func TestPanicInAFetchReachesItsCallers(t *testing.T) {
+	s := newSource(t, nil)
+	s.other = func() (int, error) { panic("a defect") }
+	defer func() {
+		if recover() == nil {
+			t.Error("the panic is lost")
+		}
+		s.expect(t, 1, cache.Miss)
+	}()
+	_, _ = s.Get(t.Context(), "other")
 }
 
 func TestSlowSourceIsUnavailable(t *testing.T) {
@@ -289,7 +288,7 @@ func TestSlowSourceIsUnavailable(t *testing.T) {
 		s := newSource(t, nil)
 		s.takes = time.Hour
 		start := time.Now()
-		_, err := s.Get(t.Context(), s.query("k"))
+		_, err := s.Get(t.Context(), "k")
 		if fault.Of(err) != fault.Unavailable || time.Since(start) != time.Minute {
 			t.Errorf("Get: %v after %v, want Unavailable after the fetch's own minute", err, time.Since(start))
 		}
@@ -302,10 +301,10 @@ func TestTooManyFetches(t *testing.T) {
 		s.takes = time.Second
 		var asking sync.WaitGroup
 		for i := range 2 {
-			asking.Go(func() { _, _ = s.Get(t.Context(), s.query(strconv.Itoa(i))) })
+			asking.Go(func() { _, _ = s.Get(t.Context(), strconv.Itoa(i)) })
 		}
 		synctest.Wait()
-		_, err := s.Get(t.Context(), s.query("one more"))
+		_, err := s.Get(t.Context(), "one more")
 		if _, hint := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !hint {
 			t.Errorf("Get: %v, want Exhausted with a hint when to retry", err)
 		}
@@ -317,25 +316,23 @@ func TestRenewOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
 		s.expect(t, 1, cache.Miss)
-		q := s.query("k")
-		q.Renew = true
-		if got, err := s.Get(t.Context(), q); err != nil || got.Value != 2 {
+		if got, err := s.Renew(t.Context(), "k"); err != nil || got.Value != 2 {
 			t.Errorf("Get = %v, %v, want a new value", got, err)
 		}
 		s.err = fault.New(fault.Unavailable, "away")
-		if _, err := s.Get(t.Context(), q); !errors.Is(err, s.err) {
-			t.Errorf("Get: %v, want the failure: who asks for the present answer wants no other", err)
+		if _, err := s.Renew(t.Context(), "k"); !errors.Is(err, s.err) {
+			t.Errorf("Renew: %v, want the failure: who asks for the present answer wants no other", err)
 		}
 	})
 }
 
 func TestValueForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(t, nil)
-		q := s.query("k")
-		q.Lifetime = cache.Lifetime{Failure: time.Second}
+		s := newSource(t, func(c *cache.Config[string, int]) {
+			c.Lifetime = func(string) cache.Lifetime { return cache.Lifetime{Failure: time.Second} }
+		})
 		for range 2 {
-			if got, err := s.Get(t.Context(), q); err != nil || got.Value != 1 {
+			if got, err := s.Get(t.Context(), "k"); err != nil || got.Value != 1 {
 				t.Errorf("Get = %v, %v, want the first value", got, err)
 			}
 			pass(1000 * time.Hour)
@@ -347,7 +344,7 @@ func TestMemoryStaysWithinItsBound(t *testing.T) {
 	t.Parallel()
 	const bound = 64 << 10
 	s := newSource(t, func(c *cache.Config[string, int]) { c.MaxBytes = bound })
-	q := s.query("in use")
+	const q = "in use"
 	if _, err := s.Get(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +376,7 @@ func TestRunEndsFetches(t *testing.T) {
 		ended := make(chan error, 2)
 		go func() { ended <- s.Run(ctx) }()
 		go func() {
-			_, err := s.Get(context.Background(), s.query("k"))
+			_, err := s.Get(context.Background(), "k")
 			ended <- err
 		}()
 		synctest.Wait()
@@ -389,7 +386,7 @@ func TestRunEndsFetches(t *testing.T) {
 				t.Errorf("ended with %v", err)
 			}
 		}
-		if _, err := s.Get(t.Context(), s.query("later")); fault.Of(err) != fault.Unavailable {
+		if _, err := s.Get(t.Context(), "later"); fault.Of(err) != fault.Unavailable {
 			t.Errorf("Get after the end: %v, want Unavailable", err)
 		}
 	})

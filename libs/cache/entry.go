@@ -4,73 +4,78 @@ package cache
 
 import (
 	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
-	// outageMemory is how long after the next fetch was due an outage still counts: callers
-	// get stale entries without waiting, since the source would hang or fail.
+	// outageMemory is how long after its next fetch was due an outage still counts: callers get stale entries without
+	// waiting, since the source would hang or fail.
 	outageMemory = time.Minute
-	// maxRetryAfter bounds how long a source is not asked where entries never expire.
+	// maxRetryAfter bounds the retry hint of a source whose entries never expire.
 	maxRetryAfter = 5 * time.Minute
+	// keepInterval is the interval between two searches for entries to refresh. Each search spreads its fetches over it.
+	keepInterval = time.Minute
+	// entryBytes is the memory of an entry without its key and value: list element, share of the map, entry.
+	entryBytes = 344
+	// failureBytes is the memory of a failure without its text.
+	failureBytes = 512
 )
 
 // Lifetime is how long an entry is used.
 type Lifetime struct {
-	// TTL is the age up to which an entry is returned without waiting for its source; zero
-	// is any age.
+	// TTL is the age up to which an entry is returned without waiting for its source. From half of it, an entry in use
+	// is fetched again in the background. Zero means that the entry never expires.
 	TTL time.Duration
-	// Refresh is the age from which an entry that is asked for is also fetched again in the
-	// background; it is less than TTL.
-	Refresh time.Duration
-	// Stale is the age up to which an entry is returned if a new one cannot be had because
-	// its source is unavailable, or does not come within [Config.StaleWait].
+	// Stale is the age up to which an entry is returned if its source is unavailable or slower than StaleWait.
 	Stale time.Duration
-	// Failure is how long a failed fetch is not tried again, and Outage the same where the source could
-	// not answer; zero is Failure.
-	Failure, Outage time.Duration
-	// RemoteFailures is for sources that remember failures themselves. A refusal then
-	// removes the entry at once, and not when its TTL is over, and a failure is returned
-	// only to the callers that waited for it.
-	RemoteFailures bool
+	// Failure is how long a failure is cached.
+	Failure time.Duration
 }
-
-// verdict is what to do when a key is asked for.
-type verdict int
-
-const (
-	absent verdict = iota // fetch, and wait for it
-	stale                 // fetch, wait for it up to StaleWait, then return the entry
-	fresh                 // return the entry
-	aging                 // return the entry, and refresh it
-	failed                // return the failure
-)
 
 // entry is what is known of a key. The zero entry knows nothing.
 type entry[V any] struct {
 	value     V
 	known     bool
 	fetchedAt time.Time
+	usedAt    time.Time
 
 	failure error
 	retryAt time.Time
 }
 
-// decide returns what to do with e at that time.
-func (e *entry[V]) decide(life Lifetime, now time.Time) verdict {
-	held := e.failure != nil && now.Before(e.retryAt)
+// state says how the entry may be used.
+type state int
+
+const (
+	absent state = iota // fetch, and wait for it
+	stale               // fetch, wait for it up to StaleWait, then return the entry
+	fresh               // return the entry
+	aging               // return the entry, and refresh it
+	failed              // return the failure
+)
+
+// state returns the state of e at a time.
+func (e *entry[V]) state(life Lifetime, now time.Time) state {
+	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
+	// An outage lasts beyond retryAt, or callers would wait again and again for a source that hangs. A refusal ends the
+	// use of a stale value.
+	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
-	case e.known && (life.TTL == 0 || age < life.Refresh):
+	case e.known && (life.TTL == 0 || age < life.TTL/2):
 		return fresh
-	case e.usable(life, now):
-		if held {
+	case e.known && (age < life.TTL || outage && age < life.Stale):
+		if failing {
 			return fresh
 		}
 		return aging
-	case held:
+	case failing:
 		return failed
 	case e.known && (e.failure == nil || isOutage(e.failure)) && age < life.Stale:
 		return stale
@@ -79,17 +84,8 @@ func (e *entry[V]) decide(life Lifetime, now time.Time) verdict {
 	}
 }
 
-// usable reports whether e has a value that may be returned without asking the source: one
-// within its TTL, or a stale one during an outage. An outage lasts beyond retryAt, or callers
-// would wait for a source that hangs, over and over. A refusal ends the use of a stale value.
-func (e *entry[V]) usable(life Lifetime, now time.Time) bool {
-	age := now.Sub(e.fetchedAt)
-	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
-	return e.known && (life.TTL == 0 || age < life.TTL || outage && age < life.Stale)
-}
-
-// isOutage reports whether a failure has no meaning for what was asked for: the source cannot
-// be reached, limits how often it is asked, or had too little time.
+// isOutage reports whether a failure says nothing about the key: the source cannot be reached, limits its requests, or
+// had too little time.
 func isOutage(err error) bool {
 	switch fault.Of(err) {
 	case fault.Unavailable, fault.Exhausted, fault.DeadlineExceeded, fault.Canceled:
@@ -99,25 +95,155 @@ func isOutage(err error) bool {
 	}
 }
 
-// answer returns the value, found in that way.
-func (e *entry[V]) answer(source Source, now time.Time) Answer[V] {
-	return Answer[V]{Value: e.value, Age: now.Sub(e.fetchedAt), Source: source}
+// answer returns the value.
+func (e *entry[V]) answer(source Source) Answer[V] {
+	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// succeed records a fetched value.
-func (e *entry[V]) succeed(value V, now time.Time) {
-	*e = entry[V]{value: value, known: true, fetchedAt: now}
-}
-
-// fail records a failed fetch. A source that gave a retry hint is not asked
-// before, unless that is longer than an entry would be used.
+// fail records a failed fetch. A retry hint of the source counts, up to the TTL.
 func (e *entry[V]) fail(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
-	if isOutage(err) {
-		hold = cmp.Or(life.Outage, life.Failure)
-	}
 	if after, ok := fault.RetryAfter(err); ok {
 		hold = max(hold, min(after, cmp.Or(life.TTL, maxRetryAfter)))
 	}
-	e.failure, e.retryAt = err, now.Add(hold)
+	e.failure = err
+	e.retryAt = now.Add(hold)
+}
+
+// useEntry returns the entry of a key, or a zero one, and records its use. c must be locked.
+func (c *Cache[K, V]) useEntry(key K) *entry[V] {
+	e, ok := c.entries.Get(key)
+	if !ok {
+		return new(entry[V])
+	}
+	e.usedAt = time.Now()
+	return e
+}
+
+// Peek returns the value of an entry, however old.
+func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries.Get(key)
+	if !ok {
+		return value, false
+	}
+	return e.value, e.known
+}
+
+// Put stores value for key as if it had been fetched now.
+func (c *Cache[K, V]) Put(key K, value V) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.store(key, value, nil)
+}
+
+// store stores the result of a fetch and evicts the least recently used entries if that is too much. A value that is
+// larger than the cache is not stored, and evicts nothing. c must be locked.
+func (c *Cache[K, V]) store(key K, value V, err error) {
+	now := time.Now()
+	e := &entry[V]{usedAt: now}
+	if old, ok := c.entries.Peek(key); ok {
+		*e = *old // callers may still read the old one
+		c.entries.Remove(key)
+	}
+	if err == nil {
+		*e = entry[V]{value: value, known: true, fetchedAt: now, usedAt: e.usedAt}
+	} else {
+		e.fail(err, c.cfg.Lifetime(key), now)
+	}
+	size := c.size(key, e)
+	if size > c.cfg.MaxBytes {
+		return
+	}
+	c.entries.Add(key, e)
+	c.bytes += size
+	for c.bytes > c.cfg.MaxBytes {
+		c.entries.RemoveOldest()
+	}
+}
+
+// size returns the memory of an entry.
+func (c *Cache[K, V]) size(key K, e *entry[V]) int64 {
+	n := entryBytes + c.cfg.Size(key, e.value)
+	if e.failure != nil {
+		n += failureBytes + 2*int64(len(e.failure.Error())) // the text, and the parts that it was put together from
+	}
+	return n
+}
+
+// Bytes returns the memory of all entries.
+func (c *Cache[K, V]) Bytes() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
+}
+
+// ForgetFailures removes all failures, also those of running fetches, because what causes them may have changed. Values
+// stay.
+func (c *Cache[K, V]) ForgetFailures() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation++
+	for _, key := range c.entries.Keys() {
+		e, _ := c.entries.Peek(key)
+		switch {
+		case e.failure == nil:
+		case !e.known:
+			c.entries.Remove(key)
+		default:
+			c.bytes -= c.size(key, e)
+			e.failure = nil
+			c.bytes += c.size(key, e)
+		}
+	}
+}
+
+// keep refreshes entries in use until ctx ends. Programs that started together do so at different times.
+func (c *Cache[K, V]) keep(ctx context.Context) {
+	if c.cfg.KeepFor == 0 {
+		<-ctx.Done()
+		return
+	}
+	for wait := rand.N(keepInterval); retry.Sleep(ctx, wait); { //nolint:gosec // no secret
+		due := c.due(time.Now())
+		wait = keepInterval / time.Duration(len(due)+1)
+		for _, key := range due {
+			c.mu.Lock()
+			c.refresh(ctx, key)
+			c.mu.Unlock()
+			if !retry.Sleep(ctx, wait) {
+				return
+			}
+		}
+	}
+}
+
+// due returns the keys of entries in use that are to be refreshed now.
+func (c *Cache[K, V]) due(now time.Time) []K {
+	type used struct {
+		key K
+		at  time.Time
+		due bool
+	}
+	c.mu.Lock()
+	var inUse []used
+	for _, key := range c.entries.Keys() {
+		e, _ := c.entries.Peek(key)
+		life := c.cfg.Lifetime(key)
+		refused := e.failure != nil && !isOutage(e.failure)
+		if life.TTL > 0 && e.known && !refused && now.Sub(e.usedAt) < c.cfg.KeepFor {
+			due := now.Sub(e.fetchedAt) >= life.TTL/2 && !now.Before(e.retryAt)
+			inUse = append(inUse, used{key, e.usedAt, due})
+		}
+	}
+	c.mu.Unlock()
+	slices.SortFunc(inUse, func(a, b used) int { return b.at.Compare(a.at) })
+	var keys []K
+	for _, u := range inUse[:min(len(inUse), c.cfg.MaxKept)] {
+		if u.due {
+			keys = append(keys, u.key)
+		}
+	}
+	return keys
 }

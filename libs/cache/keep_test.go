@@ -5,6 +5,7 @@ package cache_test
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,8 @@ type keeper struct {
 	*source
 	// away is what fetches bring; nil for values.
 	away atomic.Pointer[error]
+	// slow is how long the first fetch takes.
+	slow time.Duration
 }
 
 // fail has fetches bring an error from now on.
@@ -27,32 +30,40 @@ func (s *keeper) fail(class fault.Class) {
 	s.away.Store(&err)
 }
 
-// keeping runs a keeper.
+// keeping runs a keeper. Keys with the prefix "digest" never expire.
 func keeping(t *testing.T) *keeper {
 	t.Helper()
-	s := newSource(t, func(c *cache.Config[string, int]) {
-		c.Keeping, c.FetchTimeout = cache.Keeping{Max: 3, For: time.Hour, Every: life.TTL / 8}, life.TTL
+	s := new(keeper)
+	s.source = newSource(t, func(c *cache.Config[string, int]) {
+		c.KeepFor, c.MaxKept, c.FetchTimeout = time.Hour, 3, life.TTL
+		c.Fetch = func(context.Context, string) (int, error) {
+			n := s.fetches.Add(1)
+			if n == 1 {
+				pass(s.slow)
+			}
+			if away := s.away.Load(); away != nil {
+				return 0, *away
+			}
+			return int(n), nil
+		}
+		c.Lifetime = func(key string) cache.Lifetime {
+			if strings.HasPrefix(key, "digest") {
+				return cache.Lifetime{}
+			}
+			return life
+		}
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.Run(ctx) }() // it returns nil
 	t.Cleanup(func() { cancel(); <-ended })
-	return &keeper{source: s}
+	return s
 }
 
 // ask asks for a key, and reports whether the answer was an entry.
-func (s *keeper) ask(t *testing.T, key string, keep bool) bool {
+func (s *keeper) ask(t *testing.T, key string) bool {
 	t.Helper()
-	q := s.query(key)
-	q.Keep = keep
-	q.Fetch = func(ctx context.Context) (int, error) {
-		n, err := s.fetch(ctx)
-		if away := s.away.Load(); away != nil {
-			err = *away
-		}
-		return n, err
-	}
-	got, err := s.Get(t.Context(), q)
+	got, err := s.Get(t.Context(), key)
 	if err != nil {
 		t.Errorf("Get(%s): %v", key, err)
 	}
@@ -63,16 +74,13 @@ func (s *keeper) ask(t *testing.T, key string, keep bool) bool {
 func TestEntriesInUseNeverExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := keeping(t)
-		s.ask(t, "kept", true)
-		s.ask(t, "not kept", false)
+		s.ask(t, "kept")
+		s.ask(t, "digest")
 		for range 3 {
 			pass(59 * time.Minute)
-			if !s.ask(t, "kept", true) {
+			if !s.ask(t, "kept") {
 				t.Error("an entry in use expires")
 			}
-		}
-		if s.ask(t, "not kept", true) {
-			t.Error("an entry is kept that no query asks to keep")
 		}
 		if n := s.fetches.Load(); n > 3*60/5+10 {
 			t.Errorf("%d fetches in three hours, of a lifetime of ten minutes", n)
@@ -80,21 +88,12 @@ func TestEntriesInUseNeverExpire(t *testing.T) {
 	})
 }
 
-// TestSlowFetchesAreKept has a search for entries to refresh come while the first fetch is under way.
+// TestSlowFetchesAreKept has searches for entries to refresh come while the first fetch is under way.
 func TestSlowFetchesAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := keeping(t)
-		slow := s.query("k")
-		slow.Keep = true
-		slow.Fetch = func(context.Context) (int, error) {
-			if s.fetches.Add(1) == 1 {
-				pass(life.TTL / 4)
-			}
-			return 1, nil
-		}
-		if _, err := s.Get(t.Context(), slow); err != nil {
-			t.Fatal(err)
-		}
+		s.slow = life.TTL / 4
+		s.ask(t, "k")
 		pass(50 * time.Minute)
 		if n := s.fetches.Load(); n < 5 {
 			t.Errorf("%d fetches in 50 minutes: the entry is not kept", n)
@@ -113,16 +112,21 @@ func TestEntriesOutOfUseAreForgotten(t *testing.T) {
 		},
 		"too many": func(t *testing.T, s *keeper) {
 			for i := range 3 {
-				s.ask(t, strconv.Itoa(i), false)
-				s.ask(t, strconv.Itoa(i), true)
+				pass(time.Second)
+				s.ask(t, strconv.Itoa(i))
 			}
-			pass(61 * time.Minute)
+			before := s.fetches.Load()
+			pass(10 * time.Minute)
+			if n := s.fetches.Load() - before; n > 3*3 {
+				t.Errorf("%d fetches in ten minutes, want those of three entries", n)
+			}
+			pass(51 * time.Minute)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := keeping(t)
-				s.ask(t, "k", true)
+				s.ask(t, "k")
 				test(t, s)
 				before := s.fetches.Load()
 				pass(time.Hour)
@@ -138,7 +142,7 @@ func TestEntriesOutOfUseAreForgotten(t *testing.T) {
 func TestKeptEntriesOutlastOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := keeping(t)
-		s.ask(t, "k", true)
+		s.ask(t, "k")
 		s.fail(fault.Unavailable)
 		pass(30 * time.Minute)
 		if n := s.fetches.Load(); n < 5 || n > 40 {
@@ -146,7 +150,7 @@ func TestKeptEntriesOutlastOutages(t *testing.T) {
 		}
 		s.away.Store(nil)
 		pass(3 * time.Minute)
-		if !s.ask(t, "k", true) {
+		if !s.ask(t, "k") {
 			t.Error("an entry is not refreshed after an outage")
 		}
 	})

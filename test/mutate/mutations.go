@@ -153,6 +153,6 @@ var named = []mutation{
 	},
 	{
 		Name: "stale answers are not counted", Package: "libs/cache",
-		Edits: []edit{{`answer\.Age >= remoteLifetime\.TTL`, "false"}},
+		Edits: []edit{{`l\.cfg\.Stale != nil`, "false"}},
 	},
 }

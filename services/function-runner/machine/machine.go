@@ -69,8 +69,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	// No port: it is a setting of servers.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress, cfg.Gateway.RequireIdentity = "", "", false
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
-		Sandboxes: sandboxes, ImageResolver: images,
-		Digests: extended{images, cfg.Environment}, Images: watched{images, cfg.Progress},
+		Sandboxes: sandboxes, ImageResolver: extended{images, cfg.Environment}, Images: watched{images, cfg.Progress},
 	}, frame)
 	if err != nil {
 		return nil, errors.Join(err, images.Close(), sandboxes.Close())

@@ -8,25 +8,22 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
-	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
-	"github.com/krm-function-runner/function-runner/libs/serve"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
 // Services are the other services that the gateway calls, each a client or the
 // service itself in the same process.
 type Services struct {
-	// ImageResolver knows the tags in registries; nil if there is none. Version
-	// constraints are answered from the exec evaluator's images alone then.
-	ImageResolver registrytags.Lister
+	// ImageResolver resolves images and lists tags; nil if there is none. Version constraints are then answered from the
+	// exec evaluator's images alone.
+	ImageResolver resolverclient.Resolver
 	// PodManager grants leases of function pods; nil if there is none. Functions run
 	// as local binaries only then.
 	PodManager lease.Manager
@@ -35,16 +32,12 @@ type Services struct {
 	// Binaries knows which images FunctionConfigs run as local binaries; nil if there are no
 	// FunctionConfigs.
 	Binaries binaries.Source
-	// Digests resolves images, for sandboxes and for the policy; nil if there is no image-resolver.
-	Digests sandboxeval.Resolver
 	// Sandboxes starts functions in sandboxes of this machine; nil if there are none. Images has the files
 	// of their images.
 	Sandboxes *Sandboxes
 	Images    sandboxeval.Images
 
-	digests resultcache.Digests // of images at an image-resolver in another process
 	clients []*rpcclient.Client
-	tasks   []serve.Task
 }
 
 // Close closes the connections to services elsewhere.
@@ -64,16 +57,8 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		}
 		options := slices.Concat(client.Options, []connect.ClientOption{client.Balanced()})
 		resolver := imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...)
-		stale, err := cache.StaleCounter(frame.Telemetry.Meters, "tags")
-		if err != nil {
+		if s.ImageResolver, err = resolverclient.NewRemote(resolver, frame.Telemetry.Meters); err != nil {
 			return s, err
-		}
-		cached := registrytags.NewCache(resolver, stale)
-		s.ImageResolver, s.Digests, s.tasks = cached, resolver, append(s.tasks, cached.Run)
-		if len(cfg.ResultCache.Images) > 0 {
-			if err := s.resolveDigests(resolver, frame); err != nil {
-				return s, err
-			}
 		}
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
@@ -85,17 +70,6 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		s.Binaries = binaries.NewClient(client.HTTP, cfg.PodManager, client.Options...)
 	}
 	return s, nil
-}
-
-// resolveDigests has the result cache know the digests of images.
-func (s *Services) resolveDigests(resolver resultcache.Resolver, frame program.Frame) error {
-	stale, err := cache.StaleCounter(frame.Telemetry.Meters, "digests")
-	if err != nil {
-		return err
-	}
-	digests := resultcache.NewRemoteDigests(resolver, stale)
-	s.digests, s.tasks = digests.Digest, append(s.tasks, digests.Run)
-	return nil
 }
 
 // client returns a client of the named service at address, and keeps it to be closed.

@@ -29,7 +29,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
@@ -69,7 +69,7 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 		e.chain, e.tasks = append(e.chain, cache.Wrap(pod)), append(e.tasks, keep)
 	}
 	if services.ImageResolver != nil {
-		e.tags = append(e.tags, registrytags.Source{Lister: services.ImageResolver})
+		e.tags = append(e.tags, resolverclient.TagSource{Resolver: services.ImageResolver})
 	}
 	return e, nil
 }
@@ -99,7 +99,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Component, e
 	if cfg.StatusAddress != "" {
 		endpoints = append(endpoints, statusPage(cfg, shown, services.PodManager, frame))
 	}
-	return serve.Component{Endpoints: endpoints, Tasks: append(tasks, services.tasks...)}, nil
+	return serve.Component{Endpoints: endpoints, Tasks: tasks}, nil
 }
 
 // newExec returns the exec evaluator and the tasks that it needs. A nil source has no binaries.

@@ -3,11 +3,13 @@
 package gateway
 
 import (
+	"context"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 )
 
@@ -41,9 +43,11 @@ func newResultCache(cfg Config, services Services, frame program.Frame) (*result
 	if err != nil {
 		return nil, err
 	}
-	digests := services.digests
-	if digests == nil && services.Digests != nil {
-		digests = resultcache.Ask(services.Digests)
+	var digests resultcache.Digests
+	if services.ImageResolver != nil {
+		digests = func(ctx context.Context, image imagename.Name) (string, error) {
+			return resolverclient.Digest(ctx, services.ImageResolver, image)
+		}
 	}
 	return resultcache.New(resultcache.Config{
 		Images: images, Except: network, MaxBytes: cfg.ResultCache.MaxBytes, Digests: digests,

@@ -72,7 +72,7 @@ func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeva
 		return nil, err
 	}
 	return sandboxeval.New(sandboxeval.Config{
-		Resolver: services.Digests, Images: services.Images, Launcher: services.Sandboxes.launcher, Network: network,
+		Resolver: services.ImageResolver, Images: services.Images, Launcher: services.Sandboxes.launcher, Network: network,
 		Service: function.ServiceConfig{
 			Program:         "gateway",
 			Settings:        cfg.Exec.Settings,

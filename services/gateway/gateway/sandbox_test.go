@@ -6,6 +6,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
@@ -111,6 +113,12 @@ func (i images) ResolveImage(
 	}, nil
 }
 
+func (images) ListTags(
+	context.Context, *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
+	return nil, errors.New("no tags are listed")
+}
+
 func (i images) Open(_ context.Context, _, digest string, _ func(string)) (string, func(), error) {
 	return filepath.Join(i.dir, strings.TrimPrefix(digest, "sha256:")), func() {}, nil
 }
@@ -119,7 +127,7 @@ func (images) WhenFull(func()) {}
 
 // sandboxImages are what the sandbox evaluator needs of images.
 type sandboxImages interface {
-	ResolveImage(context.Context, *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error)
+	imageresolverv1connect.ImageResolverServiceClient
 	Open(ctx context.Context, repository, digest string, phase func(string)) (string, func(), error)
 	WhenFull(free func())
 }
@@ -145,7 +153,7 @@ func startSandbox(t *testing.T, all sandboxImages, prefork int, change func(*gat
 		if err != nil {
 			return serve.Component{}, err
 		}
-		return gateway.New(cfg, gateway.Services{Sandboxes: sandboxes, Digests: all, Images: all}, frame)
+		return gateway.New(cfg, gateway.Services{Sandboxes: sandboxes, ImageResolver: all, Images: all}, frame)
 	})
 }
 

@@ -3,6 +3,7 @@
 package imageresolver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"runtime"
@@ -33,12 +34,9 @@ type Config struct {
 
 	// EnablePrivateRegistries reports whether AuthSecretPath is read.
 	EnablePrivateRegistries bool `split_words:"true"`
-	// AuthSecretPath is a docker configuration file with credentials. It comes
-	// before the default one, for each registry by itself.
+	// AuthSecretPath is a docker configuration file with credentials. For each registry, it takes precedence over
+	// docker's own file.
 	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
-	// DefaultAuthPath is the default docker configuration file; empty for the place
-	// where docker itself looks for it.
-	DefaultAuthPath string `split_words:"true"`
 
 	// EnableTLS reports whether TLSSecretPath is read.
 	EnableTLS bool `split_words:"true"`
@@ -61,35 +59,22 @@ type Config struct {
 	// of one registry are tried in their order.
 	Mirrors Pairs `split_words:"true"`
 
-	Cache CacheConfig
-	Fetch FetchConfig
+	// CacheTagTTL is how long the answer about a tag is used. An answer in use is refreshed in the background at half of
+	// that, with or without requests for it, until an hour after its last use.
+	CacheTagTTL time.Duration `split_words:"true" default:"5m"`
+	// CacheFailureTTL is how long a failure is cached. Zero means 10 seconds.
+	CacheFailureTTL time.Duration `ignored:"true"`
 }
 
-// CacheConfig bounds what is cached, and for how long.
-type CacheConfig struct {
-	// MaxBytes bounds what is kept.
-	MaxBytes int64 `split_words:"true" default:"67108864"`
-	// TagTTL is how long the answer about a tag is used. One in use is refreshed in the background: when half of
-	// that is over and it is asked for, and without a request until an hour after the last.
-	TagTTL time.Duration `split_words:"true" default:"5m"`
-	// StaleTTL is the age up to which the meaning of a tag is used while its
-	// registry is unavailable, limits how often it is asked, or has not answered
-	// within two seconds.
-	StaleTTL time.Duration `split_words:"true" default:"1h"`
-	// FailureTTL is how long a failure is not tried again.
-	FailureTTL time.Duration `split_words:"true" default:"10s"`
-}
-
-// FetchConfig bounds the work with registries.
-type FetchConfig struct {
-	// Timeout bounds one fetch, with all its retries. It is less than callers usually
-	// wait, so that they get the error.
-	Timeout time.Duration `split_words:"true" default:"20s"`
-	// Concurrency is how many fetches use the network at a time.
-	Concurrency int64 `split_words:"true" default:"64"`
-	// Queue is how many images may be waited for at a time.
-	Queue int `split_words:"true" default:"10000"`
-}
+const (
+	// cacheBytes bounds the cache. The memory limit of the image-resolver's pod is four times as much.
+	cacheBytes = 64 << 20
+	// cacheStaleTTL is the age up to which an answer about a tag is used while its registry is unavailable, limits its
+	// requests, or has not answered within two seconds.
+	cacheStaleTTL = time.Hour
+	// cacheFailureTTL is the default of CacheFailureTTL.
+	cacheFailureTTL = 10 * time.Second
+)
 
 // Pairs is a setting of the form "key=value,key=value". A key may come several
 // times.
@@ -144,25 +129,7 @@ func (c *Config) Validate() error {
 			"one directory for "+name,
 		)
 	}
-	checks.Within("Cache", c.Cache.validate())
-	checks.Within("Fetch", c.Fetch.validate())
-	return checks.Err()
-}
-
-func (c CacheConfig) validate() error {
-	var checks config.Checks
-	checks.That(c.MaxBytes >= 1<<16, "MaxBytes", c.MaxBytes, "at least 65536")
-	checks.That(c.TagTTL > 0, "TagTTL", c.TagTTL, "more than zero")
-	checks.That(c.StaleTTL >= 0, "StaleTTL", c.StaleTTL, "zero or more")
-	checks.That(c.FailureTTL >= 0, "FailureTTL", c.FailureTTL, "zero or more")
-	return checks.Err()
-}
-
-func (c FetchConfig) validate() error {
-	var checks config.Checks
-	checks.That(c.Timeout > 0, "Timeout", c.Timeout, "more than zero")
-	checks.That(c.Concurrency > 0, "Concurrency", c.Concurrency, "at least 1")
-	checks.That(c.Queue > 0, "Queue", c.Queue, "at least 1")
+	checks.That(c.CacheTagTTL > 0, "CacheTagTTL", c.CacheTagTTL, "more than zero")
 	return checks.Err()
 }
 
@@ -174,7 +141,7 @@ func (c *Config) platforms() (oci.Platforms, error) {
 	return oci.ParsePlatforms(c.Platform)
 }
 
-// lifetime returns how long tags hold.
-func (c CacheConfig) lifetime() cache.Lifetime {
-	return cache.Lifetime{TTL: c.TagTTL, Refresh: c.TagTTL / 2, Stale: c.StaleTTL, Failure: c.FailureTTL}
+// lifetime returns how long answers about tags are used.
+func (c *Config) lifetime() cache.Lifetime {
+	return cache.Lifetime{TTL: c.CacheTagTTL, Stale: cacheStaleTTL, Failure: cmp.Or(c.CacheFailureTTL, cacheFailureTTL)}
 }

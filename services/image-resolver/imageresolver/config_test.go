@@ -22,7 +22,7 @@ func TestConfig(t *testing.T) {
 			"FNR_TLS_SECRET_PATH":    "/b",
 			"FNR_REGISTRY_TLS_PATHS": "r.io:5000=/c,q.io=/d", "FNR_MIRRORS": "docker.io=mirror:5000/hub,docker.io=other/hub",
 			"FNR_INSECURE_REGISTRIES": "r.io,q.io:80",
-			"FNR_CACHE_TAG_TTL":       "1m", "FNR_FETCH_TIMEOUT": "10s", "FNR_PLATFORM": "linux/arm64,linux/amd64",
+			"FNR_CACHE_TAG_TTL":       "1m", "FNR_PLATFORM": "linux/arm64,linux/amd64",
 		}, ""},
 		"no pair": {"a mirror of what?", map[string]string{"FNR_MIRRORS": "mirror:5000"}, "FNR_MIRRORS"},
 		"two directories": {
@@ -45,10 +45,9 @@ func TestConfig(t *testing.T) {
 			map[string]string{"FNR_DEFAULT_IMAGE_PREFIX": "https://r.io"},
 			"FNR_DEFAULT_IMAGE_PREFIX",
 		},
-		"platform":   {"half of one", map[string]string{"FNR_PLATFORM": "amd64"}, "FNR_PLATFORM"},
-		"tiny cache": {"nothing would fit", map[string]string{"FNR_CACHE_MAX_BYTES": "1"}, "FNR_CACHE_MAX_BYTES"},
-		"no time":    {"nothing could be fetched", map[string]string{"FNR_FETCH_TIMEOUT": "0s"}, "FNR_FETCH_TIMEOUT"},
-		"unknown":    {"a typing error", map[string]string{"FNR_MIRROR": "a=b"}, "FNR_MIRROR"},
+		"platform": {"half of one", map[string]string{"FNR_PLATFORM": "amd64"}, "FNR_PLATFORM"},
+		"no time":  {"each use would wait", map[string]string{"FNR_CACHE_TAG_TTL": "0s"}, "FNR_CACHE_TAG_TTL"},
+		"unknown":  {"a typing error", map[string]string{"FNR_MIRROR": "a=b"}, "FNR_MIRROR"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

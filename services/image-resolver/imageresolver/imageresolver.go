@@ -109,7 +109,7 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
 		Local:           slices.AppendSeq(slices.Clone(cfg.InternalRegistries), maps.Keys(cfg.RegistryTLSPaths)),
 		PublicOnly:      len(cfg.InternalRegistries) > 0 && !slices.Contains(cfg.InternalRegistries, "*"),
-		Concurrent:      cfg.Fetch.Concurrency,
+		Concurrent:      64,
 		InsecureSetting: config.Variable("InsecureRegistries"),
 		TLSPathsSetting: config.Variable("RegistryTLSPaths") + " or " + config.Variable("InternalRegistries"),
 		Telemetry:       frame.Telemetry,
@@ -123,8 +123,7 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 	}
 	core, err = resolver.New(resolver.Config{
 		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Registry: client,
-		Cache:        resolver.CacheConfig{MaxBytes: cfg.Cache.MaxBytes, Tags: cfg.Cache.lifetime()},
-		FetchTimeout: cfg.Fetch.Timeout, Fetches: cfg.Fetch.Queue, Telemetry: frame.Telemetry,
+		MaxBytes: cacheBytes, Tags: cfg.lifetime(), Telemetry: frame.Telemetry,
 	})
 	// The resolver is stopped before what it needs.
 	return core, client, []serve.Task{core.Run, creds.Run, trusted.Run}, err
@@ -135,9 +134,6 @@ func (c *Config) authFiles() []string {
 	var files []string
 	if c.EnablePrivateRegistries {
 		files = append(files, c.AuthSecretPath)
-	}
-	if c.DefaultAuthPath != "" {
-		return append(files, c.DefaultAuthPath)
 	}
 	return append(files, filepath.Join(dockerconfig.Dir(), dockerconfig.ConfigFileName))
 }

@@ -31,7 +31,7 @@ func TestCallersHearOfARateLimitInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(answer("/manifests/", http.StatusTooManyRequests, "{}", "Retry-After", tc.retryAfter))(t)
-			s.config.Cache.FailureTTL = time.Minute
+			s.config.CacheFailureTTL = time.Minute
 			r, _ := start(t, s.config)
 			for range 2 {
 				ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)

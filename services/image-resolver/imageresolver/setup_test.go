@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +27,13 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain runs the tests without the credentials of the user.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("DOCKER_CONFIG", "/nonexistent"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // function is what the images of these tests run.
 var function = v1.Config{Entrypoint: []string{"/fn"}, Cmd: []string{"--quiet"}}
@@ -41,14 +46,7 @@ func newConfig(t testing.TB) imageresolver.Config {
 	t.Helper()
 	cfg := imageresolver.Config{
 		Address: "127.0.0.1:0", Platform: "linux/amd64",
-		DefaultAuthPath: filepath.Join(t.TempDir(), "none.json"),
-		Cache: imageresolver.CacheConfig{
-			MaxBytes:   1 << 20,
-			TagTTL:     5 * time.Minute,
-			StaleTTL:   time.Hour,
-			FailureTTL: 0,
-		},
-		Fetch: imageresolver.FetchConfig{Timeout: 20 * time.Second, Concurrency: 64, Queue: 10_000},
+		CacheTagTTL: 5 * time.Minute, CacheFailureTTL: time.Nanosecond,
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)

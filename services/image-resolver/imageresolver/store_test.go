@@ -61,7 +61,8 @@ func TestStoreOfAPrivateRegistry(t *testing.T) {
 	directory := t.TempDir()
 	replace(t, filepath.Join(directory, "ca.crt"), authority.PEM)
 	cfg.RegistryTLSPaths = imageresolver.Pairs{registry.Host: {directory}}
-	dockerConfig(t, cfg.DefaultAuthPath, registry.Host, "user", password)
+	cfg.EnablePrivateRegistries, cfg.AuthSecretPath = true, filepath.Join(t.TempDir(), "config.json")
+	dockerConfig(t, cfg.AuthSecretPath, registry.Host, "user", password)
 	dir := t.TempDir()
 	store, r := openStore(t, dir, cfg)
 	root, err := pull(t, store, r, registry.Host+"/fn:v1")

@@ -65,7 +65,7 @@ func addServices(
 	if err != nil {
 		return nil, err
 	}
-	services.ImageResolver, services.Digests = resolver, resolver
+	services.ImageResolver = resolver
 	if pods {
 		component, err := addPods(s, services, resolver, frame)
 		if err != nil {

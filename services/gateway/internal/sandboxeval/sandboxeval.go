@@ -18,15 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
-
-// Resolver knows what images run.
-type Resolver interface {
-	// ResolveImage returns an image's digest and command. Its errors are classified.
-	ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (
-		*imageresolverv1.ResolveImageResponse, error)
-}
 
 // Images has the files of images.
 type Images interface {
@@ -39,7 +33,7 @@ type Images interface {
 
 // Config is what the evaluator works with.
 type Config struct {
-	Resolver Resolver
+	Resolver resolverclient.Resolver
 	Images   Images
 	Launcher *sandbox.Launcher
 	// Network are the images whose functions may use the network.

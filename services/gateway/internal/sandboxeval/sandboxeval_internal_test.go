@@ -53,6 +53,12 @@ func (pulled) ResolveImage(
 	return &imageresolverv1.ResolveImageResponse{Digest: "sha256:a", Command: []string{"/fn"}}, nil
 }
 
+func (pulled) ListTags(
+	context.Context, *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
+	return nil, errors.New("no tags are listed")
+}
+
 func (p pulled) Open(_ context.Context, _, _ string, phase func(string)) (string, func(), error) {
 	phase("pulling the image, 1 of 3 layers")
 	p.during()

@@ -7,6 +7,7 @@ package sandboxeval
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -32,6 +33,12 @@ func (oneImage) ResolveImage(
 	context.Context, *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
 	return &imageresolverv1.ResolveImageResponse{Digest: "sha256:a", Command: []string{"/fn/echo"}, User: "1000"}, nil
+}
+
+func (oneImage) ListTags(
+	context.Context, *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
+	return nil, errors.New("no tags are listed")
 }
 
 func (i oneImage) Open(context.Context, string, string, func(string)) (string, func(), error) {

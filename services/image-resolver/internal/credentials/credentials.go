@@ -23,9 +23,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 )
 
-// helperLife is how long a helper's answer is used: a short time, since tokens of
-// clouds end by themselves.
-var helperLife = cache.Lifetime{TTL: time.Minute, Refresh: time.Minute, Failure: 5 * time.Second}
+// helperLifetime is short, since tokens of clouds expire by themselves.
+var helperLifetime = cache.Lifetime{TTL: time.Minute, Failure: 5 * time.Second}
 
 // Config is where credentials are found.
 type Config struct {
@@ -53,7 +52,7 @@ func (c Credential) IsZero() bool { return c.Auth == authn.AuthConfig{} }
 // Store is the credentials of several files.
 type Store struct {
 	cfg     Config
-	helpers *cache.Cache[string, types.AuthConfig]
+	helpers *cache.Cache[helperKey, types.AuthConfig]
 	files   []*file
 }
 
@@ -80,15 +79,18 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// helperStaleWait is how long a helper may take until requests use stale credentials.
-const helperStaleWait = 2 * time.Second
+// helperKey is a helper and the registry that it is queried for.
+type helperKey struct{ helper, server string }
 
-func newHelpers() *cache.Cache[string, types.AuthConfig] {
-	return cache.New(cache.Config[string, types.AuthConfig]{
+func newHelpers() *cache.Cache[helperKey, types.AuthConfig] {
+	return cache.New(cache.Config[helperKey, types.AuthConfig]{
 		MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: helperTimeout + 2*helperGrace,
-		StaleWait: helperStaleWait,
-		Size: func(key string, a types.AuthConfig) int64 {
-			return int64(len(key) + len(a.Username) + len(a.Password) + len(a.IdentityToken))
+		Fetch: func(ctx context.Context, k helperKey) (types.AuthConfig, error) {
+			return runHelper(ctx, helperTimeout, k.helper, k.server)
+		},
+		Lifetime: func(helperKey) cache.Lifetime { return helperLifetime },
+		Size: func(k helperKey, a types.AuthConfig) int64 {
+			return int64(len(k.helper) + len(k.server) + len(a.Username) + len(a.Password) + len(a.IdentityToken))
 		},
 	})
 }
@@ -138,12 +140,11 @@ func (s *Store) ask(
 	if helper == "" {
 		return inline, true, nil
 	}
-	answer, err := s.helpers.Get(ctx, cache.Query[string, types.AuthConfig]{
-		Key: helper + " " + server, Lifetime: helperLife, Renew: renew,
-		Fetch: func(ctx context.Context) (types.AuthConfig, error) {
-			return runHelper(ctx, helperTimeout, helper, server)
-		},
-	})
+	query := s.helpers.Get
+	if renew {
+		query = s.helpers.Renew
+	}
+	answer, err := query(ctx, helperKey{helper, server})
 	if err != nil {
 		return types.AuthConfig{}, false, fmt.Errorf("credentials from %s: %w", f.path, err)
 	}
@@ -166,26 +167,14 @@ func (s *Store) Run(ctx context.Context) error {
 	return err
 }
 
-// reload reads a file again. One that cannot be read changes nothing.
+// reload reads a file again. Content that cannot be read or parsed changes nothing.
 func (s *Store) reload(ctx context.Context, f *file) {
 	changed, err := f.reload()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && f.last() == nil:
-		s.cfg.Log.InfoContext(ctx, "there is no docker configuration yet", "path", f.path)
-	case errors.Is(err, fs.ErrNotExist):
-		s.cfg.Log.WarnContext(
-			ctx,
-			"docker configuration is not there: what was last read of it stays in use",
-			"path",
-			f.path,
-		)
+	case errors.Is(err, fs.ErrNotExist) && f.last() == nil: // it is optional
 	case err != nil:
-		s.cfg.Log.ErrorContext(
-			ctx,
-			"docker configuration cannot be used: what was last read of it stays in use",
-			"error",
-			err,
-		)
+		s.cfg.Log.ErrorContext(ctx, "docker configuration not applied, the last good content stays in use",
+			"path", f.path, "error", err)
 	case changed:
 		s.cfg.Log.InfoContext(ctx, "read changed docker configuration", "path", f.path)
 		s.helpers.ForgetFailures() // before the failures that they caused

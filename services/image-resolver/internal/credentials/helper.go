@@ -3,58 +3,137 @@
 package credentials
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/docker/cli/cli/config/types"
-	"github.com/docker/docker-credential-helpers/client"
 	helpers "github.com/docker/docker-credential-helpers/credentials"
 
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/redact"
 )
 
 const (
 	// helperTimeout bounds one run of a credential helper.
 	helperTimeout = 10 * time.Second
-	// helperGrace is how long a killed helper's children may hold its output.
+	// helperGrace is how long the children of a killed helper may keep its output open.
 	helperGrace = time.Second
 	// tokenUser is the user name by which a helper marks an identity token.
 	tokenUser = "<token>"
+	// maxOutput and maxStderr bound what is read of a helper, in bytes: its answer is a few tokens long.
+	maxOutput = 1 << 20
+	maxStderr = 8 << 10
+	// maxQuoted bounds what an error quotes of standard error, in bytes.
+	maxQuoted = 300
 )
 
-// runHelper asks docker-credential-NAME for the credentials of server. They are
-// empty if it has none. Errors are of class fault.Precondition, or fault.Unavailable
-// if there was no answer within limit: the caller's own time is not over then. They
-// hold nothing that the helper wrote to its standard output, nor what looks secret of
-// what it wrote to its standard error.
+// errTooMuch is the error of a helper that writes without end.
+var errTooMuch = errors.New("it wrote more than 1 MiB")
+
+// runHelper queries docker-credential-NAME for the credentials of server. They are empty if the helper has none. Errors
+// are of class fault.Precondition, or fault.Unavailable if there was no answer within limit. They contain nothing of the
+// helper's standard output, and nothing of its standard error that looks secret.
 func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	p := &process{ctx: limited, program: "docker-credential-" + name}
-	creds, err := client.Get(func(args ...string) client.Program { p.args = args; return p }, server)
+	program := "docker-credential-" + name
+	stdout, stderr, err := runProgram(limited, program, server)
+	var answer helpers.Credentials
 	switch {
-	case helpers.IsErrCredentialsNotFound(err):
+	case helpers.IsErrCredentialsNotFoundMessage(strings.TrimSpace(stdout)):
 		return types.AuthConfig{}, nil
 	case ctx.Err() != nil:
-		return types.AuthConfig{}, fmt.Errorf("credential helper %s for %s did not answer: %w", p.program, server, ctx.Err())
+		return types.AuthConfig{}, fmt.Errorf("credential helper %s for %s did not answer: %w", program, server, ctx.Err())
 	case limited.Err() != nil:
 		return types.AuthConfig{}, fault.New(fault.Unavailable, "credential helper %s for %s did not answer within %v: "+
-			"check that it can reach what it asks, and that it waits for no input", p.program, server, limit)
-	case p.err != nil:
+			"check that it can reach what it asks, and that it waits for no input", program, server, limit)
+	case err != nil:
 		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w%s%s",
-			p.program, server, p.err, p.stderrText(), adviceOnHelper(p.err))
-	case err != nil: // the text of err may quote what should be secret
-		return types.AuthConfig{}, badAnswer(p.program, server, "that is not valid JSON")
-	case creds.Secret == "":
-		return types.AuthConfig{}, badAnswer(p.program, server, "without a secret")
-	case creds.Username == tokenUser:
-		return types.AuthConfig{IdentityToken: creds.Secret}, nil
+			program, server, err, quoteStderr(stderr, stdout), adviceOnHelper(err))
+	case json.Unmarshal([]byte(stdout), &answer) != nil: // the error may quote what should be secret
+		return types.AuthConfig{}, badAnswer(program, server, "that is not valid JSON")
+	case answer.Secret == "":
+		return types.AuthConfig{}, badAnswer(program, server, "without a secret")
+	case answer.Username == tokenUser:
+		return types.AuthConfig{IdentityToken: answer.Secret}, nil
 	}
-	return types.AuthConfig{Username: creds.Username, Password: creds.Secret}, nil
+	return types.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
+}
+
+// runProgram runs a helper in the process group of this program: function-runner ends processes in other groups, which
+// functions may have left behind.
+func runProgram(ctx context.Context, program, server string) (stdout, stderr string, err error) {
+	answer, log := boundedBuffer{limit: maxOutput, err: errTooMuch}, boundedBuffer{limit: maxStderr}
+	cmd := exec.CommandContext(ctx, program, "get")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(server), &answer, &log
+	cmd.Cancel = func() error { return killTree(cmd.Process) }
+	cmd.WaitDelay = helperGrace
+	err = cmd.Run()
+	if answer.full {
+		err = errTooMuch
+	}
+	return answer.content.String(), log.content.String(), err
+}
+
+// boundedBuffer stores the beginning of what is written. Writing more than limit fails with err, if that is not nil.
+type boundedBuffer struct {
+	content bytes.Buffer // not embedded: io.Copy would fill it past Write
+	limit   int
+	err     error
+	full    bool
+}
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	n := min(len(p), b.limit-b.content.Len())
+	b.content.Write(p[:n])
+	if n < len(p) {
+		b.full = true
+		if b.err != nil {
+			return n, b.err
+		}
+	}
+	return len(p), nil
+}
+
+// killTree ends a process and its descendants: helpers are often scripts, and what hangs is a program that they call.
+func killTree(root *os.Process) error {
+	below := descendants(root.Pid)
+	err := root.Kill()
+	for _, pid := range below {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+	}
+	return err
+}
+
+// descendants returns the processes below a process, as far as the kernel lists them.
+func descendants(pid int) []int {
+	var below []int
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
+	for _, list := range lists {
+		children, err := os.ReadFile(list)
+		if err != nil {
+			continue // the process has ended
+		}
+		for field := range strings.FieldsSeq(string(children)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				below = append(append(below, child), descendants(child)...)
+			}
+		}
+	}
+	return below
 }
 
 // badAnswer is the error for an answer that has no credentials.
@@ -69,4 +148,25 @@ func adviceOnHelper(err error) string {
 		return ": add it to the image of this service, or take it out of the docker configuration"
 	}
 	return ""
+}
+
+// answerWord matches a text in a helper's answer.
+var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
+
+// answerFields are the names of an answer's fields.
+var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
+
+// quoteStderr returns a helper's standard error on one line and after a colon, or nothing. Words of the helper's answer
+// stay secret.
+func quoteStderr(stderr, answer string) string {
+	for _, word := range answerWord.FindAllString(answer, 100) {
+		if !answerFields[word] {
+			stderr = strings.ReplaceAll(stderr, word, "[hidden]")
+		}
+	}
+	line := redact.Line(redact.Text(stderr))
+	if line == "" {
+		return ""
+	}
+	return ": " + excerpt.Middle(line, maxQuoted)
 }

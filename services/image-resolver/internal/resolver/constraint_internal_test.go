@@ -83,8 +83,8 @@ func TestConstraintFollowsItsRepository(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &tagged{tags: `"v1.0.0","v2.0.0"`}
 				r := newResolver(t, s, forAnswers, nil)
-				life := &r.cfg.Cache.Tags
-				life.TTL, life.Refresh, life.Stale, life.Failure = 5*time.Minute, 150*time.Second, time.Hour, 10*time.Second
+				life := &r.cfg.Tags
+				life.TTL, life.Stale, life.Failure = 5*time.Minute, time.Hour, 10*time.Second
 				ask := func() (string, error) {
 					t.Helper()
 					got, err := r.Resolve(t.Context(), Request{Image: "registry.example/fn", Constraint: "^1"})
@@ -100,7 +100,7 @@ func TestConstraintFollowsItsRepository(t *testing.T) {
 				}
 				expect("v1.0.0")
 				s.become(`"v1.0.0","v1.1.0","v2.0.0"`, 0)
-				<-time.After(life.Refresh - time.Nanosecond)
+				<-time.After(life.TTL/2 - time.Nanosecond)
 				expect("v1.0.0")
 				<-time.After(time.Nanosecond)
 				expect("v1.0.0") // refreshed in the background

@@ -13,16 +13,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
+// key is the key of a cached answer: an image by tag or digest, on platforms, or a list of tags if both are empty.
+type key struct {
+	repository, tag, digest string
+	platforms               string
+}
+
 // answer is a cached answer of a registry: an image or a list of tags.
 type answer struct {
 	image *oci.Image
 	tags  []string
 }
 
-// bytes is what an answer takes in memory.
-func (a answer) bytes() int64 {
+// size returns the memory of an answer and its key, in bytes.
+func size(k key, a answer) int64 {
 	const text = 16 // the size of a string header, and the size to which the content of a string is rounded up
-	n := int64(cap(a.tags) * text)
+	n := int64(len(k.repository) + len(k.tag) + len(k.digest) + len(k.platforms) + 3*text + cap(a.tags)*text)
 	if a.image != nil {
 		n += a.image.MemoryBytes()
 	}
@@ -32,104 +38,89 @@ func (a answer) bytes() int64 {
 	return n
 }
 
-// forever is the lifetime of what a digest means. A failure to fetch it expires.
-func (r *Resolver) forever() cache.Lifetime {
-	return cache.Lifetime{Failure: r.cfg.Cache.Tags.Failure}
-}
-
-// tagsQuery asks for all tags of a repository.
-func (r *Resolver) tagsQuery(repository string, renew bool) cache.Query[string, answer] {
-	return cache.Query[string, answer]{
-		Key: "tags " + repository, Lifetime: r.cfg.Cache.Tags, Renew: renew, Keep: true,
-		Fetch: func(ctx context.Context) (a answer, err error) {
-			err = r.cfg.Registry.With(ctx, repository, func(ctx context.Context, s *registry.Session) error {
-				a.tags, err = s.Tags(ctx)
-				return err
-			})
-			a.tags = order(a.tags)
-			return a, err
-		},
-	}
-}
-
-// imageQuery asks for an image on the first platform that it has.
-func (r *Resolver) imageQuery(name imagename.Name, req Request) cache.Query[string, answer] {
-	platforms := r.cfg.Platforms.For(req.Platform)
-	q := cache.Query[string, answer]{Key: imageKey(name.Key(), platforms), Lifetime: r.forever()}
-	f := fetch{resolver: r, repository: name.Repository, reference: name.Digest, platforms: platforms}
+// imageKey returns the key of an image on the first platform that it has.
+func (r *Resolver) imageKey(name imagename.Name, platform oci.Platform) key {
+	k := key{repository: name.Repository, digest: name.Digest, platforms: r.cfg.Platforms.For(platform).String()}
 	if name.Digest == "" {
-		q.Lifetime, q.Renew, q.Keep = r.cfg.Cache.Tags, req.Renew, true
-		f.reference, f.isTag, f.key = name.Tag, true, q.Key
+		k.tag = name.Tag
 	}
-	q.Fetch = f.run
-	return q
+	return k
 }
 
-// imageKey is the key of an image, by tag or by digest, on platforms.
-func imageKey(image string, platforms oci.Platforms) string { return image + " " + platforms.String() }
-
-// fetch gets an image from its registry.
-type fetch struct {
-	resolver   *Resolver
-	repository string
-	// reference is a tag or a digest.
-	reference string
-	isTag     bool
-	key       string
-	platforms oci.Platforms
+// lifetime returns how long an answer is used. What a digest stands for never changes; a failure to fetch it expires.
+func (r *Resolver) lifetime(k key) cache.Lifetime {
+	if k.digest != "" {
+		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
+	}
+	return r.cfg.Tags
 }
 
-// run gets the image.
-func (f fetch) run(ctx context.Context) (a answer, err error) {
-	err = f.resolver.cfg.Registry.With(ctx, f.repository, func(ctx context.Context, s *registry.Session) error {
-		a.image, err = f.from(ctx, s)
+// fetch gets an answer from its registry.
+func (r *Resolver) fetch(ctx context.Context, k key) (a answer, err error) {
+	f := fetch{resolver: r, key: k}
+	isImage := k.tag != "" || k.digest != ""
+	if isImage {
+		if f.platforms, err = oci.ParsePlatforms(k.platforms); err != nil {
+			return a, err
+		}
+	}
+	err = r.cfg.Registry.With(ctx, k.repository, func(ctx context.Context, s *registry.Session) error {
+		if isImage {
+			a.image, err = f.from(ctx, s)
+		} else {
+			a.tags, err = s.Tags(ctx)
+		}
 		return err
 	})
+	a.tags = order(a.tags)
 	return a, err
+}
+
+// fetch is the fetch of an image.
+type fetch struct {
+	resolver  *Resolver
+	key       key
+	platforms oci.Platforms
 }
 
 // from gets the image in a session. A tag that was known before costs one request
 // without a body if it has not moved.
 func (f fetch) from(ctx context.Context, s *registry.Session) (*oci.Image, error) {
-	old, known := f.previous()
+	if f.key.tag == "" {
+		return f.image(ctx, s, f.key.digest)
+	}
+	old, known := f.resolver.cache.Peek(f.key)
 	if known {
-		digest, err := s.Head(ctx, f.reference)
-		if err == nil && digest == old.TopDigest() {
-			return old, nil
+		digest, err := s.Head(ctx, f.key.tag)
+		if err == nil && digest == old.image.TopDigest() {
+			return old.image, nil
 		}
-		// A refusal of HEAD comes without words: GET brings them.
+		// A refusal of HEAD has no text; GET has one.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
 	}
-	image, err := f.image(ctx, s)
+	image, err := f.image(ctx, s, f.key.tag)
 	if err != nil {
 		return nil, err
 	}
-	if known && image.TopDigest() != old.TopDigest() {
-		f.resolver.metrics.moved(ctx, f.repository, f.reference, old.TopDigest(), image.TopDigest())
+	if known && image.TopDigest() != old.image.TopDigest() {
+		f.resolver.moves.Add(ctx, 1)
+		f.resolver.log.InfoContext(ctx, "tag has moved", "repository", f.key.repository, "tag", f.key.tag,
+			"from", old.image.TopDigest(), "to", image.TopDigest())
 	}
 	return image, nil
 }
 
-// previous returns what a tag was before.
-func (f fetch) previous() (*oci.Image, bool) {
-	if !f.isTag {
-		return nil, false
-	}
-	old, ok := f.resolver.cache.Peek(f.key)
-	return old.image, ok
-}
-
-// image gets the manifest, the platform's one if it is an index, and its configuration.
-func (f fetch) image(ctx context.Context, s *registry.Session) (*oci.Image, error) {
-	top, err := s.Manifest(ctx, f.reference)
+// image gets the manifest, for an index the manifest of the platform, and its configuration.
+func (f fetch) image(ctx context.Context, s *registry.Session, reference string) (*oci.Image, error) {
+	top, err := s.Manifest(ctx, reference)
 	if err != nil {
 		return nil, err
 	}
-	key := imageKey(f.repository+"@"+top.Digest, f.platforms)
-	if kept, ok := f.resolver.cache.Peek(key); ok && f.isTag {
-		return kept.image, nil // another tag of the same image
+	byDigest := key{repository: f.key.repository, digest: top.Digest, platforms: f.key.platforms}
+	if known, ok := f.resolver.cache.Peek(byDigest); ok && f.key.tag != "" {
+		return known.image, nil // another tag of the same image
 	}
 	image, err := f.choose(ctx, s, top, nil, maxDepth)
 	if err != nil {
@@ -139,8 +130,8 @@ func (f fetch) image(ctx context.Context, s *registry.Session) (*oci.Image, erro
 		image.IndexDigest = top.Digest
 	}
 	image.PullCredentials = s.WantedCredentials()
-	if f.isTag {
-		f.resolver.cache.Put(key, answer{image: image})
+	if f.key.tag != "" {
+		f.resolver.cache.Put(byDigest, answer{image: image})
 	}
 	return image, nil
 }

@@ -56,11 +56,7 @@ func newResolver(t *testing.T, network http.RoundTripper, bound int64, mirrors m
 	}
 	r, err := New(Config{
 		Platforms: oci.Platforms{{OS: "linux", Architecture: "amd64"}}, Registry: client,
-		Cache: CacheConfig{
-			MaxBytes: bound,
-			Tags:     cache.Lifetime{TTL: time.Hour, Refresh: time.Hour, Failure: time.Hour},
-		},
-		FetchTimeout: 20 * time.Second, Fetches: 100, Telemetry: telemetry.Discard(),
+		MaxBytes: bound, Tags: cache.Lifetime{TTL: time.Hour, Failure: time.Hour}, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,20 +114,20 @@ func TestMemoryIsWhatItIsTakenToBe(t *testing.T) {
 		fill    func(t *testing.T, r *Resolver, n int)
 	}{
 		"bare images": {"the record counts", forAnswers, nil, func(t *testing.T, r *Resolver, n int) {
-			r.cache.Put(fmt.Sprintf("example.com/fn%d:v1 linux/amd64/", n), answer{image: image(t, n, 0, 0)})
+			r.cache.Put(key{fmt.Sprintf("example.com/fn%d", n), "v1", "", "linux/amd64/"}, answer{image: image(t, n, 0, 0)})
 		}},
 		"small images": {"so do labels and variables", forAnswers, nil, func(t *testing.T, r *Resolver, n int) {
-			r.cache.Put(fmt.Sprintf("example.com/fn%d:v1 linux/amd64/", n), answer{image: image(t, n, 8, 8)})
+			r.cache.Put(key{fmt.Sprintf("example.com/fn%d", n), "v1", "", "linux/amd64/"}, answer{image: image(t, n, 8, 8)})
 		}},
 		"large images": {"however many", forAnswers, nil, func(t *testing.T, r *Resolver, n int) {
-			r.cache.Put(fmt.Sprintf("example.com/fn%d:v1 linux/amd64/", n), answer{image: image(t, n, 50, 200)})
+			r.cache.Put(key{fmt.Sprintf("example.com/fn%d", n), "v1", "", "linux/amd64/"}, answer{image: image(t, n, 50, 200)})
 		}},
 		"lists of tags": {"so do those", forAnswers, nil, func(_ *testing.T, r *Resolver, n int) {
 			var tags []string
 			for i := range 100 {
 				tags = append(tags, fmt.Sprintf("v%d.%d.0", n, i))
 			}
-			r.cache.Put(fmt.Sprintf("tags example.com/fn%d", n), answer{tags: tags})
+			r.cache.Put(key{repository: fmt.Sprintf("example.com/fn%d", n)}, answer{tags: tags})
 		}},
 		"failures": {"an error keeps what its registry said", forFailures, nil, fail},
 		"failures of mirrors": {

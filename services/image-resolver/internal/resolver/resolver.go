@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolver answers what image references mean: from its cache while the
-// cached answer is valid, and from the registry otherwise.
+// Package resolver resolves image references: from its cache while the cached answer is valid, and from the registry
+// otherwise.
 package resolver
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -18,102 +23,130 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// Config is what a resolver needs.
+// Config configures a Resolver. All fields but DefaultPrefix are required.
 type Config struct {
-	// DefaultPrefix is where names without a slash are looked up.
+	// DefaultPrefix is the prefix of image names without a slash.
 	DefaultPrefix string
-	// Platforms are chosen from if a request names none.
+	// Platforms are the platforms to choose from if a request names none.
 	Platforms oci.Platforms
 	Registry  *registry.Client
-	Cache     CacheConfig
-	// FetchTimeout bounds one fetch, and Fetches how many may be under way.
-	FetchTimeout time.Duration
-	Fetches      int
-	Telemetry    *telemetry.Telemetry
+	// MaxBytes bounds the cache.
+	MaxBytes int64
+	// Tags is the lifetime of tags and lists of tags. What a digest stands for never changes.
+	Tags      cache.Lifetime
+	Telemetry *telemetry.Telemetry
 }
 
-// CacheConfig bounds what is cached, and for how long.
-type CacheConfig struct {
-	MaxBytes int64
-	// Tags is for tags and lists of tags. What a digest names never changes.
-	Tags cache.Lifetime
-}
+const (
+	// fetchTimeout bounds one fetch, with all its retries. It is less than callers usually wait, so that they get the
+	// error.
+	fetchTimeout = 20 * time.Second
+	// maxFetches is the maximum number of concurrent fetches, most of which wait in the queue of their registry.
+	maxFetches = 10_000
+	// staleWait is how long a registry may take until requests get a stale answer, if there is one.
+	staleWait = 2 * time.Second
+	// keepFor is how long after a request a tag is refreshed before its answer expires: a function that is called now
+	// and then does not wait for its registry in each cold start.
+	keepFor = time.Hour
+	// maxKept bounds the tags and lists of tags that are refreshed like that, by one small request every few minutes.
+	maxKept = 1000
+)
 
 // Request asks what an image is.
 type Request struct {
 	Image string
-	// Constraint replaces the image's tag and digest, if not empty.
+	// Constraint, if not empty, replaces the image's tag and digest.
 	Constraint string
-	// Platform is what to choose; what it leaves out is as configured.
+	// Platform is the platform to choose; what it leaves out is as configured.
 	Platform oci.Platform
-	// Renew asks for the registry's present answer.
+	// Renew requests the registry's present answer.
 	Renew bool
 }
 
-// Result is what an image is.
+// Result is a resolved image.
 type Result struct {
 	// Reference is the canonical name with tag and without digest.
 	Reference string
 	Image     *oci.Image
-	// Age is how long ago the registry was asked.
+	// Age is the time since the registry's answer.
 	Age time.Duration
 }
 
-// staleWait is how long a registry may take until requests get a stale answer, if there is one.
-const staleWait = 2 * time.Second
-
-const (
-	// inUse is how long after a request a tag is refreshed before its answer expires: a function that is called now and
-	// then does not wait for its registry in each cold start.
-	inUse = time.Hour
-	// maxKept bounds the tags and lists of tags for which that is done, by one small request every few minutes.
-	maxKept = 1000
-)
-
 // Resolver answers requests.
 type Resolver struct {
-	cfg     Config
-	cache   *cache.Cache[string, answer]
-	metrics *metrics
+	cfg   Config
+	cache *cache.Cache[key, answer]
+
+	log     *slog.Logger
+	answers metric.Int64Counter
+	moves   metric.Int64Counter
 }
 
 // New returns a resolver. Its fetches end with [Resolver.Run].
 func New(cfg Config) (*Resolver, error) {
-	r := &Resolver{cfg: cfg, cache: cache.New(cache.Config[string, answer]{
-		MaxBytes: cfg.Cache.MaxBytes, MaxFetches: cfg.Fetches, FetchTimeout: cfg.FetchTimeout, StaleWait: staleWait,
-		Size:    func(key string, a answer) int64 { return int64(len(key)) + a.bytes() },
-		Keeping: cache.Keeping{Max: maxKept, For: inUse, Every: cfg.Cache.Tags.TTL / 8},
-	})}
-	var err error
-	if r.metrics, err = newMetrics(cfg.Telemetry, r.cache.Bytes); err != nil {
-		return nil, err
-	}
-	return r, nil
+	r := &Resolver{cfg: cfg, log: cfg.Telemetry.Log}
+	r.cache = cache.New(cache.Config[key, answer]{
+		Fetch: r.fetch, Lifetime: r.lifetime, MaxBytes: cfg.MaxBytes, Size: size, MaxFetches: maxFetches,
+		FetchTimeout: fetchTimeout, StaleWait: staleWait, KeepFor: keepFor, MaxKept: maxKept,
+	})
+	meter := cfg.Telemetry.Meters.Meter("image-resolver")
+	var errs [3]error
+	r.answers, errs[0] = meter.Int64Counter("fn.resolver.answers",
+		metric.WithDescription("Answers about images and tags, by how they were found: hit, renewal, failure or miss."))
+	r.moves, errs[1] = meter.Int64Counter("fn.resolver.tag.moves",
+		metric.WithDescription("Tags that were found to point at another image than before."))
+	_, errs[2] = meter.Int64ObservableGauge("fn.resolver.cache.size", metric.WithUnit("By"),
+		metric.WithDescription("Bytes that the cache is taken to need."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(r.cache.Bytes())
+			return nil
+		}))
+	return r, errors.Join(errs[:]...)
 }
 
-// Run waits for ctx to end and ends all fetches.
+// Run refreshes tags in use until ctx ends, and then ends all fetches.
 func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
 
-// ForgetFailures makes the resolver ask again where it failed, because credentials
-// or certificates have changed.
+// ForgetFailures removes cached failures, because credentials or certificates have changed.
 func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 
-// Resolve resolves an image. Errors are of the classes of DESIGN: Invalid,
-// Denied, Precondition, Unavailable, Exhausted, and those of ctx.
+// Resolve resolves an image. The classes of its errors are fault.Invalid, Precondition, Unavailable, Exhausted, and the
+// classes of ctx's errors.
 func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	name, err := r.name(req, func(repository string) ([]string, error) { return r.tags(ctx, repository, req.Renew) })
 	if err != nil {
 		return Result{}, err
 	}
-	found, err := r.get(ctx, r.imageQuery(name, req))
+	found, err := r.get(ctx, r.imageKey(name, req.Platform), req.Renew && name.Digest == "")
 	if err != nil {
 		return Result{}, annotate(err, "resolve", name.String())
 	}
-	return result(name, found), nil
+	return newResult(name, found), nil
 }
 
-// result returns what a request gets of an answer.
-func result(name imagename.Name, found cache.Answer[answer]) Result {
+// errNotCached is the error for tags that only a registry knows.
+var errNotCached = errors.New("not cached")
+
+// Cached returns what Resolve would return without waiting. Entries that are due for it are refreshed in the background.
+func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
+	name, err := r.name(req, func(repository string) ([]string, error) {
+		found, ok := r.cached(ctx, key{repository: repository})
+		if !ok {
+			return nil, errNotCached
+		}
+		return found.Value.tags, nil
+	})
+	if err != nil {
+		return Result{}, false
+	}
+	found, ok := r.cached(ctx, r.imageKey(name, req.Platform))
+	if !ok {
+		return Result{}, false
+	}
+	return newResult(name, found), true
+}
+
+func newResult(name imagename.Name, found cache.Answer[answer]) Result {
 	reference := name.Repository
 	if name.Tag != "" {
 		reference += ":" + name.Tag
@@ -121,8 +154,7 @@ func result(name imagename.Name, found cache.Answer[answer]) Result {
 	return Result{Reference: reference, Image: found.Value.image, Age: found.Age}
 }
 
-// name returns the image that a request asks for, with the tag that its constraint selects
-// from list.
+// name returns the image that a request names, with the tag that its constraint selects from list.
 func (r *Resolver) name(req Request, list func(repository string) ([]string, error)) (imagename.Name, error) {
 	name, err := imagename.Parse(req.Image, r.cfg.DefaultPrefix)
 	if err != nil {
@@ -141,19 +173,14 @@ func (r *Resolver) name(req Request, list func(repository string) ([]string, err
 	}
 	tag, ok := constraint.Highest(tags)
 	if !ok {
-		return imagename.Name{}, fault.New(
-			fault.Invalid,
-			"no tag of %s satisfies the constraint %q: %s",
-			name.Repository,
-			req.Constraint,
-			offer(tags),
-		)
+		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies the constraint %q: %s",
+			name.Repository, req.Constraint, offer(tags))
 	}
 	return name.WithTag(tag)
 }
 
-// Tags lists the tags of an image's repository that a constraint allows, versions
-// first and the highest first. Its errors are those of Resolve.
+// Tags lists the tags of an image's repository that a constraint allows, versions first and the highest first. Its
+// errors are those of Resolve.
 func (r *Resolver) Tags(ctx context.Context, image, constraint string) ([]string, error) {
 	name, err := imagename.Parse(image, r.cfg.DefaultPrefix)
 	if err != nil {
@@ -175,23 +202,40 @@ func (r *Resolver) Tags(ctx context.Context, image, constraint string) ([]string
 
 // tags lists all tags of a repository.
 func (r *Resolver) tags(ctx context.Context, repository string, renew bool) ([]string, error) {
-	found, err := r.get(ctx, r.tagsQuery(repository, renew))
+	found, err := r.get(ctx, key{repository: repository}, renew)
 	if err != nil {
 		return nil, annotate(err, "list the tags of", repository)
 	}
 	return found.Value.tags, nil
 }
 
-// get asks the cache and counts how it answered.
-func (r *Resolver) get(ctx context.Context, q cache.Query[string, answer]) (cache.Answer[answer], error) {
-	found, err := r.cache.Get(ctx, q)
-	r.metrics.answered(ctx, found.Source)
+// get queries the cache and counts how it answered.
+func (r *Resolver) get(ctx context.Context, k key, renew bool) (found cache.Answer[answer], err error) {
+	if renew {
+		found, err = r.cache.Renew(ctx, k)
+	} else {
+		found, err = r.cache.Get(ctx, k)
+	}
+	r.count(ctx, found.Source)
 	return found, err
 }
 
-// annotate adds to err what was being done, and with what.
-func annotate(err error, doing, what string) error {
-	out := fault.New(fault.Of(err), "%s %s: %w", doing, what, err)
+// cached queries the cache without waiting, and counts answers.
+func (r *Resolver) cached(ctx context.Context, k key) (cache.Answer[answer], bool) {
+	found, ok := r.cache.Cached(ctx, k)
+	if ok {
+		r.count(ctx, found.Source)
+	}
+	return found, ok
+}
+
+func (r *Resolver) count(ctx context.Context, source cache.Source) {
+	r.answers.Add(ctx, 1, metric.WithAttributes(attribute.String("source", string(source))))
+}
+
+// annotate adds the operation and its subject to err.
+func annotate(err error, operation, subject string) error {
+	out := fault.New(fault.Of(err), "%s %s: %w", operation, subject, err)
 	if after, ok := fault.RetryAfter(err); ok {
 		return fault.WithRetryAfter(out, after)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registrytags_test
+package resolverclient_test
 
 import (
 	"context"
@@ -9,19 +9,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/goleak"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // resolver is an image-resolver that knows one repository.
 type resolver struct {
+	imageresolverv1connect.UnimplementedImageResolverServiceHandler
 	tags  []string
 	err   error // the answer, if there is one
 	asked int
@@ -37,6 +40,22 @@ func (r *resolver) ListTags(
 		return nil, rpcfault.ToConnect(fault.New(fault.NotFound, "NAME_UNKNOWN"))
 	}
 	return &imageresolverv1.ListTagsResponse{Tags: r.tags}, rpcfault.ToConnect(r.err)
+}
+
+func (r *resolver) ResolveImage(
+	context.Context, *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	r.asked++
+	return &imageresolverv1.ResolveImageResponse{Digest: "sha256:1"}, rpcfault.ToConnect(r.err)
+}
+
+func remote(t *testing.T, r *resolver) *resolverclient.Remote {
+	t.Helper()
+	client, err := resolverclient.NewRemote(r, noop.NewMeterProvider())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 func TestTags(t *testing.T) {
@@ -59,7 +78,7 @@ func TestTags(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &resolver{tags: []string{"v1.0.0", "v1.1.0"}, err: tc.err}
-			tags, known, err := registrytags.Source{Lister: registrytags.NewCache(r, nil)}.Tags(t.Context(), tc.repository)
+			tags, known, err := resolverclient.TagSource{Resolver: remote(t, r)}.Tags(t.Context(), tc.repository)
 			if tc.want != nil {
 				if known || err == nil || fault.Of(err) != fault.Of(tc.want) || err.Error() != tc.want.Error() {
 					t.Errorf("Tags = %v, %v, %v, want %v: %s", tags, known, err, tc.want, tc.reason)
@@ -73,17 +92,19 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestSteadyUseDoesNotWait has evaluations with a version constraint go on while the
-// resolver is asked now and then, and goes away.
-func TestSteadyUseDoesNotWait(t *testing.T) {
+// TestLastAnswersWhileTheImageResolverIsAway resolves an image and lists tags with a version constraint while the
+// image-resolver is asked each time, and then goes away.
+func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &resolver{tags: []string{"v1.0.0"}}
-		cached := registrytags.NewCache(r, nil)
-		servetest.Go(t, cached.Run)
-		source := registrytags.Source{Lister: cached}
+		client := remote(t, r)
+		source := resolverclient.TagSource{Resolver: client}
+		image, err := imagename.Parse(repository+":v1.0.0", "")
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i := range 600 {
 			if i == 300 {
-				synctest.Wait()
 				r.err = fault.New(fault.Unavailable, "connection refused")
 			}
 			began := time.Now()
@@ -91,11 +112,13 @@ func TestSteadyUseDoesNotWait(t *testing.T) {
 			if took := time.Since(began); took > 0 || err != nil || !known || !slices.Equal(tags, r.tags) {
 				t.Fatalf("Tags = %v, %v, %v after %s at second %d", tags, known, err, took, i)
 			}
+			if digest, err := resolverclient.Digest(t.Context(), client, image); digest != "sha256:1" || err != nil {
+				t.Fatalf("Digest = %q, %v at second %d", digest, err, i)
+			}
 			<-time.After(time.Second)
 		}
-		synctest.Wait()
-		if r.asked < 50 || r.asked > 61 {
-			t.Errorf("%d questions in ten minutes, want one in ten seconds", r.asked)
+		if r.asked < 600 || r.asked > 740 {
+			t.Errorf("%d questions in ten minutes, want two per second, and two per 5 seconds after the first half", r.asked)
 		}
 	})
 }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+const (
+	// maxLastAge is how long an answer is used while the service is away.
+	maxLastAge = time.Hour
+	// maxLastWait bounds the wait for the service if there is an earlier answer. Callers with less time wait for half of
+	// it.
+	maxLastWait = 3 * time.Second
+	// retryInterval is the interval between two questions while the service is away.
+	retryInterval = 5 * time.Second
+)
+
+// Last asks another service each time, and uses its last answers while it is away. It is for services that cache their
+// answers themselves, such as the image-resolver, which answers within a millisecond. Use [NewLast].
+type Last[K comparable, V any] struct {
+	cfg LastConfig[K, V]
+
+	mu      sync.Mutex
+	answers *simplelru.LRU[K, lastAnswer[V]]
+	bytes   int64
+	// retryAt is when a service that is away is asked again. It is zero if the service answers.
+	retryAt time.Time
+}
+
+// LastConfig configures a Last. Ask, Size and MaxBytes are required.
+type LastConfig[K comparable, V any] struct {
+	// Ask asks the service. Its errors have fault classes.
+	Ask func(ctx context.Context, key K) (V, error)
+	// MaxBytes bounds the answers, as Size counts them.
+	MaxBytes int64
+	// Size returns the memory that a key and its answer need, in bytes.
+	Size func(K, V) int64
+	// Stale is called for each earlier answer that is used; it may be nil.
+	Stale func(context.Context)
+}
+
+type lastAnswer[V any] struct {
+	value V
+	at    time.Time
+}
+
+// NewLast returns a Last without answers.
+func NewLast[K comparable, V any](cfg LastConfig[K, V]) *Last[K, V] {
+	l := &Last[K, V]{cfg: cfg}
+	evicted := func(key K, a lastAnswer[V]) { l.bytes -= l.size(key, a.value) }
+	l.answers, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below one
+	return l
+}
+
+// StaleCounter returns a function that counts stale answers of a kind.
+func StaleCounter(meters metric.MeterProvider, kind string) (func(context.Context), error) {
+	counter, err := meters.Meter("cache").Int64Counter("fn.stale.answers",
+		metric.WithDescription("Old answers that were used because the image-resolver did not answer."))
+	if err != nil {
+		return nil, fmt.Errorf("set up the metrics of the cache: %w", err)
+	}
+	ofKind := metric.WithAttributes(attribute.String("kind", kind))
+	return func(ctx context.Context) { counter.Add(ctx, 1, ofKind) }, nil
+}
+
+// Get returns the answer of the service, or the last one if the service is away. Answers are shared: callers must not
+// change them. Errors are those of Ask and of ctx.
+func (l *Last[K, V]) Get(ctx context.Context, key K) (V, error) {
+	last, known := l.Known(key)
+	if !known {
+		return l.ask(ctx, key)
+	}
+	if !l.claimQuestion() {
+		l.countStale(ctx)
+		return last, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, lastWait(ctx))
+	defer cancel()
+	value, err := l.ask(limited, key)
+	if class := fault.Of(err); err == nil || class != fault.Unavailable && class != fault.DeadlineExceeded {
+		return value, err
+	}
+	if ctx.Err() != nil {
+		return value, err
+	}
+	l.mu.Lock()
+	l.retryAt = time.Now().Add(retryInterval)
+	l.mu.Unlock()
+	l.countStale(ctx)
+	return last, nil
+}
+
+// lastWait returns how long a caller with an earlier answer waits.
+func lastWait(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(maxLastWait, time.Until(deadline)/2)
+	}
+	return maxLastWait
+}
+
+// Known returns the last answer, unless it is too old.
+func (l *Last[K, V]) Known(key K) (value V, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, ok := l.answers.Get(key)
+	return a.value, ok && time.Since(a.at) < maxLastAge
+}
+
+// claimQuestion reports whether the service is asked now: while it is away, one caller asks per interval.
+func (l *Last[K, V]) claimQuestion() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.retryAt.IsZero() {
+		return true
+	}
+	now := time.Now()
+	if now.Before(l.retryAt) {
+		return false
+	}
+	l.retryAt = now.Add(retryInterval)
+	return true
+}
+
+// ask asks the service, and stores its answer.
+func (l *Last[K, V]) ask(ctx context.Context, key K) (V, error) {
+	value, err := l.cfg.Ask(ctx, key)
+	if err != nil {
+		return value, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retryAt = time.Time{}
+	l.answers.Remove(key)
+	if size := l.size(key, value); size <= l.cfg.MaxBytes {
+		l.answers.Add(key, lastAnswer[V]{value, time.Now()})
+		l.bytes += size
+	}
+	for l.bytes > l.cfg.MaxBytes {
+		l.answers.RemoveOldest()
+	}
+	return value, nil
+}
+
+func (l *Last[K, V]) size(key K, value V) int64 { return entryBytes + l.cfg.Size(key, value) }
+
+func (l *Last[K, V]) countStale(ctx context.Context) {
+	if l.cfg.Stale != nil {
+		l.cfg.Stale(ctx)
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/cache"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// service answers with the number of the question, unless it is away or hangs.
+type service struct {
+	*cache.Last[string, int]
+	asked int
+	err   error
+	hangs bool
+	stale int
+}
+
+func (s *service) answer(ctx context.Context, _ string) (int, error) {
+	s.asked++
+	if s.hangs {
+		<-ctx.Done()
+		return 0, fault.New(fault.Of(ctx.Err()), "wait: %w", ctx.Err())
+	}
+	return s.asked, s.err
+}
+
+// runLast runs a test in virtual time, with one answer for the key "k".
+func runLast(t *testing.T, test func(t *testing.T, s *service)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{}
+		s.Last = cache.NewLast(cache.LastConfig[string, int]{
+			Ask: s.answer, Stale: func(context.Context) { s.stale++ },
+			MaxBytes: 1 << 20, Size: func(string, int) int64 { return 10 << 10 },
+		})
+		s.get(t, t.Context(), 1)
+		test(t, s)
+	})
+}
+
+// get checks the answer for the key "k".
+func (s *service) get(t *testing.T, ctx context.Context, want int) {
+	t.Helper()
+	if got, err := s.Get(ctx, "k"); err != nil || got != want {
+		t.Errorf("got %v, %v, want %d", got, err, want)
+	}
+}
+
+func TestServiceIsAskedEachTime(t *testing.T) {
+	runLast(t, func(t *testing.T, s *service) {
+		s.get(t, t.Context(), 2)
+		if known, ok := s.Known("k"); !ok || known != 2 || s.stale != 0 {
+			t.Errorf("%d, %t is known, and %d answers were stale", known, ok, s.stale)
+		}
+	})
+}
+
+func TestLastAnswersWhileTheServiceIsAway(t *testing.T) {
+	runLast(t, func(t *testing.T, s *service) {
+		s.err = fault.New(fault.Unavailable, "away")
+		for range 600 {
+			s.get(t, t.Context(), 1)
+			<-time.After(time.Second)
+		}
+		if s.asked > 130 || s.stale != 600 {
+			t.Errorf("%d questions and %d stale answers in 10 minutes", s.asked, s.stale)
+		}
+		if _, err := s.Get(t.Context(), "new"); fault.Of(err) != fault.Unavailable {
+			t.Errorf("a key without an answer: %v", err)
+		}
+		s.err = nil
+		<-time.After(6 * time.Second)
+		s.get(t, t.Context(), s.asked+1)
+		s.err = fault.New(fault.Unavailable, "away")
+		<-time.After(2 * time.Hour)
+		if _, err := s.Get(t.Context(), "k"); fault.Of(err) != fault.Unavailable {
+			t.Errorf("after two hours: %v, want that nothing is known", err)
+		}
+	})
+}
+
+// TestAnswersOfTheServiceAreFinal, also if they are errors.
+func TestAnswersOfTheServiceAreFinal(t *testing.T) {
+	runLast(t, func(t *testing.T, s *service) {
+		s.err = fault.New(fault.Precondition, "the tag was deleted")
+		if _, err := s.Get(t.Context(), "k"); fault.Of(err) != fault.Precondition {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestCallersWithLittleTimeGetLastAnswers while the service hangs.
+func TestCallersWithLittleTimeGetLastAnswers(t *testing.T) {
+	for left, most := range map[time.Duration]time.Duration{
+		time.Second: 500 * time.Millisecond, 4 * time.Second: 2 * time.Second, time.Minute: 3 * time.Second,
+	} {
+		runLast(t, func(t *testing.T, s *service) {
+			s.hangs = true
+			ctx, cancel := context.WithTimeout(t.Context(), left)
+			defer cancel()
+			begin := time.Now()
+			s.get(t, ctx, 1)
+			if took := time.Since(begin); took != most {
+				t.Errorf("a caller with %s waited %s, want %s", left, took, most)
+			}
+			s.get(t, ctx, 1)
+			if took := time.Since(begin); took != most {
+				t.Errorf("the next caller waited until %s", took)
+			}
+		})
+	}
+}
+
+func TestLastAnswersAreBounded(t *testing.T) {
+	runLast(t, func(t *testing.T, s *service) {
+		known := 0
+		for i := range 1000 {
+			if _, err := s.Get(t.Context(), strconv.Itoa(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 1000 {
+			if _, ok := s.Known(strconv.Itoa(i)); ok {
+				known++
+			}
+		}
+		if _, ok := s.Known("999"); !ok || known < 90 || known > 102 {
+			t.Errorf("%d answers of 10 KiB are known, want about 100, with the last one", known)
+		}
+	})
+}
