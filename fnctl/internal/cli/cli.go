@@ -39,7 +39,8 @@ type Environment struct {
 
 const rootHelp = `fnctl runs KRM functions on packages, through a function runner or, with --local, on your machine.
 
-Exit codes: 0 done, 1 a function failed, 2 anything else, 130 interrupted.
+Exit codes: 0 done, 1 a function or a test failed, 2 anything else, 3 'render --check' found files that would change,
+130 interrupted.
 
 Environment:
   FNCTL_ADDRESS            the gateway, as --address

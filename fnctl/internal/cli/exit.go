@@ -18,6 +18,8 @@ const (
 	exitDone     = 0
 	exitFunction = 1
 	exitOther    = 2
+	// exitChanges is the code of render --check if files would change.
+	exitChanges = 3
 	// exitInterrupted is that of programs that end by Ctrl-C.
 	exitInterrupted = 130
 )
@@ -32,15 +34,26 @@ func (e usageError) Error() string {
 	return fmt.Sprintf("%v (see %s --help)", e.err, e.command)
 }
 
+// codedError is an error with an exit code of its own.
+type codedError struct {
+	code int
+	text string
+}
+
+func (e *codedError) Error() string { return e.text }
+
 // exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	failed, _ := errors.AsType[*client.FunctionError](err)
+	coded, _ := errors.AsType[*codedError](err)
 	_, broken := errors.AsType[*pipeline.OutputError](err)
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
+	case coded != nil:
+		return coded.code
 	case failed != nil && failed.Failure.GetReason() == functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
 		return exitOther
 	case failed != nil || broken:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,19 +18,32 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/report"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// finish writes the result of a rendering.
+// finish writes the result of a rendering. With --check, it names and returns the files that would change.
 func (c *renderCommand) finish(ctx context.Context, dir string, tree *pkgtree.Tree,
 	rendering *pipeline.Rendering,
-) error {
+) ([]pkgtree.Change, error) {
 	if err := c.mark(rendering.Resources); err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.setStatus(rendering.Resources, rendering, nil); err != nil {
-		return err
+	if !c.check {
+		if err := c.setStatus(rendering.Resources, rendering, nil); err != nil {
+			return nil, err
+		}
+		return nil, c.output.write(ctx, c.env, dir, tree, rendering.Resources)
 	}
-	return c.output.write(ctx, c.env, dir, tree, rendering.Resources)
+	changes, err := tree.Changes(rendering.Resources)
+	if c.output.diff {
+		c.output.diffPrinter(c.env).Diff(changes)
+	} else {
+		for _, change := range changes {
+			file := filepath.Join(dir, filepath.FromSlash(change.Path))
+			c.output.diffPrinter(c.env).Line("%s %s", change.Kind(), ui.OneLine(file))
+		}
+	}
+	return changes, err
 }
 
 // mark adds annotations of attribution, unless the user does not want them.

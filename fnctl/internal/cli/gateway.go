@@ -140,7 +140,7 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 		if err != nil {
 			return nil, err
 		}
-		e.Images, e.close = images, images.close
+		e.Images, e.close = &phases{Gateway: images.Gateway, wanted: f.phases}, images.close
 		f.addTraces(e, images.Gateway, env)
 		return e, nil
 	}
@@ -148,7 +148,7 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 	if err != nil {
 		return nil, err
 	}
-	e.Images = &phases{Gateway: gateway, progress: progress, wanted: f.phases}
+	e.Images = &phases{Gateway: gateway, wanted: f.phases}
 	e.close = func() error { gateway.Close(); return nil }
 	f.addTraces(e, gateway, env)
 	return e, nil

@@ -28,6 +28,8 @@ type outputFlags struct {
 	target string
 	diff   bool
 	dryRun bool
+	// quiet keeps standard output for other uses than diffs.
+	quiet bool
 }
 
 func (f *outputFlags) register(flags *pflag.FlagSet) {
@@ -109,7 +111,7 @@ func reportHidden(env Environment, created []string) {
 
 // diffPrinter keeps the diff out of a result that goes to standard output.
 func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
-	if f.streams() {
+	if f.streams() || f.quiet {
 		return env.errPrinter()
 	}
 	return env.outPrinter()
@@ -134,16 +136,11 @@ func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, 
 
 // tally describes the number of changes.
 func (f *outputFlags) tally(changes []pkgtree.Change) string {
-	var created, deleted int
+	kinds := map[string]int{}
 	for _, c := range changes {
-		switch {
-		case c.Before == nil:
-			created++
-		case c.After == nil:
-			deleted++
-		}
+		kinds[c.Kind()]++
 	}
-	text := fmt.Sprintf("Files: %d changed, %d created, %d deleted", len(changes)-created-deleted, created, deleted)
+	text := fmt.Sprintf("Files: %d changed, %d created, %d deleted", kinds["changed"], kinds["created"], kinds["deleted"])
 	switch {
 	case f.dryRun:
 		return text + "; nothing was written"

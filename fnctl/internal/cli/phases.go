@@ -10,7 +10,6 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/retry"
@@ -26,7 +25,6 @@ const phasesAgain = 500 * time.Millisecond
 // phases is an evaluator that shows what evaluations wait for.
 type phases struct {
 	*client.Gateway
-	progress *ui.Progress
 	// wanted enables the display.
 	wanted bool
 }
@@ -55,18 +53,20 @@ func (p *phases) show(ctx context.Context, req pipeline.Request) (last string) {
 	show := func(now string) {
 		if now != last {
 			last = now
-			p.progress.Waiting(now)
+			req.Waiting(now)
 		}
 	}
 	p.showPods(ctx, req, show)
-	for retry.Sleep(ctx, phasesAgain) {
+	for {
 		status, err := p.Status(ctx)
 		if err != nil {
-			break
+			return last
 		}
 		show(reason(status.GetWaiting(), req))
+		if !retry.Sleep(ctx, phasesAgain) {
+			return last
+		}
 	}
-	return last
 }
 
 // showPods shows what the pods of the function wait for, until ctx ends or the gateway has no pods.

@@ -3,15 +3,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/report"
 )
 
 const renderHelp = `Render runs the pipelines of a package and of the packages inside it, as
@@ -31,7 +36,11 @@ const renderExamples = `  # Render a package in place and show what changed
   # Apply the result
   fnctl render ./web -o unwrap | kubectl apply -f -
   # Keep what the functions reported
-  fnctl render ./web --results-dir ./reports`
+  fnctl render ./web --results-dir ./reports
+  # In CI: fail if a committed package is not rendered, and annotate its files
+  fnctl render ./web --check --results-format github
+  # See what each function changed
+  fnctl render ./web --dry-run --explain=web.html`
 
 // renderCommand is one call of fnctl render.
 type renderCommand struct {
@@ -41,8 +50,12 @@ type renderCommand struct {
 	results   resultsFlags
 	kpt       kptFlags
 	functions functionFlags
+	explain   explainFlags
 	allowExec bool
 	noStatus  bool
+	check     bool
+	format    string
+	jobs      int
 }
 
 func newRender(env Environment) *cobra.Command {
@@ -69,10 +82,17 @@ func newRender(env Environment) *cobra.Command {
 func (c *renderCommand) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.allowExec, "allow-exec", false, "permit functions that are programs of this machine (exec)")
 	flags.BoolVar(&c.noStatus, "no-status", false, "leave the status of the Kptfile alone")
+	flags.BoolVar(&c.check, "check", false, "write nothing, name the files that a render would change, apart from the "+
+		"status of the Kptfile, and exit with 3 if there are any")
+	flags.StringVar(&c.format, "results-format", "", "write results, failures and the files of --check to standard output: "+
+		"github for annotations of lines, json or junit")
+	flags.IntVar(&c.jobs, "jobs", 0, "how many packages inside the package to render concurrently, 1 for one after the "+
+		"other; by default the number of processors, and 1 with --trace")
 	c.gateway.register(flags, c.env)
 	c.functions.register(flags, c.env)
 	c.output.register(flags)
 	c.results.register(flags)
+	c.explain.register(flags)
 	c.kpt.register(flags, "image-pull-policy", "allow-network")
 	c.kpt.reject(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
 }
@@ -82,13 +102,45 @@ func (c *renderCommand) prepare() error {
 	if err := c.kpt.check(); err != nil {
 		return err
 	}
-	if err := c.output.check(); err != nil {
+	if err := cmp.Or(c.output.check(), c.prepareCheck(), c.explain.check()); err != nil {
 		return err
 	}
 	return c.results.prepare()
 }
 
-func (c *renderCommand) run(ctx context.Context, dir string) (err error) {
+// prepareCheck checks the flags of checks and reports.
+func (c *renderCommand) prepareCheck() error {
+	switch {
+	case c.check && c.output.target != "":
+		return errors.New("takes --check or --output, not both")
+	case c.format != "" && !slices.Contains(report.Formats, c.format):
+		return fmt.Errorf("takes %s for --results-format, got %q", strings.Join(report.Formats, ", "), c.format)
+	case c.format != "" && c.output.streams():
+		return errors.New("takes --results-format or --output " + c.output.target + ": both write to standard output")
+	case c.jobs < 0:
+		return fmt.Errorf("takes 1 or more for --jobs, got %d", c.jobs)
+	case c.jobs == 0 && c.gateway.trace:
+		c.jobs = 1 // the traces of concurrent evaluations show how they hinder each other
+	}
+	c.jobs = cmp.Or(c.jobs, runtime.GOMAXPROCS(0))
+	c.output.quiet = c.format != ""
+	if c.check {
+		c.output.dryRun, c.noStatus = true, true
+	}
+	return nil
+}
+
+// run renders a package, and writes the report in the format that the user wants.
+func (c *renderCommand) run(ctx context.Context, dir string) error {
+	rep := &report.Report{Dir: dir}
+	rep.Failure = c.render(ctx, dir, rep)
+	if c.format == "" || ctx.Err() != nil {
+		return rep.Failure
+	}
+	return errors.Join(rep.Failure, rep.Write(c.env.Stdout, c.format))
+}
+
+func (c *renderCommand) render(ctx context.Context, dir string, rep *report.Report) (err error) {
 	tree, plan, err := readPlan(dir, pipeline.Options{AllowExec: c.allowExec, ImagePrefix: c.functions.prefix})
 	if err != nil {
 		return c.failUnplanned(ctx, dir, tree, err)
@@ -99,12 +151,19 @@ func (c *renderCommand) run(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, evaluator.close()) }()
-	renderer := &pipeline.Renderer{Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout}
+	renderer := &pipeline.Renderer{
+		Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout, Jobs: c.jobs,
+	}
+	if c.explain.wanted() {
+		renderer.Files = tree.Files
+	}
 	rendering, failure := renderer.Render(ctx, plan)
 	if ctx.Err() != nil && failure != nil {
 		return failure
 	}
-	err = c.results.write(c.env, rendering.Steps())
+	rep.Tree, rep.Rendering = tree, rendering
+	err = errors.Join(c.results.write(c.env, rendering.Steps()),
+		c.explain.write(c.output.diffPrinter(c.env), dir, rendering, failure))
 	if err != nil && failure == nil {
 		return err
 	}
@@ -112,7 +171,11 @@ func (c *renderCommand) run(ctx context.Context, dir string) (err error) {
 		return c.fail(ctx, dir, tree, rendering, failure)
 	}
 	progress.Line("Ran %s in %s", count(len(rendering.Steps()), "function"), count(plan.Packages(), "package"))
-	return c.finish(ctx, dir, tree, rendering)
+	if rep.Changes, err = c.finish(ctx, dir, tree, rendering); err != nil || len(rep.Changes) == 0 {
+		return err
+	}
+	return &codedError{exitChanges, fmt.Sprintf("%s would change: run 'fnctl render %s', and commit the result",
+		count(len(rep.Changes), "file"), dir)}
 }
 
 // readPlan reads a package, and plans its rendering.

@@ -15,6 +15,7 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
@@ -31,6 +32,9 @@ type Request struct {
 	Exec string
 	// ResourceList is the function's input, as YAML.
 	ResourceList []byte
+	// Waiting shows the user what the evaluation waits for; empty for nothing. Evaluators must not call it after they
+	// return.
+	Waiting func(what string)
 }
 
 // Response is the output of a successful function.
@@ -41,12 +45,14 @@ type Response struct {
 	Log []byte
 }
 
-// Observer receives progress, from one goroutine.
+// Observer receives progress, from one goroutine except for Waiting.
 type Observer interface {
 	// Entered is called for each package before its functions run.
 	Entered(plan *Plan)
 	// Started is called before a function runs on the given number of resources.
 	Started(call Call, resources int)
+	// Waiting is called between Started and Finished, from any goroutine, with what the function waits for.
+	Waiting(what string)
 	// Finished is called after a function ran or failed.
 	Finished(call Call, outcome Outcome)
 }
@@ -72,6 +78,10 @@ type Renderer struct {
 	Observer  Observer
 	// Timeout bounds each evaluation; 0 is no bound.
 	Timeout time.Duration
+	// Jobs is the maximum number of packages that are rendered concurrently. 0 means 1.
+	Jobs int
+	// Files encodes resources as files, by path, for [Step.Changes]. It is nil if those are not needed.
+	Files func([]*yaml.RNode) (map[string][]byte, error)
 }
 
 // Rendering is what came of a plan.
@@ -87,6 +97,8 @@ type Rendering struct {
 type Step struct {
 	Call    Call
 	Outcome Outcome
+	// Changes are the files that a mutator changed. They are nil unless [Renderer.Files] is set.
+	Changes []pkgtree.Change
 }
 
 // Steps are the functions whose turn came, mutators first.

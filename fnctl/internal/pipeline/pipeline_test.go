@@ -56,6 +56,8 @@ func (o *observer) Started(c pipeline.Call, n int) {
 	o.lines = append(o.lines, fmt.Sprintf("%s on %d", c.Function.Image, n))
 }
 
+func (o *observer) Waiting(string) {}
+
 func (o *observer) Finished(c pipeline.Call, outcome pipeline.Outcome) {
 	if outcome.Err != nil {
 		o.lines = append(o.lines, c.Function.Image+" failed")

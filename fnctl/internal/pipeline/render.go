@@ -4,7 +4,6 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -14,13 +13,12 @@ import (
 // Render runs the functions of a plan and of the plans inside it. The first error ends it; the
 // rendering up to there is returned with the error.
 func (r *Renderer) Render(ctx context.Context, plan *Plan) (*Rendering, error) {
-	run := &run{Renderer: r, result: &Rendering{}}
-	render := run.innerFirst
-	if plan.Package.Kptfile.ParentsFirst {
-		render = run.outerFirst
+	if !plan.Package.Kptfile.ParentsFirst {
+		return r.innerFirst(ctx, plan)
 	}
+	run := &run{Renderer: r, result: &Rendering{}}
 	var err error
-	run.result.Resources, err = render(ctx, plan)
+	run.result.Resources, err = run.outerFirst(ctx, plan)
 	return run.result, err
 }
 
@@ -30,21 +28,9 @@ type run struct {
 	result *Rendering
 }
 
-// innerFirst renders the packages inside a package, and then the package with the resources of all.
-func (r *run) innerFirst(ctx context.Context, plan *Plan) ([]*yaml.RNode, error) {
-	resources := slices.Clone(plan.Package.Resources)
-	for _, sub := range plan.Subpackages {
-		rendered, err := r.innerFirst(ctx, sub)
-		resources = append(resources, rendered...)
-		if err != nil {
-			return resources, err
-		}
-	}
-	return r.pipeline(ctx, plan, resources)
-}
-
 // outerFirst renders a package and then the packages inside it, level by level. Each gets its own
-// resources and those of the packages inside it.
+// resources and those of the packages inside it. It runs one package after the other: a package may move resources to
+// any other.
 func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error) {
 	levels := root.byLevel()
 	own := make(map[string][]*yaml.RNode, len(levels)) // by the label of the package
@@ -111,8 +97,15 @@ func (p *Plan) scatter(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 // pipeline runs a package's own functions on resources.
 func (r *run) pipeline(ctx context.Context, plan *Plan, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	r.Observer.Entered(plan)
+	before, err := r.files(resources) // functions mark resources while they run
+	if err != nil {
+		return resources, err
+	}
 	for _, call := range plan.Mutators {
 		output, step, err := r.Mutate(ctx, call, resources)
+		if err == nil {
+			step.Changes, before, err = r.changes(before, output)
+		}
 		r.result.Mutations = append(r.result.Mutations, step)
 		if err != nil {
 			return resources, err
@@ -127,4 +120,18 @@ func (r *run) pipeline(ctx context.Context, plan *Plan, resources []*yaml.RNode)
 		}
 	}
 	return resources, nil
+}
+
+// files encodes resources, if the user wants to see what functions change.
+func (r *Renderer) files(resources []*yaml.RNode) (map[string][]byte, error) {
+	if r.Files == nil {
+		return nil, nil
+	}
+	return r.Files(resources)
+}
+
+// changes returns how a function changed the files of a package and of the packages inside it, and the files after it.
+func (r *Renderer) changes(before map[string][]byte, output []*yaml.RNode) ([]pkgtree.Change, map[string][]byte, error) {
+	after, err := r.files(output)
+	return pkgtree.Diff(before, after), after, err
 }

@@ -94,6 +94,7 @@ func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io
 	began := time.Now()
 	resp, err := r.Evaluator.Evaluate(ctx, Request{
 		Image: call.Function.Image, Tag: call.Function.Tag, Exec: call.Function.Exec, ResourceList: list,
+		Waiting: r.Observer.Waiting,
 	})
 	outcome.Elapsed, outcome.Log = time.Since(began), resp.Log
 	if err != nil {

@@ -4,6 +4,7 @@ package pkgtree
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 
@@ -20,6 +21,17 @@ type Change struct {
 	After []byte
 }
 
+// Kind describes the change: changed, created or deleted.
+func (c Change) Kind() string {
+	switch {
+	case c.Before == nil:
+		return "created"
+	case c.After == nil:
+		return "deleted"
+	}
+	return "changed"
+}
+
 // Changes returns the changes of the tree's files, by path, when resources replace the ones that
 // were read.
 func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
@@ -27,20 +39,28 @@ func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := make(map[string][]byte, len(t.files))
+	for path, f := range t.files {
+		before[path] = f.data
+	}
+	return Diff(before, after), nil
+}
+
+// Diff returns the files that differ, by path.
+func Diff(before, after map[string][]byte) []Change {
 	var changes []Change
 	for path, data := range after {
-		before, ok := t.files[path]
-		if !ok || !bytes.Equal(before.data, data) {
-			changes = append(changes, Change{Path: path, Before: before.data, After: data})
+		if old, ok := before[path]; !ok || !bytes.Equal(old, data) {
+			changes = append(changes, Change{Path: path, Before: old, After: data})
 		}
 	}
-	for path, before := range t.files {
+	for path, old := range before {
 		if _, ok := after[path]; !ok {
-			changes = append(changes, Change{Path: path, Before: before.data})
+			changes = append(changes, Change{Path: path, Before: old})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return bytes.Compare([]byte(a.Path), []byte(b.Path)) })
-	return changes, nil
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	return changes
 }
 
 // Files returns the content of every file that has resources, by path. A file whose resources are

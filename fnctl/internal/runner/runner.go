@@ -18,9 +18,6 @@ type Config struct {
 	MaxMessageBytes int
 	// Environment is what functions get beside the environment of their images, as KEY=value.
 	Environment []string
-	// Progress, if not nil, is called with what an evaluation waits for, whenever that changes, from any
-	// goroutine.
-	Progress func(phase string)
 }
 
 // Runner is a function runner in this process.

@@ -22,7 +22,7 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 		return nil, err
 	}
 	r, err := machine.Start(ctx, machine.Config{
-		Settings: settings, Offline: cfg.Offline, Environment: cfg.Environment, Progress: cfg.Progress,
+		Settings: settings, Offline: cfg.Offline, Environment: cfg.Environment,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("functions cannot run on this machine: %w", err)

@@ -35,6 +35,9 @@ func (p *Printer) Line(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
+// Title writes a line of a foreign text in bold.
+func (p *Printer) Title(text string) { p.Line("%s", p.style.bold(OneLine(text))) }
+
 // Replace replaces the line of the cursor, on terminals only. The text must fit on it.
 func (p *Printer) Replace(text string) { fmt.Fprintf(p.out, "\r\x1b[K%s", text) }
 

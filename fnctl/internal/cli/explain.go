@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/explain"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+)
+
+// toTerminal is the value of --explain without a file.
+const toTerminal = "-"
+
+// explainFlags are the flags for what each function changed.
+type explainFlags struct{ target string }
+
+func (f *explainFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.target, "explain", "",
+		"show what each function changed as diffs; with --explain=FILE.html as a web page that needs no network")
+	flags.Lookup("explain").NoOptDefVal = toTerminal
+}
+
+func (f *explainFlags) wanted() bool { return f.target != "" }
+
+// check reports a file that cannot be written, before any function runs.
+func (f *explainFlags) check() error {
+	if f.target == "" || f.target == toTerminal {
+		return nil
+	}
+	file, err := os.OpenFile(f.target, os.O_WRONLY|os.O_CREATE, 0o666) //nolint:gosec // the umask decides who may read it
+	if err != nil {
+		return fmt.Errorf("--explain: %w", err)
+	}
+	return file.Close()
+}
+
+// write shows the steps of a rendering of the package in dir.
+func (f *explainFlags) write(out *ui.Printer, dir string, rendering *pipeline.Rendering, failure error) error {
+	switch f.target {
+	case "":
+		return nil
+	case toTerminal:
+		steps := rendering.Steps()
+		for i, step := range steps {
+			out.Title(fmt.Sprintf("Step %d of %d: %s", i+1, len(steps), explain.Title(step)))
+			if len(step.Changes) == 0 {
+				out.Line("no file changed")
+			}
+			out.Diff(step.Changes)
+			out.Line("")
+		}
+		return nil
+	}
+	file, err := os.Create(f.target)
+	if err != nil {
+		return fmt.Errorf("--explain: %w", err)
+	}
+	return errors.Join(explain.Write(file, dir, rendering, failure), file.Close())
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain shows what each function of a rendering changed, as a web page.
+package explain
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+)
+
+// Title returns the name of a step for people: its function and its package.
+func Title(step pipeline.Step) string {
+	f, title := step.Call.Function, step.Call.Function.Title()
+	if f.Tag != "" {
+		title += " (tag " + f.Tag + ")"
+	}
+	if path := step.Call.Package.Path; path != "." {
+		title += " in ./" + path
+	}
+	return title
+}
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// step is a function on the page.
+type step struct {
+	Number  int
+	Title   string
+	Failed  bool
+	Problem string
+	Seconds string
+	Results []result.Result
+	Log     string
+	Fields  []field
+	Files   []file
+}
+
+// file is the diff of a file.
+type file struct {
+	Path  string
+	Lines []line
+}
+
+// line is a line of a diff, with its class in the page's style.
+type line struct{ Class, Text string }
+
+var classes = map[diff.Kind]string{
+	diff.Header: "header", diff.Hunk: "hunk", diff.Added: "added", diff.Removed: "removed", diff.Context: "context",
+}
+
+// Write writes the steps of the package in a directory as one HTML page, which needs no network. A nil failure means
+// that the package was rendered.
+func Write(out io.Writer, dir string, rendering *pipeline.Rendering, failure error) error {
+	data := struct {
+		Dir     string
+		Failure string
+		Steps   []step
+	}{Dir: dir}
+	if failure != nil {
+		data.Failure = excerpt.Visible(failure.Error())
+	}
+	for i, s := range rendering.Steps() {
+		data.Steps = append(data.Steps, newStep(i+1, s))
+	}
+	return page.Execute(out, data)
+}
+
+func newStep(number int, s pipeline.Step) step {
+	shown := step{
+		Number: number, Title: excerpt.Visible(Title(s)), Failed: s.Outcome.Err != nil,
+		Seconds: fmt.Sprintf("%.2f s", s.Outcome.Elapsed.Seconds()),
+		Results: result.Results(s.Outcome.Results), Log: excerpt.Visible(string(s.Outcome.Log)),
+	}
+	if s.Outcome.Err != nil {
+		shown.Problem = excerpt.Visible(s.Outcome.Err.Error())
+	}
+	for i := range shown.Results {
+		shown.Results[i].Message = excerpt.Visible(shown.Results[i].Message)
+	}
+	for _, change := range s.Changes {
+		f := file{Path: excerpt.Visible(change.Path)}
+		for _, l := range diff.Lines(diff.Unified(change)) {
+			f.Lines = append(f.Lines, line{classes[l.Kind], excerpt.Visible(l.Text)})
+		}
+		shown.Files = append(shown.Files, f)
+		shown.Fields = append(shown.Fields, changedFields(change)...)
+	}
+	return shown
+}
+
+// field is a field that a function changed. Before or After is empty if there was or is none.
+type field struct{ Resource, Path, Before, After string }
+
+// changedFields returns the fields that differ in a file, by resource and path.
+func changedFields(change pkgtree.Change) []field {
+	before, after := fieldsOf(change.Before), fieldsOf(change.After)
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	var changed []field
+	for key := range all {
+		if before[key] != after[key] {
+			key.Before, key.After = excerpt.Visible(before[key]), excerpt.Visible(after[key])
+			changed = append(changed, key)
+		}
+	}
+	slices.SortFunc(changed, func(a, b field) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Path, b.Path))
+	})
+	return changed
+}
+
+// fieldsOf returns the scalars of all resources in a file, by a field without values.
+func fieldsOf(data []byte) map[field]string {
+	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
+	resources, err := reader.Read()
+	if err != nil {
+		return nil // the diff shows the change
+	}
+	fields := map[field]string{}
+	for _, r := range resources {
+		name := excerpt.Visible(r.GetKind() + " " + strings.TrimPrefix(r.GetNamespace()+"/"+r.GetName(), "/"))
+		addFields(fields, name, "", r.YNode())
+	}
+	return fields
+}
+
+func addFields(fields map[field]string, resource, path string, node *yaml.Node) {
+	switch {
+	case node.Kind == yaml.MappingNode && len(node.Content) > 0:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			addFields(fields, resource, strings.TrimPrefix(path+"."+node.Content[i].Value, "."), node.Content[i+1])
+		}
+	case node.Kind == yaml.SequenceNode && len(node.Content) > 0:
+		for i, item := range node.Content {
+			addFields(fields, resource, fmt.Sprintf("%s[%d]", path, i), item)
+		}
+	case node.Kind == yaml.ScalarNode:
+		fields[field{Resource: resource, Path: excerpt.Visible(path)}] = node.Value
+	}
+}

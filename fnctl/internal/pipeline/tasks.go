@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// task renders one package, after the packages inside it. It implements [Observer]: it stores what happens until the
+// packages before it were shown.
+type task struct {
+	plan *Plan
+	subs []*task
+	// index is the task's place in a serial rendering, and first the smallest index of the tasks inside it.
+	index, first int
+
+	events chan func(Observer) // closed after the last event
+	done   chan struct{}       // closed when the fields below are final
+	output []*yaml.RNode
+	result Rendering
+	err    error
+
+	mu sync.Mutex
+	// live is the observer while it shows a function of this task. It is nil if it shows none.
+	live           Observer
+	started, shown int
+}
+
+// newTasks returns the tasks of a plan in the order of a serial rendering: innermost packages first.
+func newTasks(plan *Plan) []*task {
+	var tasks []*task
+	var add func(*Plan) *task
+	add = func(plan *Plan) *task {
+		maxEvents := 1 + 2*(len(plan.Mutators)+len(plan.Validators))
+		t := &task{
+			plan: plan, first: len(tasks), events: make(chan func(Observer), maxEvents), done: make(chan struct{}),
+		}
+		for _, sub := range plan.Subpackages {
+			t.subs = append(t.subs, add(sub))
+		}
+		t.index = len(tasks)
+		tasks = append(tasks, t)
+		return t
+	}
+	add(plan)
+	return tasks
+}
+
+// innerFirst renders the packages inside a package before the package, which gets the resources of all. Up to r.Jobs
+// packages run concurrently; the observer and the rendering do not show that.
+func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, error) {
+	tasks := newTasks(plan)
+	if r.Jobs > 1 {
+		stop := r.start(ctx, tasks)
+		defer stop()
+	}
+	rendering, root := &Rendering{}, tasks[len(tasks)-1]
+	for _, t := range tasks {
+		if r.Jobs > 1 {
+			t.replay(r.Observer)
+		} else {
+			t.render(ctx, r)
+		}
+		rendering.Mutations = append(rendering.Mutations, t.result.Mutations...)
+		rendering.Validations = append(rendering.Validations, t.result.Validations...)
+		if t.err != nil {
+			rendering.Resources = root.resourcesUpTo(t.index)
+			return rendering, t.err
+		}
+	}
+	rendering.Resources = root.output
+	return rendering, nil
+}
+
+// render runs the functions of the task's package.
+func (t *task) render(ctx context.Context, r *Renderer) {
+	resources := slices.Clone(t.plan.Package.Resources)
+	for _, sub := range t.subs {
+		resources = append(resources, sub.output...)
+	}
+	t.output, t.err = (&run{Renderer: r, result: &t.result}).pipeline(ctx, t.plan, resources)
+}
+
+// start runs the tasks concurrently. It skips tasks that a serial rendering would not reach, as soon as that is known.
+// The function that it returns ends all tasks and waits for them.
+func (r *Renderer) start(ctx context.Context, tasks []*task) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	slots := make(chan struct{}, r.Jobs)
+	var mu sync.Mutex
+	last := len(tasks) // index of the last task to run
+	var running sync.WaitGroup
+	for _, t := range tasks {
+		running.Go(func() {
+			defer close(t.events)
+			defer close(t.done)
+			for _, sub := range t.subs {
+				<-sub.done
+			}
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			mu.Lock()
+			skip := t.index > last
+			mu.Unlock()
+			if skip {
+				return
+			}
+			own := *r
+			own.Observer = t
+			if t.render(ctx, &own); t.err != nil {
+				mu.Lock()
+				last = min(last, t.index)
+				mu.Unlock()
+			}
+		})
+	}
+	return func() {
+		cancel()
+		mu.Lock()
+		last = -1
+		mu.Unlock()
+		running.Wait()
+	}
+}
+
+// replay passes the events of a task on, until the task is done.
+func (t *task) replay(observer Observer) {
+	for event := range t.events {
+		event(observer)
+	}
+}
+
+// resourcesUpTo returns the resources of a package and of the packages inside it after a rendering that ended with a
+// task: without packages that it did not reach.
+func (t *task) resourcesUpTo(index int) []*yaml.RNode {
+	if t.index <= index {
+		return t.output
+	}
+	resources := slices.Clone(t.plan.Package.Resources)
+	for _, sub := range t.subs {
+		if sub.first <= index {
+			resources = append(resources, sub.resourcesUpTo(index)...)
+		}
+	}
+	return resources
+}
+
+// Entered implements [Observer].
+func (t *task) Entered(plan *Plan) { t.events <- func(o Observer) { o.Entered(plan) } }
+
+// Started implements [Observer].
+func (t *task) Started(call Call, resources int) {
+	t.mu.Lock()
+	t.started++
+	t.mu.Unlock()
+	t.events <- func(o Observer) {
+		o.Started(call, resources)
+		t.show(o)
+	}
+}
+
+// Finished implements [Observer].
+func (t *task) Finished(call Call, outcome Outcome) {
+	t.events <- func(o Observer) {
+		t.show(nil)
+		o.Finished(call, outcome)
+	}
+}
+
+// show records whether a function of this task is shown: on an observer, or not if that is nil.
+func (t *task) show(live Observer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live = live; live != nil {
+		t.shown++
+	}
+}
+
+// Waiting implements [Observer]. It shows nothing unless the running function is the one that is shown.
+func (t *task) Waiting(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live != nil && t.shown == t.started {
+		t.live.Waiting(what)
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pkgtree
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// FileOf returns the file of the first resource, as read, that has these properties, and its place among the file's
+// resources. Empty properties match all resources. It returns an empty file if there is no such resource.
+func (t *Tree) FileOf(apiVersion, kind, namespace, name string) (file string, index int) {
+	for path, f := range t.files {
+		for i, r := range f.resources {
+			if matchesAny(apiVersion, r.GetApiVersion()) && matchesAny(kind, r.GetKind()) &&
+				matchesAny(namespace, r.GetNamespace()) && matchesAny(name, r.GetName()) && (file == "" || path < file) {
+				file, index = path, i
+			}
+		}
+	}
+	return file, index
+}
+
+func matchesAny(want, have string) bool { return want == "" || want == have }
+
+// Has reports whether a file, by its path relative to the tree's root, has resources.
+func (t *Tree) Has(file string) bool { return len(t.files[file].resources) > 0 }
+
+// Line returns the line of a field in a file as read, by the place of its resource in the file. Of a field that the
+// resource lacks, it returns the line of the innermost parent; of an unknown file, 1.
+func (t *Tree) Line(file string, index int, field string) int {
+	decoder := yaml.NewDecoder(bytes.NewReader(t.files[file].data))
+	for {
+		var document yaml.Node
+		if decoder.Decode(&document) != nil {
+			return 1
+		}
+		if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
+			continue // comments only
+		}
+		if index == 0 {
+			return lineOf(document.Content[0], splitField(field))
+		}
+		index--
+	}
+}
+
+// splitField returns the parts of a field's path, such as spec.containers[0].image or spec.containers[name=web].
+func splitField(path string) []string {
+	path = strings.NewReplacer("[", ".[", "]", "").Replace(strings.Trim(path, "./"))
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
+}
+
+// lineOf returns the line of a field below a node.
+func lineOf(node *yaml.Node, parts []string) int {
+	if len(parts) == 0 {
+		return node.Line
+	}
+	switch node.Kind {
+	case yaml.MappingNode:
+		// Keys of annotations have dots of their own.
+		for n := 1; n <= len(parts); n++ {
+			for i := 0; i+1 < len(node.Content); i += 2 {
+				if key := node.Content[i]; key.Value == strings.Join(parts[:n], ".") {
+					if n == len(parts) {
+						return key.Line
+					}
+					return max(key.Line, lineOf(node.Content[i+1], parts[n:]))
+				}
+			}
+		}
+	case yaml.SequenceNode:
+		for i, item := range node.Content {
+			if isItem(item, i, strings.TrimPrefix(parts[0], "[")) {
+				return lineOf(item, parts[1:])
+			}
+		}
+	default:
+	}
+	return node.Line
+}
+
+// isItem reports whether an item of a list is the one that an index or a field's value, such as name=web, selects.
+func isItem(item *yaml.Node, index int, selector string) bool {
+	key, value, ok := strings.Cut(selector, "=")
+	if !ok {
+		return selector == strconv.Itoa(index)
+	}
+	if item.Kind != yaml.MappingNode {
+		return false
+	}
+	field := yaml.NewRNode(item).Field(key)
+	return field != nil && yaml.GetValue(field.Value) == value
+}

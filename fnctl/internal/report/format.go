@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+)
+
+// Formats are the names of the formats of a [Report].
+var Formats = []string{"github", "json", "junit"}
+
+// Report is what a rendering has to say to programs, such as CI systems.
+type Report struct {
+	// Dir is the directory of the package, as the user gave it.
+	Dir string
+	// Tree and Rendering are nil if the package cannot be read.
+	Tree      *pkgtree.Tree
+	Rendering *pipeline.Rendering
+	// Changes are the files that a render would change. They are nil unless that is an error.
+	Changes []pkgtree.Change
+	// Failure is nil if the command succeeded.
+	Failure error
+}
+
+// function is one function that ran or failed to.
+type function struct {
+	Package  string          `json:"package"`
+	Image    string          `json:"image,omitempty"`
+	Exec     string          `json:"exec,omitempty"`
+	ExitCode int             `json:"exitCode"`
+	Seconds  float64         `json:"seconds"`
+	Problem  string          `json:"problem,omitempty"`
+	Log      string          `json:"log,omitempty"`
+	Results  []locatedResult `json:"results,omitempty"`
+
+	kptfile string
+	line    int
+}
+
+// locatedResult is a result with its place: a file, as the user would name it, and a line.
+type locatedResult struct {
+	Message  string            `json:"message"`
+	Severity string            `json:"severity"`
+	File     string            `json:"file,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Resource *result.Reference `json:"resource,omitempty"`
+	Field    string            `json:"field,omitempty"`
+	Tags     map[string]string `json:"tags,omitempty"`
+}
+
+// changedFile is a file that a render would change.
+type changedFile struct {
+	Path   string `json:"path"`
+	Change string `json:"change"`
+	line   int
+}
+
+// Write writes the report in one of the [Formats].
+func (r *Report) Write(out io.Writer, format string) (err error) {
+	var text string
+	switch format {
+	case "github":
+		text = r.github()
+	case "junit":
+		text, err = r.junit()
+	default:
+		text, err = r.json()
+	}
+	if err == nil {
+		_, err = io.WriteString(out, text)
+	}
+	return err
+}
+
+func (r *Report) json() (string, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(struct {
+		Succeeded bool          `json:"succeeded"`
+		Problem   string        `json:"problem,omitempty"`
+		Functions []function    `json:"functions"`
+		Files     []changedFile `json:"files"`
+	}{r.Failure == nil, r.problem(), append([]function{}, r.functions()...), append([]changedFile{}, r.changes()...)})
+	return out.String(), err
+}
+
+// problem returns why the command failed; empty if it succeeded.
+func (r *Report) problem() string {
+	if r.Failure == nil {
+		return ""
+	}
+	return problem(r.Failure)
+}
+
+// functions returns the functions whose turn came, mutators first.
+func (r *Report) functions() []function {
+	if r.Rendering == nil {
+		return nil
+	}
+	var all []function
+	add := func(list string, steps []pipeline.Step) {
+		seen := map[*pkgtree.Package]int{} // functions of each package
+		for _, step := range steps {
+			e, pkg := newEntry(step), step.Call.Package
+			f := function{
+				Package: path.Join(filepath.ToSlash(r.Dir), pkg.Path), Image: e.image, Exec: e.exec, ExitCode: e.exitCode,
+				Seconds: step.Outcome.Elapsed.Seconds(), Problem: e.problem, Log: e.stderr,
+			}
+			f.kptfile = path.Join(f.Package, kptfile.FileName)
+			field := fmt.Sprintf("pipeline.%s[%d]", list, seen[pkg])
+			f.line = r.Tree.Line(path.Join(pkg.Path, kptfile.FileName), 0, field)
+			seen[pkg]++
+			for _, record := range e.results {
+				f.Results = append(f.Results, r.locate(pkg, record))
+			}
+			all = append(all, f)
+		}
+	}
+	add(kptfile.Mutators, r.Rendering.Mutations)
+	add(kptfile.Validators, r.Rendering.Validations)
+	return all
+}
+
+// locate returns a result with the file and line of what it is about, if the package has that.
+func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResult {
+	located := locatedResult{
+		Message: strings.TrimSpace(record.Message), Severity: cmp.Or(strings.ToLower(record.Severity), string(result.Info)),
+		Resource: record.ResourceRef, Tags: record.Tags,
+	}
+	if record.Field != nil {
+		located.Field = record.Field.Path
+	}
+	file, index := "", 0
+	if record.File != nil && record.File.Path != "" {
+		file, index = path.Join(pkg.Path, record.File.Path), record.File.Index
+	}
+	// The path of a resource of an inner package is relative to that package.
+	if ref := record.ResourceRef; ref != nil && !r.Tree.Has(file) {
+		file, index = r.Tree.FileOf(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
+	}
+	if file != "" {
+		located.File, located.Line = path.Join(filepath.ToSlash(r.Dir), file), r.Tree.Line(file, index, located.Field)
+	}
+	return located
+}
+
+// changes returns the files that a render would change.
+func (r *Report) changes() []changedFile {
+	var files []changedFile
+	for _, c := range r.Changes {
+		line := 1 + bytes.Count(c.Before[:commonPrefix(c.Before, c.After)], []byte("\n"))
+		files = append(files, changedFile{path.Join(filepath.ToSlash(r.Dir), c.Path), c.Kind(), line})
+	}
+	return files
+}
+
+func commonPrefix(a, b []byte) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// name returns the image or program of a function.
+func (f function) name() string { return cmp.Or(f.Image, f.Exec) }
+
+// hasError reports whether a function reported an error.
+func (f function) hasError() bool {
+	for _, r := range f.Results {
+		if r.Severity == string(result.Error) {
+			return true
+		}
+	}
+	return false
+}
+
+// failure describes in a few words why a function failed; empty if it did not.
+func (f function) failure() string {
+	switch {
+	case f.Problem != "":
+		return f.Problem
+	case f.ExitCode != 0:
+		return strings.TrimSpace(fmt.Sprintf("exit code %d\n%s", f.ExitCode, f.Log))
+	}
+	return ""
+}
+
+// Levels of annotations on GitHub, by severity.
+var githubLevels = map[string]string{
+	string(result.Error): "error", string(result.Warning): "warning", string(result.Info): "notice",
+}
+
+var (
+	githubData     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+	// filePosition finds the file and line in an error of a package that cannot be read.
+	filePosition = regexp.MustCompile(`^(?:read package: )?([^:\s]+):(\d+): `)
+)
+
+// github returns the report as workflow commands, which GitHub shows beside the lines of files.
+func (r *Report) github() string {
+	var b strings.Builder
+	write := func(level, file string, line int, title, message string) {
+		fmt.Fprintf(&b, "::%s ", cmp.Or(githubLevels[level], "notice"))
+		if file != "" {
+			fmt.Fprintf(&b, "file=%s,line=%d,", githubProperty.Replace(file), line)
+		}
+		fmt.Fprintf(&b, "title=%s::%s\n", githubProperty.Replace(title), githubData.Replace(message))
+	}
+	failed := false
+	for _, f := range r.functions() {
+		for _, found := range f.Results {
+			message := found.Message
+			if found.Field != "" {
+				message = found.Field + ": " + message
+			}
+			write(found.Severity, found.File, found.Line, f.name(), message)
+		}
+		failure := f.failure()
+		if failed = failed || failure != ""; failure != "" && !f.hasError() {
+			write("error", f.kptfile, f.line, f.name(), failure)
+		}
+	}
+	for _, c := range r.changes() {
+		write("error", c.Path, c.line, "not rendered", "fnctl render would leave this file "+c.Change)
+	}
+	if !failed && len(r.Changes) == 0 && r.Failure != nil {
+		file, line := "", 0
+		if found := filePosition.FindStringSubmatch(r.problem()); found != nil {
+			file = found[1]
+			line, _ = strconv.Atoi(found[2])
+		} else if invalid, ok := errors.AsType[*kptfile.FieldError](r.Failure); ok {
+			file, line = invalid.File, 1
+		}
+		write("error", file, line, "fnctl", r.problem())
+	}
+	return b.String()
+}
+
+// Elements of JUnit's format, as most CI systems read it.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		File    string        `xml:"file,attr,omitempty"`
+		Seconds string        `xml:"time,attr,omitempty"`
+		Failure *junitFailure `xml:"failure"`
+		Output  string        `xml:"system-out,omitempty"`
+	}
+	junitFailure struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// junit returns the report with a test suite for each package, one for files and, if the package cannot be rendered,
+// one for that.
+func (r *Report) junit() (string, error) {
+	var all junitSuites
+	add := func(suite string, c junitCase) {
+		last := len(all.Suites) - 1
+		if last < 0 || all.Suites[last].Name != suite {
+			all.Suites, last = append(all.Suites, junitSuite{Name: suite}), last+1
+		}
+		c.Class = suite
+		s := &all.Suites[last]
+		s.Cases, s.Tests, all.Tests = append(s.Cases, c), s.Tests+1, all.Tests+1
+		if c.Failure != nil {
+			s.Failures, all.Failures = s.Failures+1, all.Failures+1
+		}
+	}
+	for _, f := range r.functions() {
+		var lines []string
+		for _, found := range f.Results {
+			lines = append(lines, fmt.Sprintf("[%s] %s:%d %s %s", found.Severity, found.File, found.Line, found.Field,
+				found.Message))
+		}
+		c := junitCase{Name: f.name(), File: f.kptfile, Seconds: fmt.Sprintf("%.3f", f.Seconds)}
+		c.Output = strings.TrimSpace(strings.Join(append(lines, f.Log), "\n"))
+		if failure := f.failure(); failure != "" || f.hasError() {
+			first, _, _ := strings.Cut(cmp.Or(failure, "it reports errors"), "\n")
+			c.Failure = &junitFailure{Message: first, Text: c.Output}
+		}
+		add(f.Package, c)
+	}
+	for _, c := range r.changes() {
+		message := "fnctl render would leave this file " + c.Change
+		add("files", junitCase{Name: c.Path, File: c.Path, Failure: &junitFailure{Message: message}})
+	}
+	if r.Failure != nil && all.Failures == 0 {
+		add("render", junitCase{Name: r.Dir, Failure: &junitFailure{Message: r.problem()}})
+	}
+	text, err := xml.MarshalIndent(all, "", "  ")
+	return xml.Header + string(text) + "\n", err
+}
