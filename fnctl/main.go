@@ -19,6 +19,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	code := cli.Run(ctx, cli.Environment{
 		Address:          cli.Address(os.Getenv),
+		Namespace:        os.Getenv("FNCTL_NAMESPACE"),
 		NoColour:         os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
 		ForceColour:      os.Getenv("NO_COLOR") == "" && !slices.Contains([]string{"", "0"}, os.Getenv("CLICOLOR_FORCE")),
 		NoAttribution:    os.Getenv("KRM_DISABLE_ATTRIBUTION") != "",
@@ -28,7 +29,7 @@ func main() {
 		Stdin:            os.Stdin,
 		Stdout:           os.Stdout,
 		Stderr:           os.Stderr,
-	}, os.Args[1:])
+	}, cli.Arguments(os.Args))
 	stop()
 	os.Exit(code)
 }

@@ -2,6 +2,7 @@
 
 # The module of the comparison is outside of go.work: kpt chooses the versions of its libraries.
 KPTCOMPARE           := test/kptcompare
+KUSTOMIZE_VERSION    := v5.8.1
 KPTCOMPARE_PROGRAMS  := $(BUILD)/kptcompare
 KPTCOMPARE_FUNCTIONS := noop label name order count drop generate move wipe quote warn log fail crash spoil twice again garbage
 
@@ -13,8 +14,10 @@ kptcompare-programs:
 	@for f in $(KPTCOMPARE_FUNCTIONS); do ln -f $(KPTCOMPARE_PROGRAMS)/docker $(KPTCOMPARE_PROGRAMS)/functions/$$f; done
 
 .PHONY: kpt-compare
-kpt-compare: kptcompare-programs ## Compare fnctl with kpt itself
+kpt-compare: kptcompare-programs ## Compare fnctl with kpt itself, and fnctl in docker's place with docker
 	@cd $(KPTCOMPARE) && $(COMPILER_ENV) go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/ github.com/GoogleContainerTools/kpt
+	@GOBIN=$(KPTCOMPARE_PROGRAMS) $(COMPILER_ENV) go install sigs.k8s.io/kustomize/kustomize/v5@$(KUSTOMIZE_VERSION)
+	@ln -sf $$($(CLUSTER_COMMAND) tool skaffold) $(KPTCOMPARE_PROGRAMS)/skaffold
 	@cd $(KPTCOMPARE) && KPTCOMPARE_PROGRAMS=$(KPTCOMPARE_PROGRAMS) KPTCOMPARE_KPT=yes go test -vet=off -count=1 .
 
 .PHONY: kpt-compare-short

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -20,6 +21,8 @@ type Environment struct {
 	// Address is the gateway's address unless a flag says otherwise; empty for
 	// [DefaultAddress].
 	Address string
+	// Namespace is the namespace of the gateway in a cluster unless a flag says otherwise. Empty means no cluster.
+	Namespace string
 	// NoColour turns colours off, on terminals too.
 	NoColour bool
 	// ForceColour turns colours on, on pipes too.
@@ -44,6 +47,7 @@ Exit codes: 0 done, 1 a function or a test failed, 2 anything else, 3 'render --
 
 Environment:
   FNCTL_ADDRESS            the gateway, as --address
+  FNCTL_NAMESPACE          the gateway of a cluster, as --namespace
   NO_COLOR                 no colours, if it is set; nor with TERM=dumb
   CLICOLOR_FORCE           colours on pipes too, if it is set and not 0
   KPT_IMAGE_PREFIX         as --image-prefix
@@ -76,14 +80,23 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.AddCommand(newRender(env), newEval(env), newSource(env), newSink(env), newDoc(env), newPods(env),
-		newTop(env), newImages(env), newVersion(env))
+		newTop(env), newImages(env), newDocker(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
+	if contained, ok := errors.AsType[containerExit](err); ok {
+		env.printError(contained.error)
+		return contained.code
+	}
+	env.printError(err)
+	return exitCode(err)
+}
+
+// printError prints the last lines of the output for an error; nothing for nil.
+func (e Environment) printError(err error) {
 	if err != nil {
 		for i, line := range lines(err) {
-			env.errPrinter().Line("%s%s", []string{"fnctl: ", "  "}[i], ui.Printable(line))
+			e.errPrinter().Line("%s%s", []string{"fnctl: ", "  "}[i], ui.Printable(line))
 		}
 	}
-	return exitCode(err)
 }
 
 func (e Environment) errPrinter() *ui.Printer { return ui.NewPrinter(e.Stderr, e.colourful(e.Stderr)) }

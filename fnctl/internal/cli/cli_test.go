@@ -24,17 +24,19 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"fnctl": func() {
+	fnctl := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		code := cli.Run(ctx, cli.Environment{
-			Address:  cli.Address(os.Getenv),      //nolint:forbidigo // stands in for main
-			NoColour: os.Getenv("NO_COLOR") != "", //nolint:forbidigo // stands in for main
-			Environ:  os.Environ(),                //nolint:forbidigo // stands in for main
-			Stdin:    os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		}, os.Args[1:])
+			Address:   cli.Address(os.Getenv),       //nolint:forbidigo // stands in for main
+			Namespace: os.Getenv("FNCTL_NAMESPACE"), //nolint:forbidigo // stands in for main
+			NoColour:  os.Getenv("NO_COLOR") != "",  //nolint:forbidigo // stands in for main
+			Environ:   os.Environ(),                 //nolint:forbidigo // stands in for main
+			Stdin:     os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		}, cli.Arguments(os.Args))
 		stop()
 		os.Exit(code)
-	}})
+	}
+	testscript.Main(m, map[string]func(){"fnctl": fnctl, "docker": fnctl, "podman": fnctl})
 }
 
 // TestScripts runs each script of testdata/script against a gateway with the
@@ -96,6 +98,12 @@ var functions = fntest.Gateway{
 	}),
 	"silent:v1": fntest.Fail(connect.CodeInternal, "exit status 3", &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: 3,
+	}),
+	"killed:v1": fntest.Fail(connect.CodeInternal, "signal: killed", &functionrunnerv1.FunctionFailure{
+		Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: "killed",
+	}),
+	"absent:v1": fntest.Fail(connect.CodeInternal, "no such file or directory", &functionrunnerv1.FunctionFailure{
+		Reason: functionrunnerv1.FunctionFailure_REASON_NOT_STARTED,
 	}),
 	"hang:v1": fntest.Hang,
 	"late:v1": fntest.Fail(connect.CodeDeadlineExceeded,

@@ -20,9 +20,10 @@ var clusterNames = []string{"namespace", "context", "kubeconfig"}
 // clusterFlags are their values.
 type clusterFlags struct{ forward.Cluster }
 
-func (f *clusterFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.Namespace, "namespace", "n", "",
-		"namespace of the gateway, to reach it through the cluster's API server, with kubectl and its rights")
+func (f *clusterFlags) register(flags *pflag.FlagSet, env Environment) {
+	flags.StringVarP(&f.Namespace, "namespace", "n", env.Namespace,
+		"namespace of the gateway, to reach it through the cluster's API server, with kubectl and its rights; by default "+
+			"that of FNCTL_NAMESPACE")
 	flags.StringVar(&f.Context, "context", "", "with --namespace: context of the kubeconfig")
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --namespace: kubeconfig file")
 }

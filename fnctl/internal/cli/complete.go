@@ -90,7 +90,7 @@ func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 // podImages returns the images of the gateway's pods; none if it does not answer at once.
 func podImages(cmd *cobra.Command) []string {
 	flag := cmd.Flags().Lookup("address")
-	if flag == nil || cmd.Flags().Changed("namespace") { // kubectl takes longer than people wait for a completion
+	if flag == nil || cmd.Flag("namespace").Value.String() != "" { // kubectl is too slow for a completion
 		return nil
 	}
 	gateway, err := client.New(client.Config{Address: flag.Value.String(), MaxMessageBytes: defaultMaxMessageBytes})

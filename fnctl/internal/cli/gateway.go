@@ -59,7 +59,7 @@ func Address(getenv func(name string) string) string {
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default that of FNCTL_ADDRESS")
-	f.cluster.register(flags)
+	f.cluster.register(flags, env)
 }
 
 func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {

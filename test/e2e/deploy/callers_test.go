@@ -7,6 +7,7 @@ package deploy_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -100,6 +101,32 @@ func (p place) fnctlReachesIt(t *testing.T) {
 	out, err := exec.CommandContext(suite.Context(t), fnctl, "pods", "--namespace="+p.system).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "set-namespace") {
 		t.Errorf("fnctl pods: %v\n%s", err, out)
+	}
+	p.kustomizeReachesIt(t, fnctl)
+}
+
+// kustomizeReachesIt has kustomize run a function of the cluster, by fnctl in the place of docker.
+func (p place) kustomizeReachesIt(t *testing.T, fnctl string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"kustomization.yaml": "resources: [service.yaml]\ntransformers: [function.yaml]\n",
+		"service.yaml":       "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n",
+		"function.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function\n  annotations:\n" +
+			"    config.kubernetes.io/function: |\n      container: {image: '" + inPod(t) + "'}\n" +
+			"data: {namespace: from-the-cluster}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(suite.Context(t), "sh", "-ec", `GOBIN=$PWD/bin GOFLAGS= go install `+
+		`sigs.k8s.io/kustomize/kustomize/v5@v5.8.1 && `+
+		`eval "$("$0" docker install bin)" && kustomize build --enable-alpha-plugins .`, fnctl)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "FNCTL_NAMESPACE="+p.system)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "namespace: from-the-cluster") {
+		t.Errorf("kustomize build: %v\n%s", err, out)
 	}
 }
 

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"text/template"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/version"
+)
+
+const dockerHelp = `Docker takes the place of docker, podman and nerdctl for programs that run KRM functions by them,
+such as kustomize, kpt and skaffold. 'fnctl docker install DIR' links these names to fnctl.
+Functions run on this machine, as with --local, or at the gateway that FNCTL_ADDRESS or FNCTL_NAMESPACE names.
+It understands 'run' with the options that these programs pass, and 'version'.
+
+Exit codes: the function's, 125 if no function ran, 127 if its program could not be started.`
+
+const dockerExamples = `  # kustomize, kpt and skaffold run functions by fnctl from now on
+  eval "$(fnctl docker install ~/.fnctl/bin)"
+  kustomize build --enable-alpha-plugins ./web`
+
+// dockerVersion is the version of docker whose command line fnctl understands. kpt requires 20.10.0 or newer.
+const dockerVersion = "29.0.0"
+
+// The exit codes of docker for containers that did not run.
+const (
+	exitNoContainer = 125
+	exitNoProgram   = 127
+	// exitSignaled is added to the number of the signal that ended a function.
+	exitSignaled = 128
+)
+
+// containerExit is an error that ends fnctl with an exit code of docker. A nil error prints nothing.
+type containerExit struct {
+	code int
+	error
+}
+
+// standIn is the advice of errors of the command line.
+const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
+
+// notPossible returns the error of a command line that fnctl does not understand.
+func notPossible(err error) error {
+	return containerExit{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
+}
+
+// Arguments returns the arguments of a command line. With the name of a container runtime, fnctl is fnctl docker.
+func Arguments(commandLine []string) []string {
+	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
+	if slices.Contains(containerRuntimes, name) {
+		return append([]string{"docker"}, commandLine[1:]...)
+	}
+	return commandLine[1:]
+}
+
+func newDocker(env Environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "docker",
+		Short:   "Run functions in the place of docker, for kustomize, kpt and skaffold",
+		Long:    dockerHelp,
+		Example: dockerExamples,
+		Version: dockerVersion,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return notPossible(fmt.Errorf("cannot do docker %s", args[0]))
+		},
+	}
+	cmd.SetVersionTemplate("Docker version {{.Version}}, in its place fnctl " + version.String() + "\n")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return notPossible(fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), "fnctl "), err))
+	})
+	cmd.AddCommand(newDockerRun(env), newDockerVersion(env), newDockerInstall(env))
+	return cmd
+}
+
+func newDockerVersion(env Environment) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of docker whose command line fnctl understands",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			type program struct{ Version string }
+			shown, err := template.New("format").Parse(format + "\n")
+			if err == nil {
+				err = shown.Execute(env.Stdout, struct{ Client, Server program }{program{dockerVersion}, program{dockerVersion}})
+			}
+			if err != nil {
+				return notPossible(err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&format, "format", "f",
+		"Client: fnctl "+version.String()+"\n Version: {{.Client.Version}}", "template of the output")
+	return cmd
+}
+
+func newDockerInstall(env Environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "install DIR",
+		Short: "Link docker, podman and nerdctl in a directory to fnctl, and print the line that puts it first in PATH",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := filepath.Abs(args[0])
+			if err == nil {
+				err = linkRuntimes(dir)
+			}
+			if err != nil {
+				return err
+			}
+			env.outPrinter().Line("export PATH=%q", dir+string(os.PathListSeparator)+"$PATH")
+			return nil
+		},
+	}
+}
+
+// linkRuntimes links the names of container runtimes in a directory to this program.
+func linkRuntimes(dir string) error {
+	program, err := os.Executable()
+	if err == nil {
+		program, err = filepath.EvalSymlinks(program)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // programs are for others too
+		return err
+	}
+	for _, name := range containerRuntimes {
+		if runtime.GOOS == "windows" {
+			name += ".exe"
+		}
+		link := filepath.Join(dir, name)
+		if now, err := filepath.EvalSymlinks(link); err == nil && now == program {
+			continue
+		}
+		if err := os.Symlink(program, link); err != nil {
+			return fmt.Errorf("install fnctl as %s: %w (choose another directory)", name, err)
+		}
+	}
+	return nil
+}
+
+// dockerRun is one call of docker run.
+type dockerRun struct {
+	env                Environment
+	interactive        bool
+	network, pull      string
+	variables, mounts  []string
+	remove             bool
+	attached, security []string
+	user               string
+}
+
+func newDockerRun(env Environment) *cobra.Command {
+	c := &dockerRun{env: env}
+	cmd := &cobra.Command{
+		Use:   "run -i [OPTIONS] IMAGE",
+		Short: "Run the function of an image on the ResourceList of standard input",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.check(args); err != nil {
+				return notPossible(fmt.Errorf("docker run: %w", err))
+			}
+			return c.run(cmd.Context(), args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	flags.BoolVarP(&c.interactive, "interactive", "i", false, "pass standard input to the function")
+	flags.StringVar(&c.network, "network", "none", "none, or the network of functions that FNR_FUNCTION_NETWORK allows")
+	flags.StringVar(&c.pull, "pull", "missing", "never calls no registry for functions that run on this machine")
+	flags.StringArrayVarP(&c.variables, "env", "e", nil, "variable of a function that runs on this machine")
+	flags.StringArrayVar(&c.mounts, "mount", nil, "not possible")
+	const implied = "ignored: sandboxes and function pods have no other way"
+	flags.BoolVar(&c.remove, "rm", false, implied)
+	flags.StringArrayVarP(&c.attached, "attach", "a", nil, implied)
+	flags.StringArrayVar(&c.security, "security-opt", nil, implied)
+	flags.StringVarP(&c.user, "user", "u", "", implied)
+	return cmd
+}
+
+// local reports whether functions run on this machine.
+func (c *dockerRun) local() bool { return c.env.Address == "" && c.env.Namespace == "" }
+
+// check returns why the command line is not possible.
+func (c *dockerRun) check(args []string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("needs an image")
+	case len(args) > 1:
+		return fmt.Errorf("cannot pass arguments to a function, got %q", args[1])
+	case !c.interactive:
+		return errors.New("needs -i: a function reads standard input")
+	case len(c.mounts) > 0:
+		return fmt.Errorf("cannot mount %q: put the files into a ConfigMap", c.mounts[0])
+	case c.network != "none" && c.local():
+		return c.checkNetwork(args[0])
+	}
+	return nil
+}
+
+// checkNetwork returns an error unless the function of an image may use the network of this machine.
+func (c *dockerRun) checkNetwork(image string) error {
+	var list []string
+	for _, variable := range c.env.Environ {
+		if value, ok := strings.CutPrefix(variable, "FNR_FUNCTION_NETWORK="); ok {
+			list = strings.Split(value, ",")
+		}
+	}
+	allowed, err := imagename.ParsePatterns(slices.DeleteFunc(list, func(s string) bool { return s == "" }))
+	if err != nil {
+		return fmt.Errorf("FNR_FUNCTION_NETWORK: %w", err)
+	}
+	name, err := imagename.Parse(image, imagename.DefaultPrefix)
+	if err != nil {
+		return err
+	}
+	if !allowed.Match(name) {
+		return fmt.Errorf("cannot give %s the network: FNR_FUNCTION_NETWORK does not name its repository", image)
+	}
+	return nil
+}
+
+// run runs the function of an image once.
+func (c *dockerRun) run(ctx context.Context, image string) (err error) {
+	variables, err := c.environment()
+	if err != nil {
+		return notPossible(err)
+	}
+	gateway := gatewayFlags{
+		address: c.env.Address, local: c.local(), offline: c.local() && c.pull == "never",
+		maxMessageBytes: localMaxMessageBytes, environment: variables,
+	}
+	gateway.cluster.Namespace = c.env.Namespace
+	if gateway.address == "" {
+		gateway.address = DefaultAddress
+	}
+	list, err := io.ReadAll(c.env.Stdin)
+	if err != nil {
+		return containerExit{exitNoContainer, fmt.Errorf("read standard input: %w", err)}
+	}
+	evaluator, err := gateway.open(ctx, c.env, c.env.progress())
+	if err != nil {
+		return containerExit{exitNoContainer, err}
+	}
+	defer func() { err = errors.Join(err, evaluator.close()) }()
+	resp, err := evaluator.Evaluate(ctx, pipeline.Request{Image: image, ResourceList: list})
+	if err != nil {
+		return c.fail(err)
+	}
+	_, logErr := c.env.Stderr.Write(resp.Log)
+	_, err = c.env.Stdout.Write(resp.ResourceList)
+	return errors.Join(err, logErr)
+}
+
+// impliedVariables are the variables that kyaml sets for all functions, and that all functions of a gateway do without.
+var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
+
+// environment returns the variables of the function. A gateway passes no variables on.
+func (c *dockerRun) environment() ([]string, error) {
+	function := oneFunction{environment: c.variables}
+	variables := function.variables(c.env.Environ)
+	for _, variable := range variables {
+		if name, _, _ := strings.Cut(variable, "="); !c.local() && !slices.Contains(impliedVariables, name) {
+			return nil, fmt.Errorf("cannot pass the variable %s to a gateway: put it into the function's configuration", name)
+		}
+	}
+	return variables, nil
+}
+
+// fail returns how fnctl ends for the error of an evaluation. It writes what docker would pass on of the function.
+func (c *dockerRun) fail(err error) error {
+	failed, ok := errors.AsType[*client.FunctionError](err)
+	if !ok {
+		return containerExit{exitNoContainer, err}
+	}
+	var code int
+	switch failed.Failure.GetReason() {
+	case functionrunnerv1.FunctionFailure_REASON_EXITED:
+		code = int(failed.Failure.GetExitCode())
+	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
+		code = exitSignaled + signalNumber(failed.Failure.GetSignal())
+	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // of a runner that sends no details
+		return containerExit{exitFunction, errors.New(failed.Message)}
+	case functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
+		return containerExit{exitNoProgram, errors.New(failed.Message)}
+	default:
+		return containerExit{exitNoContainer, errors.New(failed.Message)}
+	}
+	stderr := failed.Failure.GetStderr()
+	if c.network != "none" {
+		stderr += "\nthe gateway gives functions the network only if its FNR_FUNCTION_NETWORK names their repository"
+	}
+	fmt.Fprintln(c.env.Stderr, strings.TrimSuffix(stderr, "\n"))
+	if err := writeResults(c.env.Stdout, failed.Failure); err != nil {
+		return containerExit{exitNoContainer, err}
+	}
+	return containerExit{code: code}
+}
+
+// signalNumber returns the number of a signal by its name; that of a kill for a name that this system does not know.
+func signalNumber(name string) int {
+	for number := range 64 {
+		if syscall.Signal(number).String() == name {
+			return number
+		}
+	}
+	return int(syscall.SIGKILL)
+}
+
+// writeResults writes the results of a function that failed as the function would. Callers use nothing else of its
+// output.
+func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error {
+	if len(failure.GetResults()) == 0 {
+		return nil
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "config.kubernetes.io/v1", "kind": "ResourceList", "items": []string{},
+		"results": result.FromFailure(failure),
+	})
+	if err != nil {
+		return err
+	}
+	list, err := yaml.Parse(string(text))
+	if err != nil {
+		return err
+	}
+	items, err := list.Field("results").Value.Elements()
+	if err != nil {
+		return err
+	}
+	for i, item := range items { // values keep their types
+		field := failure.GetResults()[i].GetField()
+		for name, value := range map[string]string{
+			"currentValue": field.GetCurrentValue(), "proposedValue": field.GetProposedValue(),
+		} {
+			if typed, err := yaml.Parse(value); err == nil && value != "" {
+				item.Field("field").Value.Field(name).Value.SetYNode(typed.YNode())
+			}
+		}
+	}
+	complete, err := list.String()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, complete)
+	return err
+}
