@@ -28,8 +28,9 @@ const IDWanted = "a SPIFFE ID, such as spiffe://function-runner/gateway"
 
 // Config is a program's settings of TLS.
 type Config struct {
-	// Directory has tls.crt, tls.key and ca.crt, as cert-manager writes them into Secrets; empty
-	// for no TLS.
+	// Directory is the directory with the program's certificate, for [mutual TLS](#mutual-tls) and for [callers with
+	// identities](#callers-with-identities): `tls.crt`, `tls.key` and `ca.crt`, as cert-manager writes them into
+	// Secrets. There is no TLS if it is empty.
 	Directory string `split_words:"true"`
 }
 

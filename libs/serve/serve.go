@@ -26,11 +26,10 @@ import (
 
 // Config is the life cycle's settings.
 type Config struct {
-	// DrainDelay is how long a server goes on taking requests after it turned not
-	// ready: the time that endpoint removal takes to reach every client. While new
-	// connections still come it takes up to [LongestDrain] times as long.
+	// DrainDelay is how long a program accepts requests after SIGTERM: the time in which endpoint removal reaches
+	// every client. While new connections arrive, it accepts requests for up to four times as long.
 	DrainDelay time.Duration `split_words:"true" default:"5s"`
-	// ShutdownTimeout is how long requests in flight may take to finish after that.
+	// ShutdownTimeout limits the time of requests in flight after that.
 	ShutdownTimeout time.Duration `split_words:"true" default:"5m"`
 }
 

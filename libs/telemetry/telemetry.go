@@ -35,11 +35,12 @@ import (
 
 // Config has the program's own settings; OpenTelemetry's environment variables are the rest.
 type Config struct {
-	// MetricsAddress is the address that Prometheus scrapes, as host:port; "off" for none.
+	// MetricsAddress is the address that Prometheus scrapes, as `host:port`, or `off`.
 	MetricsAddress string `split_words:"true" default:":9464"`
-	// LogVerbosity is 0 (errors) to 5 (everything), as in Porch; 2 is normal.
+	// LogVerbosity is 0 (errors) to 5 (everything), as in Porch. 3 adds the SHA-256 of input and output to the lines
+	// of evaluations.
 	LogVerbosity int `split_words:"true" default:"2"`
-	// LogFormat is "json" or "text".
+	// LogFormat is `json` or `text`.
 	LogFormat string `split_words:"true" default:"json"`
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/test/internal/settings"
 )
 
 // row is a row of a table, by the column's title.
@@ -46,10 +48,7 @@ func table(t *testing.T, document, title string) []row {
 	return nil
 }
 
-var (
-	quotedText  = regexp.MustCompile("`([^`]*)`")
-	variableOne = regexp.MustCompile(`^(FNR_[A-Z_]+|WRAPPER_SERVER_IMAGE)$`)
-)
+var quotedText = regexp.MustCompile("`([^`]*)`")
 
 // quoted returns the text between backquotes in a cell.
 func quoted(cell string) []string {
@@ -63,81 +62,50 @@ func quoted(cell string) []string {
 // configurationDoc is the document with the tables of flags, variables and files.
 const configurationDoc = "docs/configuration.md"
 
-// configurations are the directories that define the settings of the document's tables.
-var configurations = map[string]string{
-	"gateway":        "services/gateway/gateway",
-	"pod-manager":    "services/pod-manager/podmanager",
-	"image-resolver": "services/image-resolver/imageresolver",
-}
+// maxSettings bounds the distinct variables of all programs. A setting exists if a manifest of ours sets it, or an
+// operator could not work without it.
+const maxSettings = 97
 
-// TestDocumentHasEveryVariable compares the tables of variables with the code.
-func TestDocumentHasEveryVariable(t *testing.T) {
-	common := map[string]string{}
-	for name, dir := range shared {
-		types := structs(t, dir)
-		for _, s := range fields(t, types, types["Config"], "FNR_"+strings.ToUpper(name)) {
-			common[s.variable] = s.value
+// TestSettingsAreDocumented checks that the tables of variables are generated from the code, and that each variable has
+// a meaning.
+func TestSettingsAreDocumented(t *testing.T) {
+	document := string(mustRead(t, filepath.Join(root, configurationDoc)))
+	want, err := settings.Generate(root, document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, document); diff != "" {
+		t.Errorf("run make generate (-code +document):\n%s", diff)
+	}
+	distinct := map[string]bool{}
+	for _, s := range allSettings(t) {
+		distinct[s.Variable] = true
+		if s.Meaning == "" {
+			t.Errorf("%s has no doc comment", s.Variable)
 		}
 	}
-	compareVariables(t, "every program", common)
-	for program, dir := range configurations {
-		own := map[string]string{}
-		for _, s := range settingsOf(t, dir) {
-			if _, ok := common[s.variable]; !ok {
-				own[s.variable] = s.value
-			}
-		}
-		compareVariables(t, program, own)
+	if len(distinct) > maxSettings {
+		t.Errorf("there are %d settings, want at most %d", len(distinct), maxSettings)
 	}
-	types, sandboxes := structs(t, "services/function-runner/machine"), map[string]string{}
-	for _, s := range fields(t, types, types["SandboxSettings"], "FNR") {
-		sandboxes[s.variable] = s.value
-	}
-	compareVariables(t, "sandboxes", sandboxes)
 }
 
-// compareVariables compares a table with the defaults of variables.
-func compareVariables(t *testing.T, title string, want map[string]string) {
+// allSettings returns the settings of all programs.
+func allSettings(t *testing.T) (all []settings.Setting) {
 	t.Helper()
-	var documented []string
-	for _, r := range table(t, configurationDoc, title) {
-		names := slices.DeleteFunc(quoted(r[title]), func(s string) bool { return !variableOne.MatchString(s) })
-		documented = append(documented, names...)
-		for name, documented := range defaults(names, r["default"]) {
-			if value, ok := want[name]; ok && !hasDefault(t, documented, value) {
-				t.Errorf("%s: the document has %q for %s, whose default is %q", title, documented, name, value)
-			}
+	for _, group := range settings.Groups {
+		found, err := group.Settings(root)
+		if err != nil {
+			t.Fatal(err)
 		}
+		all = append(all, found...)
 	}
-	slices.Sort(documented)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), documented); diff != "" {
-		t.Errorf("variables of %s (-code +document):\n%s", title, diff)
-	}
+	return all
 }
 
-// defaults returns the values in a cell for each of the names: one for each, or one for all.
-func defaults(names []string, cell string) map[string]string {
-	texts := strings.Split(cell, ", ")
-	if len(names) == 1 {
-		texts = []string{cell}
-	}
-	documented := map[string]string{}
-	for i, name := range names {
-		documented[name] = texts[min(i, len(texts)-1)]
-	}
-	return documented
-}
-
-// hasDefault reports whether a cell has a default: literally, in prose if the program computes it, or as
-// a reference to a flag.
-func hasDefault(t *testing.T, cell, value string) bool {
-	t.Helper()
+// hasDefault reports whether a cell has a default: literally, or in prose if the program computes it.
+func hasDefault(cell, value string) bool {
 	if texts := quoted(cell); len(texts) > 0 {
 		return cell == "`"+value+"`"
-	}
-	if strings.HasPrefix(cell, "as the flag") {
-		return slices.ContainsFunc(table(t, configurationDoc, "flag"),
-			func(r row) bool { return hasDefault(t, r["default"], value) })
 	}
 	return value == "" || value == "0"
 }
@@ -146,12 +114,10 @@ func hasDefault(t *testing.T, cell, value string) bool {
 // are paths, and with the flags for them.
 func TestDocumentHasEveryFile(t *testing.T) {
 	values, paths := map[string][]string{}, map[string]bool{}
-	for _, dir := range configurations {
-		for _, s := range settingsOf(t, dir) {
-			values[s.variable] = append(values[s.variable], s.value)
-			if strings.HasPrefix(s.value, "/") || strings.HasPrefix(s.value, "./") {
-				paths[s.variable] = true
-			}
+	for _, s := range allSettings(t) {
+		values[s.Variable] = append(values[s.Variable], s.Default)
+		if strings.HasPrefix(s.Default, "/") || strings.HasPrefix(s.Default, "./") {
+			paths[s.Variable] = true
 		}
 	}
 	for _, r := range table(t, configurationDoc, "flag") {
@@ -160,11 +126,11 @@ func TestDocumentHasEveryFile(t *testing.T) {
 	for _, r := range table(t, configurationDoc, "file") {
 		for _, name := range quoted(r["set with"]) {
 			delete(paths, name)
-			if len(values[name]) == 0 {
+			if len(values[name]) == 0 && strings.HasPrefix(name, "FNR_") {
 				t.Errorf("no setting is called %s", name)
 			}
 			for _, value := range values[name] {
-				if !hasDefault(t, r["file"], value) {
+				if !hasDefault(r["file"], value) {
 					t.Errorf("the document has %q for %s, whose default is %q", r["file"], name, value)
 				}
 			}

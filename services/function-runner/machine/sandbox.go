@@ -13,10 +13,13 @@ import (
 
 // SandboxSettings are the settings of sandboxes on this machine, which need no Kubernetes.
 type SandboxSettings struct {
-	// Sandbox is what starts sandboxes: auto, off, or a launcher.
+	// Sandbox is the launcher of sandboxes: `bubblewrap`, `crun`, `runc` or `runsc`, the absolute path of such a
+	// program, `auto` (the first launcher that works; the log contains the failures of the rest), or `off`.
 	Sandbox string `default:"off"`
-	// SandboxStore is the directory in which images are kept; empty is one in the user's cache
-	// directory.
+	// SandboxStore is the directory with the files of images, which processes may share. If it is empty, it is
+	// `function-runner/images` in `XDG_CACHE_HOME` or `~/.cache`, for root in `/var/cache`. Every user must be able
+	// to enter the directories above root's store. Images take up to 10 GiB there, and each up to 2 GiB and 300,000
+	// files. The least recently used images are removed, never images in use.
 	SandboxStore string `split_words:"true"`
 }
 

@@ -27,59 +27,63 @@ const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Config is the gateway's own settings. Settings that every program has are not in it.
 type Config struct {
-	// Address is where callers connect, as host:port.
+	// Address is the address at which callers connect, as `host:port`.
 	Address string `split_words:"true" default:":9445"`
-	// TLSAddress is where callers connect that show a client certificate, as host:port. There is no such port
-	// if it is empty.
+	// TLSAddress is the address of the port for [callers with identities](#callers-with-identities), such as `:9443`.
+	// There is no such port if it is empty.
 	TLSAddress string `split_words:"true"`
-	// RequireIdentity disables the port for callers without a certificate.
+	// RequireIdentity is true if only callers with identities are served: FNR_ADDRESS is not used.
 	RequireIdentity bool `split_words:"true"`
-	// Callers are patterns of the SPIFFE IDs whose certificates TLSAddress accepts.
+	// Callers are the SPIFFE IDs whose certificates may call at FNR_TLS_ADDRESS. `/*` at the end matches all IDs
+	// below.
 	Callers []string `default:"spiffe://function-runner/callers/*"`
-	// StatusAddress is where browsers get the status page, as host:port; empty for no page.
+	// StatusAddress is the address of the [status page](metrics.md#status-page), as `host:port`. There is no page if
+	// it is empty.
 	StatusAddress string `split_words:"true"`
-	// StatusHosts are host names by which browsers may ask for the status page, besides IP addresses and localhost.
+	// StatusHosts are the host names by which browsers may call the status page and the other ports, in addition to
+	// IP addresses and `localhost`.
 	StatusHosts []string `split_words:"true"`
-	// MaxMessageBytes bounds requests and responses.
+	// MaxMessageBytes limits requests and responses. Set it to the same value for gateway and pod-manager.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
-	// MemoryBudgetBytes is the memory budget: it bounds the requests that are read, queued or
-	// evaluated at a time, together with their outputs; 0 is an eighth of the container's memory limit,
-	// or, without one, 128 MiB or four of the largest requests. While a request is decoded
-	// there are two copies of it.
+	// MemoryBudgetBytes is the memory budget: bytes of requests that are being read, queued or evaluated, with their
+	// outputs. Zero means an eighth of the container's memory limit, and without a limit 128 MiB or four of the
+	// largest requests. A client address may use three fourths of the budget, and the evaluations of a function three
+	// fourths of the address's part ([why](#crowds-of-one-function)). A larger request runs alone.
 	MemoryBudgetBytes int `split_words:"true" default:"0"`
 	// MemoryBudgetWait is how long a request may be queued for the memory budget.
 	MemoryBudgetWait time.Duration `split_words:"true" default:"5m"`
-	// LogFunctionOutput puts into the log what functions that failed wrote to stderr and in
-	// their results. It may be secret.
+	// LogFunctionOutput is true if stderr and results of failed functions, which may contain secrets, are logged. If
+	// false, only image, reason, exit code and signal are logged.
 	LogFunctionOutput bool `split_words:"true" default:"false"`
 	// MaxLogRate is how many evaluations that succeeded, and how many that failed, are logged in a second.
 	// The next line counts the evaluations that were not logged.
 	MaxLogRate float64 `split_words:"true" default:"10"`
-	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
-	// waiting included; 0 is any time. A caller's shorter deadline comes first.
+	// MaxEvaluationTime limits an evaluation, [waiting included](#time-and-fair-shares). Zero means no limit.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
 	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
 	// tenth, before the caller is asked to make another one, which may lead to another
 	// replica; 0 is any age.
 	MaxConnectionAge time.Duration `split_words:"true" default:"5m"`
-	// MaxConnections bounds the connections at a time, and MaxConnectionsPerPeer those from
-	// one address, which may be that of a proxy with many callers behind it.
-	MaxConnections        int `split_words:"true" default:"256"`
+	// MaxConnections is the maximum number of concurrent connections of callers. Further connections are closed.
+	MaxConnections int `split_words:"true" default:"256"`
+	// MaxConnectionsPerPeer is the maximum number of connections from one address. Raise it behind a proxy or a service
+	// mesh that makes a connection for each caller.
 	MaxConnectionsPerPeer int `split_words:"true" default:"64"`
-	// DefaultImagePrefix is where image names without a slash are looked up.
+	// DefaultImagePrefix is the prefix of image names without a slash. Set it to the same value for gateway,
+	// pod-manager and image-resolver.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
-	// DisableRuntimes are the runtimes not to use: exec, sandbox, pod.
+	// DisableRuntimes are the runtimes not to use: `exec`, `sandbox`, `pod`.
 	DisableRuntimes []string `split_words:"true"`
 
-	// ImageResolver is where the image-resolver is, as http://host:port or
-	// https://host:port; empty if there is none.
+	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. Each address of the name, as of a
+	// headless Service, is a replica.
 	ImageResolver string `split_words:"true"`
-	// PodManager is where the pod-manager is, likewise: a name with an address for
-	// each replica. Without it functions run as local binaries only.
+	// PodManager is the URL of the pod-manager, such as `http://name:9448`. Each address of the name is a replica.
+	// Without it functions run as local binaries only.
 	PodManager string `split_words:"true"`
 
-	// FunctionNetwork are patterns of the repositories of images whose functions may use the
-	// network, as local binaries.
+	// FunctionNetwork are patterns of repositories whose functions may use the network, such as
+	// `ghcr.io/example/fn-*`. `*` matches anything but a slash, `**` anything. Any name of a registry matches.
 	FunctionNetwork []string `split_words:"true"`
 	// Secrets are files and directories that no function may read.
 	Secrets []string `ignored:"true"`
@@ -95,7 +99,7 @@ type Config struct {
 
 // PodConfig is the settings of the pod evaluator.
 type PodConfig struct {
-	// MaxRetries is how many further pods an evaluation may try after one broke.
+	// MaxRetries is how often an evaluation is retried on another pod after a pod broke.
 	MaxRetries int `split_words:"true" default:"2"`
 	// ConnectTimeout is how long a new pod may take until there is a connection.
 	ConnectTimeout time.Duration `split_words:"true" default:"5s"`
@@ -115,7 +119,7 @@ func (c PodConfig) check(checks *config.Checks) {
 
 // ExecConfig is the settings of the exec evaluator.
 type ExecConfig struct {
-	// Config is the file that maps images to binaries.
+	// Config is the [file that maps images to binaries](#the-exec-evaluators-file). It is followed.
 	Config string `default:"./config.yaml"`
 	// Functions is the directory with the binaries.
 	Functions string `default:"./functions"`

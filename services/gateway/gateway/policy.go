@@ -11,10 +11,12 @@ import (
 
 // PolicyConfig configures which images callers may use. Its zero value allows all images.
 type PolicyConfig struct {
-	// Allow and Deny are patterns of repositories, such as ghcr.io/org/**, or name=pattern.
+	// Allow are patterns of [repositories that may run](policy.md), such as `ghcr.io/org/**`, or `name=pattern`, for local
+	// binaries, sandboxes and pods. All may run if it is empty.
 	Allow []string
-	Deny  []string
-	// RequireDigest rejects images that are not named by digest.
+	// Deny are patterns of repositories that may not run. It takes precedence.
+	Deny []string
+	// RequireDigest is true if images must be named by digest.
 	RequireDigest bool `split_words:"true"`
 }
 

@@ -30,52 +30,53 @@ const (
 
 // Config is the pod-manager's settings, without the settings common to all programs.
 type Config struct {
-	// Address is where gateways connect, as host:port.
+	// Address is the address at which gateways connect, as `host:port`.
 	Address string `split_words:"true" default:":9448"`
-	// Callers are patterns of the SPIFFE IDs that may call, if this program has a certificate.
+	// Callers are the SPIFFE IDs that may call, with [mutual TLS](#mutual-tls). `/*` at the end matches all IDs
+	// below.
 	Callers []string `default:"spiffe://function-runner/gateway"`
-	// ImageResolver is where the image-resolver is, as http://host:port or
-	// https://host:port.
+	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. Each address of the name, as of a
+	// headless Service, is a replica. It is required.
 	ImageResolver string `split_words:"true"`
-	// DefaultImagePrefix is where image names without a slash are looked up.
+	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
-	// MaxMessageBytes bounds what pods take and give.
+	// MaxMessageBytes limits requests and responses of function pods. Set it to the gateway's value.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
 
-	// Kubeconfig is the path of the kubeconfig file; empty inside of a cluster.
+	// Kubeconfig is the path of a kubeconfig file. It is empty in a cluster.
 	Kubeconfig string `split_words:"true"`
-	// Namespace is where function pods live.
+	// Namespace is the namespace of function pods.
 	Namespace string `default:"porch-fn-system"`
 
-	// WrapperServerImage is the image that brings the wrapper server into pods.
-	// Porch's name for its variable works too.
+	// WrapperServerImage is the image of the wrapper server. It is required. The name is Porch's.
 	WrapperServerImage string `envconfig:"WRAPPER_SERVER_IMAGE"`
-	// PodTLS has function pods prove who they are, and accept who may lease them only, if this program has a
-	// certificate. Their wrapper server has to be one of this version or a later one.
+	// PodTLS is true if function pods get identities and serve the programs of FNR_CALLERS only. It has an effect
+	// only if the pod-manager has a certificate. Templates with an older wrapper server, or with Porch's, require
+	// `false`.
 	PodTLS bool `split_words:"true" default:"true"`
-	// Template is the ConfigMap with the templates of pods and services; empty for
-	// the built-in ones.
+	// Template is the ConfigMap with the [template of function pods](function-pods.md), in the pod-manager's own
+	// namespace. It is followed. The template is built in if it is empty.
 	Template string
-	// Launcher is how the wrapper server gets into pods made from the built-in
-	// template: auto, init-container or image-volume. Auto is image volumes where the
-	// Kubernetes API has them, until a pod shows that its node does not.
+	// Launcher is the method that brings the wrapper server into pods of the built-in template: `init-container`,
+	// `image-volume` (nodes need containerd 2.1 or CRI-O 1.33), or `auto`, which uses image volumes from Kubernetes
+	// 1.35 on until a pod shows that its node does not support them.
 	Launcher string `default:"auto"`
-	// Endpoint is how pods are reached: service or pod-ip.
+	// Endpoint is how pods are reached: `service` (a DNS name each below `svc.cluster.local`, as in Porch and for a
+	// mesh) or `pod-ip` (fastest; set by all manifests without `pod-services`).
 	Endpoint string `default:"service"`
-	// PullSecret is the name of the pull secret for private registries.
+	// PullSecret is the pull secret of pods whose function's registry requires credentials. With
+	// FNR_ENABLE_PRIVATE_REGISTRIES, all pods have it, for the images in their template.
 	PullSecret string `split_words:"true" default:"auth-secret"`
-	// EnablePrivateRegistries is whether the pod-manager keeps the pull secret: a copy of
-	// AuthSecretPath in the pods' namespace. Otherwise it does not touch it.
+	// EnablePrivateRegistries is true if the pod-manager keeps the pull secret equal to FNR_AUTH_SECRET_PATH.
 	EnablePrivateRegistries bool `split_words:"true"`
 	// AuthSecretPath is a docker configuration file with credentials. It is followed.
 	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
-	// MaxEvaluationTime is how long an evaluation may take in a pod, unless the function has
-	// a setting of its own; 0 is any time.
+	// MaxEvaluationTime limits evaluations in pods. Zero means no limit. Set it to the gateway's value.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
-	// FunctionNetwork are patterns of the repositories of images whose functions may use the
-	// network.
+	// FunctionNetwork are patterns of repositories whose functions may use the network in pods, as for the gateway.
 	FunctionNetwork []string `split_words:"true"`
-	// Confine is how wrapper servers confine functions: require, best-effort or off.
+	// Confine is what wrapper servers do if the kernel cannot confine functions, as for the gateway: `require`,
+	// `best-effort` or `off`.
 	Confine confine.Level `default:"best-effort"`
 	// PodEnv are variables that wrapper servers get, besides the ones that this program
 	// sets: where to send traces, for instance.
@@ -83,22 +84,21 @@ type Config struct {
 
 	// TTL is how long an unused pod lives.
 	TTL time.Duration `default:"30m"`
-	// ScanInterval is the time between two searches for pods to collect.
+	// ScanInterval is the interval of garbage collection.
 	ScanInterval time.Duration `split_words:"true" default:"1m"`
-	// ReadyTimeout is how long a pod may take to become ready. What keeps it from
-	// that is reported to waiting leases as soon as it is known; this bounds unknown causes.
+	// ReadyTimeout limits the time in which a pod with a node becomes ready. Known causes are reported to callers
+	// earlier.
 	ReadyTimeout time.Duration `split_words:"true" default:"5m"`
-	// UnscheduledTimeout is how long a pod may be without a node before its waiting leases fail: an autoscaler may add
-	// a node. The time to become ready begins when the pod has a node.
+	// UnscheduledTimeout limits the time of a pod without a node, in which an autoscaler may add one, until callers
+	// get `Unavailable` with the reason.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
-	// MaxWaitlistLength is how many evaluations may be on one pod before a further
-	// pod is started.
+	// MaxWaitlistLength is the maximum number of evaluations waiting per pod before a further pod is started.
 	MaxWaitlistLength int `split_words:"true" default:"2"`
-	// MaxPodsPerFunction is how many pods a function may have.
+	// MaxPodsPerFunction is the maximum number of pods of a function.
 	MaxPodsPerFunction int `split_words:"true" default:"1"`
-	// MaxConcurrency is how many evaluations run in a pod at a time.
+	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int `split_words:"true" default:"8"`
-	// MaxQueuePerFunction is how many evaluations of a function may wait.
+	// MaxQueuePerFunction is the maximum number of queued evaluations of a function.
 	MaxQueuePerFunction int `split_words:"true" default:"1000"`
 	// MaxQueue is how many evaluations may wait in all.
 	MaxQueue int `split_words:"true" default:"10000"`
@@ -106,10 +106,10 @@ type Config struct {
 	// other replicas and pods that are being deleted; 0 for any number.
 	MaxPods int `split_words:"true" default:"0"`
 
-	// CacheConfig is the file that gives functions settings of their own, and a minimum
-	// of pods.
+	// CacheConfig is the file with functions that have [their own settings](#the-pod-cache-configuration). It is
+	// optional, and followed.
 	CacheConfig string `split_words:"true" default:"/pod-cache-config/pod-cache-config.yaml"`
-	// WarmUp is whether each of these functions keeps one pod at least.
+	// WarmUp is true if each of these functions keeps at least one pod.
 	WarmUp bool `split_words:"true" default:"true"`
 	// Issuer issues the certificates of our programs, where nothing else does.
 	Issuer IssuerConfig

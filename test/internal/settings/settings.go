@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package settings reads the settings of our programs from the source of their configurations, whose doc comments are
+// the text of docs/configuration.md.
+package settings
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Setting is a field of a configuration.
+type Setting struct {
+	field string
+	// Variable is the name of the environment variable.
+	Variable string
+	// Type and Unit describe the value. Unit is empty for values without a unit.
+	Type, Unit string
+	// Default is the value if the variable is not set. It is empty if the default is the zero value of a text or list.
+	Default string
+	// Meaning is the doc comment, in Markdown.
+	Meaning string
+}
+
+// Group is the settings of a program, or of all programs, which the document has in one table.
+type Group struct {
+	Name string
+	// dir is the package with the configuration, relative to the root of the repository.
+	dir, structure string
+}
+
+// Groups are the tables of the document, by their names there.
+var Groups = []Group{
+	{"gateway", "services/gateway/gateway", "Config"},
+	{"sandboxes", "services/function-runner/machine", "SandboxSettings"},
+	{"pod-manager", "services/pod-manager/podmanager", "Config"},
+	{"image-resolver", "services/image-resolver/imageresolver", "Config"},
+	{"every program", "libs/program", "Settings"},
+}
+
+// Settings returns the settings of a group, in the order of their fields. Root is the root of the repository.
+func (g Group) Settings(root string) ([]Setting, error) {
+	found, err := structFields(root, g.dir, g.structure, "FNR")
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of %s: %w", g.Name, err)
+	}
+	variables := map[string]string{}
+	for _, s := range found {
+		variables[s.field] = s.Variable
+	}
+	for i := range found {
+		found[i].Meaning = fieldName.ReplaceAllStringFunc(found[i].Meaning, func(name string) string {
+			if variable := variables[name]; variable != "" {
+				return "`" + variable + "`"
+			}
+			return name
+		})
+	}
+	return found, nil
+}
+
+// structFields returns the settings of a struct, whose variables begin with a prefix.
+func structFields(root, dir, name, prefix string) ([]Setting, error) {
+	types, err := parseStructs(filepath.Join(root, dir))
+	if err != nil {
+		return nil, err
+	}
+	if types[name] == nil {
+		return nil, fmt.Errorf("%s has no struct %s", dir, name)
+	}
+	var found []Setting
+	for _, field := range types[name].Fields.List {
+		tag := tagOf(field)
+		if tag.Get("ignored") == "true" {
+			continue
+		}
+		nested, err := nestedFields(root, dir, types, field, prefix)
+		if err != nil {
+			return nil, err
+		}
+		if nested != nil {
+			found = append(found, nested...)
+			continue
+		}
+		for _, ident := range field.Names {
+			found = append(found, newSetting(prefix, ident.Name, field))
+		}
+	}
+	return found, nil
+}
+
+// nestedFields returns the settings of a field that is a struct of settings: of the same package, of libs, or embedded.
+func nestedFields(
+	root, dir string, types map[string]*ast.StructType, field *ast.Field, prefix string,
+) ([]Setting, error) {
+	if len(field.Names) == 1 {
+		prefix = variableOf(prefix, field.Names[0].Name, tagOf(field))
+	}
+	switch typ := field.Type.(type) {
+	case *ast.Ident:
+		if types[typ.Name] != nil {
+			return structFields(root, dir, typ.Name, prefix)
+		}
+	case *ast.SelectorExpr:
+		if len(field.Names) == 0 || typ.Sel.Name == "Config" {
+			return structFields(root, "libs/"+typ.X.(*ast.Ident).Name, typ.Sel.Name, prefix)
+		}
+	}
+	return nil, nil
+}
+
+// parseStructs returns the struct types of a package, by name.
+func parseStructs(dir string) (map[string]*ast.StructType, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]*ast.StructType{}
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					found[spec.Name.Name] = s
+				}
+			}
+			return true
+		})
+	}
+	return found, nil
+}
+
+func newSetting(prefix, name string, field *ast.Field) Setting {
+	tag := tagOf(field)
+	s := Setting{field: name, Variable: variableOf(prefix, name, tag), Type: "text", Default: tag.Get("default")}
+	s.Meaning = meaning(name, field.Doc.Text())
+	switch typ := typeName(field.Type); {
+	case typ == "time.Duration":
+		s.Type, s.Unit = "duration", "`s`, `m`, `h`"
+	case typ == "bool":
+		s.Type, s.Default = "boolean", cmp.Or(s.Default, "false")
+	case typ == "[]string", typ == "Pairs":
+		s.Type = "list, by commas"
+	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "float"):
+		s.Type = "number"
+	}
+	if strings.HasSuffix(name, "Bytes") {
+		s.Unit = "bytes"
+	}
+	return s
+}
+
+func typeName(expr ast.Expr) string {
+	switch typ := expr.(type) {
+	case *ast.Ident:
+		return typ.Name
+	case *ast.SelectorExpr:
+		return typeName(typ.X) + "." + typ.Sel.Name
+	case *ast.ArrayType:
+		return "[]" + typeName(typ.Elt)
+	}
+	return ""
+}
+
+var (
+	// wordBreak matches the boundary between the words of a field's name.
+	wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
+	// fieldName matches names of several words.
+	fieldName = regexp.MustCompile(`\b[A-Z]\w*[a-z][A-Z]\w*\b`)
+	// plainVariable matches a variable outside of backquotes.
+	plainVariable = regexp.MustCompile("(^|[^`A-Z_])(FNR_[A-Z_]+)")
+)
+
+// meaning returns a doc comment without the field's name, as the cell of a table.
+func meaning(name, comment string) string {
+	text := strings.Join(strings.Fields(comment), " ")
+	text = strings.TrimPrefix(text, name+" ")
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "is "), "are ")
+	if strings.Count(text, ". ") == 0 {
+		text = strings.TrimSuffix(text, ".")
+	}
+	text = strings.ReplaceAll(text, "|", `\|`)
+	return plainVariable.ReplaceAllString(text, "$1`$2`")
+}
+
+// tagOf returns the tag of a field, which the compiler has checked.
+func tagOf(field *ast.Field) reflect.StructTag {
+	if field.Tag == nil {
+		return ""
+	}
+	tag, _ := strconv.Unquote(field.Tag.Value)
+	return reflect.StructTag(tag)
+}
+
+// variableOf returns the name that envconfig gives to a field.
+func variableOf(prefix, field string, tag reflect.StructTag) string {
+	if name := tag.Get("envconfig"); name != "" {
+		return name
+	}
+	if tag.Get("split_words") == "true" {
+		field = wordBreak.ReplaceAllString(field, "${1}${3}_${2}${4}")
+	}
+	return prefix + "_" + strings.ToUpper(field)
+}
+
+// generated matches the tables in the document, between comments of which the first names the group.
+var generated = regexp.MustCompile(`(?s)(<!-- settings of ([a-z -]+): generated by [a-z ]+ -->\n).*?(<!-- end -->)`)
+
+// Generate returns a document with the tables of settings brought up to date.
+func Generate(root, document string) (string, error) {
+	for _, group := range Groups {
+		found, err := group.Settings(root)
+		if err != nil {
+			return "", err
+		}
+		var table strings.Builder
+		table.WriteString("| variable | type | unit | default | meaning |\n|---|---|---|---|---|\n")
+		for _, s := range found {
+			value := "none"
+			if s.Default != "" {
+				value = "`" + s.Default + "`"
+			}
+			fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", s.Variable, s.Type, s.Unit, value, s.Meaning)
+		}
+		missing := true
+		document = generated.ReplaceAllStringFunc(document, func(old string) string {
+			parts := generated.FindStringSubmatch(old)
+			if parts[2] != group.Name {
+				return old
+			}
+			missing = false
+			return parts[1] + "\n" + table.String() + "\n" + parts[3]
+		})
+		if missing {
+			return "", fmt.Errorf("the document has no place for the settings of %s", group.Name)
+		}
+	}
+	return document, nil
+}
