@@ -14,7 +14,7 @@ import (
 // that run in a cluster of the test bed.
 const InfoVariable = "FNR_BED"
 
-// Info describes one cluster.
+// Info describes a cluster.
 type Info struct {
 	Name       string `json:"name"`
 	Kubeconfig string `json:"kubeconfig"`
@@ -41,8 +41,8 @@ type Registry struct {
 	// Username and Password are empty if the registry is open.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
-	// PasswordFile has the users of the registry, one of them Username, and is read whenever it
-	// changes. All registries with passwords share it.
+	// PasswordFile contains the users of the registry, among them Username, and is read again after each change. All
+	// registries with passwords share it.
 	PasswordFile string `json:"passwordFile,omitempty"`
 	// CAFile is the authority of the registry's certificate, as PEM; empty
 	// without TLS.

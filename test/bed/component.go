@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Component is one of the cluster's own programs, such as the kubelet. The cluster's supervisor
-// restarts it whenever it ends.
+// Component is a program of the cluster itself, such as the kubelet. The cluster's supervisor restarts it whenever it
+// exits.
 type Component struct {
 	name         string
 	status, hold string // files
@@ -40,8 +40,7 @@ func (c Component) Signal(signal unix.Signal) error {
 		return fmt.Errorf("find %s: %w", c.name, err)
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor identifies one process: it is the program if the number is still
-	// the program's.
+	// From here on the descriptor identifies a process: the program, if the process id still belongs to the program.
 	if now, err := c.pid(); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
 	}
@@ -94,7 +93,7 @@ func (c Component) pid() (int, error) {
 	return pid, err
 }
 
-// read returns the program's process, 0 if it does not run.
+// read returns the program's process id. It is 0 if the program does not run.
 func (c Component) read() (int, error) {
 	content, err := os.ReadFile(c.status)
 	if err != nil {

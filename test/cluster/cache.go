@@ -43,7 +43,7 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 // useLock is shared by all users of the cache.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
-// removeUnused keeps what clusters run: a component may be restarted at any time.
+// removeUnused removes cached components that no cluster runs: a running component may be restarted at any time.
 func (o *options) removeUnused() error {
 	release, err := filelock.Try(o.useLock())
 	if errors.Is(err, filelock.ErrHeld) {

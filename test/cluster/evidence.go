@@ -40,7 +40,7 @@ func evidenceCommand(o *options) *cobra.Command {
 	}
 }
 
-// collect keeps what there is, and logs where, and what is missing.
+// collect writes the evidence that exists into dir, and logs the directory and the missing parts.
 func collect(ctx context.Context, log io.Writer, l layout.Layout, dir string) {
 	if err := evidence.Collect(ctx, l, dir); err != nil {
 		fmt.Fprintf(log, "the evidence is not complete: %v\n", err)

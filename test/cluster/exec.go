@@ -90,7 +90,7 @@ func inside(l layout.Layout, running state.State) []string {
 	return command.Environ() // has each variable once
 }
 
-// namesProxy reports whether a variable of the environment names a proxy, or hosts without one.
+// namesProxy reports whether a variable of the environment names a proxy, or hosts that bypass proxies.
 func namesProxy(variable string) bool {
 	name, _, _ := strings.Cut(strings.ToUpper(variable), "=")
 	return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}, name)

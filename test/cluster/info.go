@@ -12,7 +12,7 @@ import (
 // infoFile is the file that describes the cluster to tests.
 func infoFile(l layout.Layout) string { return l.Path("bed.json") }
 
-// describe returns what tests need to use the cluster.
+// describe returns the description of the cluster that tests read.
 func describe(l layout.Layout, running state.State) bed.Info {
 	info := bed.Info{
 		Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l),

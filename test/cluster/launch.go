@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// start starts a cluster and waits until it is ready. The revision is that of its configuration.
+// start starts a cluster and waits until it is ready. The revision is the configuration's revision.
 func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs,
 	revision string,
 ) error {
@@ -85,7 +85,7 @@ func (o *options) launch(l layout.Layout, programs config.Programs) (state.State
 	return running, command, save(l, running)
 }
 
-// startSupervisor starts the first process of new namespaces, which starts the others.
+// startSupervisor starts the first process of new namespaces, which starts all programs.
 func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*exec.Cmd, error) {
 	log, err := os.Create(l.LogFile("supervisor"))
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// programs lists the programs whose images a cluster gets: all that users install, and one for
-// tests.
+// programs lists the programs whose images a cluster gets: all programs that users install, and a program for tests.
 func programs() []release.Program {
 	toolbox := release.Program{
 		Name: "toolbox", Module: "test", Package: "./images/toolbox",

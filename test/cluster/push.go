@@ -28,9 +28,8 @@ type pusher struct {
 	kept     imagecache.Cache
 }
 
-// push builds the image only if neither the registry nor the cache has it. Go knows best what a
-// program is made of, and builds it quickly if it has not changed: the program itself is the key of
-// its image.
+// push builds the image only if neither the registry nor the cache has it. Go builds an unchanged program quickly:
+// the program itself is the key of its image.
 func (to pusher) push(ctx context.Context, p release.Program, repository string) error {
 	base, err := to.builder().Build(p.Base())
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// supplier gives all registries of a cluster the same images: new ones from the cache, if it has any,
-// and others by pushing the missing images.
+// supplier gives all registries of a cluster the same images: from the cache if it contains them, and by pushing the
+// missing images otherwise.
 type supplier struct {
 	*options
 	fresh bool
-	// key identifies what the registries were given so far.
+	// key identifies the images that the registries have received so far.
 	key string
 	// dirs are the directories in which the registries store images.
 	dirs       []string
@@ -43,7 +43,7 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supply gives the registries more images, which have one name in the cache.
+// supply pushes more images to the registries, which share a name in the cache.
 func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {

@@ -54,7 +54,7 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	return o.replace(ctx, log, l, revision)
 }
 
-// replace starts a new cluster in place of the one that is there.
+// replace removes the existing cluster and starts a new cluster.
 func (o *options) replace(ctx context.Context, log io.Writer, l layout.Layout, revision string) error {
 	if err := teardown.Remove(ctx, l); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (o *options) programs(ctx context.Context, log io.Writer) (config.Programs,
 	return programs, nil
 }
 
-// install installs Debian's packages. apt-get fails while another one runs.
+// install installs Debian's packages. apt-get fails while another apt-get runs.
 func (o *options) install(ctx context.Context, log io.Writer) error {
 	unlock, err := filelock.Acquire(o.cache + "/debian.lock")
 	if err != nil {

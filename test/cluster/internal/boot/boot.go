@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boot brings a cluster from running processes to one that runs pods.
+// Package boot turns running processes into a cluster that runs pods.
 package boot
 
 import (
@@ -53,8 +53,8 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 	return client, nil
 }
 
-// Wait sets up what every cluster has and waits until a pod has run. It logs its progress. The
-// channel closes when the registries have the pod's images.
+// Wait creates the objects of every cluster and waits until a pod has run. It logs its progress. The channel closes
+// when the registries have the pod's images.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -78,8 +78,7 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// poll checks the condition until it holds. The error is that of the last check, which names what
-// is missing.
+// poll checks the condition until it holds. It returns the error of the last check, which names the missing part.
 func poll(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)

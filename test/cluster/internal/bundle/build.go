@@ -48,8 +48,7 @@ func (s Source) build(ctx context.Context, module string, patterns ...string) ([
 	return programs, nil
 }
 
-// Program builds one program of a module of the repository and returns its
-// path.
+// Program builds a program of a module of the repository and returns its path.
 func (s Source) Program(ctx context.Context, module, pkg string) (string, error) {
 	programs, err := s.build(ctx, module, pkg)
 	if err != nil {
@@ -91,8 +90,8 @@ func (s Source) list(ctx context.Context, module, out string, patterns []string)
 	return programs, nil
 }
 
-// goTool runs Go in a module. Each module here has its own list of requirements, which a workspace
-// would mix with the others'.
+// goTool runs Go in a module. Each module here has its own list of requirements, which a workspace would merge into a
+// single list.
 func (s Source) goTool(ctx context.Context, module string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = filepath.Join(s.Root, module)

@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// catalogRepositories are the repositories of the catalog's functions: one under our own name, and
-// the one that the catalog publishes, of which the open registry is a mirror.
+// catalogRepositories are the repositories of the catalog's functions: ours, and the repository that the catalog
+// publishes, which the open registry mirrors.
 var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
 // catalog returns the images of the functions that the modules below functions/ name as their
@@ -54,8 +54,8 @@ func (s Source) catalogModules() ([]string, error) {
 	return modules, nil
 }
 
-// catalogImages returns one image under several names. Of its tags the catalog publishes the
-// release, and the minor version, which moves.
+// catalogImages returns the same image under several names. Its tags are the release and the minor version, which
+// moves, as in the catalog.
 func catalogImages(program program) []image.Spec {
 	var specs []image.Spec
 	for _, repository := range catalogRepositories {

@@ -11,8 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// identity is a function in JavaScript that returns its input: its run time is that of starting
-// Node.js.
+// identity is a function in JavaScript that returns its input: its run time is the start of Node.js.
 //
 //go:embed identity.js
 var identity string

@@ -8,8 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Porch returns the images of Porch's programs in a directory. Its own function runner has no local
-// binaries. Programs of others in Porch's images are applets of our wrapper server.
+// Porch returns the images of Porch's programs in a directory. Its own function runner has no local binaries.
+// Third-party programs in Porch's images are applets of our wrapper server.
 func Porch(dir, applets string) []image.Spec {
 	probe := func(path string) image.File { return image.File{Path: path, Mode: 0o755, Source: applets} }
 	runner := porchImage("function-runner", filepath.Join(dir, "function-runner"))
@@ -23,7 +23,7 @@ func Porch(dir, applets string) []image.Spec {
 	return []image.Spec{
 		runner, wrapper,
 		porchImage("server", filepath.Join(dir, "porch")),
-		// Its port is that of Porch's own image.
+		// Porch's own image uses this port.
 		porchImage("git-server", filepath.Join(dir, "git-server"), "--port=8080"),
 	}
 }

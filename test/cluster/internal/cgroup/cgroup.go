@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup makes and removes a cluster's control groups, in every
-// hierarchy of cgroup v1 or in the one of v2.
+// Package cgroup makes and removes a cluster's control groups, in every hierarchy of cgroup v1 or in the hierarchy of
+// v2.
 package cgroup
 
 import (
@@ -17,8 +17,8 @@ import (
 
 const mountPoint = "/sys/fs/cgroup"
 
-// components is the group of the cluster's own processes, next to those of its
-// pods: v2 allows processes only in groups without children.
+// components is the group of the cluster's own processes, next to the groups of its pods: v2 allows processes only in
+// groups without children.
 const components = "components"
 
 // hierarchies are the roots in which a group must be created.

@@ -47,7 +47,7 @@ func Processes(groups map[string][]int) []int {
 	return slices.Compact(all)
 }
 
-// processes returns the processes of one group; none if it has gone.
+// processes returns the processes of a group. A group that no longer exists has none.
 func processes(dir string) []int {
 	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var pids []int

@@ -81,7 +81,7 @@ func killMember(dir string, pid int) {
 		return
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor identifies one process: check again.
+	// From here on the descriptor identifies a fixed process: check again.
 	if slices.Contains(processes(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

@@ -12,11 +12,11 @@ import (
 	"runtime"
 )
 
-// Component is one or more programs, built from one source.
+// Component is a set of programs built from the same source.
 type Component struct {
 	Name    string
 	Version string
-	// Inputs are what determines the programs besides name and version.
+	// Inputs determine the programs in addition to name and version.
 	Inputs []string
 	// Build writes the programs into dir and needs nothing but Go.
 	Build func(ctx context.Context, dir string) error

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// generated is the source of programs that are built in a separate module, so that their
-// requirements stay out of this one.
+// generated is the source of programs that are built in a module of their own, so that their requirements stay out of
+// this one.
 type generated struct {
 	// Mod is the module's go.mod, which also gets the requirements of this program. Go completes it.
 	Mod []byte

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// stripped leaves out what only a debugger reads.
+// stripped omits symbols and debug information.
 const stripped = "-s -w"
 
 // builds is the environment of builds: outside of any workspace and without cgo. The compiler runs

@@ -21,7 +21,7 @@ var kubeSource string
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// Kubernetes is all of Kubernetes in one program, with a link to it for each component.
+// Kubernetes is a single program with all of Kubernetes, and a link to it for each component.
 func Kubernetes() Component {
 	return Component{
 		Name:    "kubernetes",

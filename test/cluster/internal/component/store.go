@@ -19,7 +19,7 @@ import (
 // Store is a directory of built components.
 type Store struct {
 	Dir string
-	// Log receives what is built and how long it took.
+	// Log receives the name and the build time of each component.
 	Log io.Writer
 }
 

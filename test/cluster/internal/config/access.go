@@ -17,7 +17,7 @@ const (
 	kubelet           = "kubelet"
 )
 
-// account is one line of the API server's file of tokens.
+// account is a line of the API server's file of tokens.
 type account struct {
 	Name, Group, Token string
 }

@@ -33,8 +33,8 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 	return signed.kubernetes.Cert, nil
 }
 
-// authorities are separate: registries are trusted by configured clients only, and aggregated API
-// servers believe the user's name of any request with a certificate of the last one.
+// authorities are separate: registries are trusted by configured clients only, and aggregated API servers trust the
+// user name of any request with a certificate of the last authority.
 type authorities struct {
 	kubernetes, registries, aggregation *pki.Authority
 }

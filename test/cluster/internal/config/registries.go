@@ -63,7 +63,7 @@ func RegistryFile(l layout.Layout, registry layout.Registry) string {
 // registry.
 func RuntimeRegistries(l layout.Layout) string { return l.Config("certs.d") }
 
-// PasswordFile has the registries' one user and the hash of its password.
+// PasswordFile contains the registries' only user and the hash of its password.
 func PasswordFile(l layout.Layout) string { return l.Config("htpasswd") }
 
 func writePasswords(path string, secrets Secrets) error {

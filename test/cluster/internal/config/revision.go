@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// Revision identifies what this program configures: a running cluster of another revision is
-// replaced. Versions of the components do not count.
+// Revision identifies the configuration that this program writes: a running cluster of another revision is replaced.
+// Versions of the components do not count.
 func Revision() (string, error) {
 	sum := sha256.New()
 	if err := json.NewEncoder(sum).Encode(Components(layout.Layout{}, Programs{})); err != nil {

@@ -12,7 +12,7 @@ import (
 // RegistryUser is the user of the registries with a password.
 const RegistryUser = "function-runner"
 
-// Secrets are a cluster's tokens and passwords, all derived from one key.
+// Secrets are a cluster's tokens and passwords, all derived from the same key.
 type Secrets struct {
 	key []byte
 }

@@ -21,8 +21,7 @@ var Packages = []string{
 	"etcd-server", "iproute2", "iptables", "nodejs", "runc",
 }
 
-// Install installs the missing ones of the packages. It logs what it installs; with nothing missing
-// it changes nothing.
+// Install installs those packages that are missing, and logs their names. If none is missing it changes nothing.
 func Install(ctx context.Context, log io.Writer, packages []string) (err error) {
 	missing, err := missing(ctx, packages)
 	if err != nil || len(missing) == 0 {
@@ -40,7 +39,7 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 	return apt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
 }
 
-// missing queries all installed packages, because dpkg-query fails for an unknown one.
+// missing queries all installed packages, because dpkg-query fails for an unknown package.
 func missing(ctx context.Context, packages []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat",
 		"${db:Status-Status} ${Package}\n").Output()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence keeps what explains the state of a cluster, however far it came.
+// Package evidence stores logs and objects that explain the state of a cluster, even of a partly started cluster.
 package evidence
 
 import (
@@ -26,13 +26,13 @@ import (
 const (
 	// collectTimeout bounds the whole collection: the cluster is broken, and a user waits.
 	collectTimeout = time.Minute
-	// apiTimeout bounds one answer of an API server that may be the broken component.
+	// apiTimeout bounds each answer of an API server, which may be the broken component.
 	apiTimeout = 5 * time.Second
 )
 
-// Collect fills a directory: logs has those of components and pods, objects what the API server
-// has, and the files beside them describe processes, control groups, mounts and network. The error
-// lists what is missing. The files of an earlier call are replaced.
+// Collect fills a directory: logs has those of components and pods, objects the API server's objects, and the files
+// next to them describe processes, control groups, mounts and network. The error lists the missing parts. The files
+// of an earlier call are replaced.
 func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
@@ -69,7 +69,7 @@ func objects(ctx context.Context, l layout.Layout, pid int, dir string) error {
 		return err
 	}
 	config.Timeout = apiTimeout
-	config.WarningHandler = rest.NoWarnings{} // about kinds that are rarely used any more
+	config.WarningHandler = rest.NoWarnings{} // warnings about deprecated kinds
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a client of cluster %s: %w", l.Name, err)

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// copyTree copies the files below a directory. A file that is deleted in the meantime, as pods'
-// logs may be, or that cannot be read, does not prevent the others from being copied.
+// copyTree copies the files below a directory. A file that is deleted in the meantime, as pods' logs may be, or that
+// cannot be read, does not prevent further copies.
 func copyTree(from, to string) error {
 	var failed error
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {

@@ -23,8 +23,8 @@ func groupLines(groups map[string][]int) []byte {
 	return out.Bytes()
 }
 
-// processLines returns a line for each process: its numbers on the machine and in the cluster, its
-// state, what it waits for in the kernel, and its command line.
+// processLines returns a line for each process: its ids on the machine and in the cluster, its state, the kernel
+// function that it waits in, and its command line.
 func processLines(pids []int) []byte {
 	var out bytes.Buffer
 	for _, pid := range pids {

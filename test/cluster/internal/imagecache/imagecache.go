@@ -26,8 +26,8 @@ func (c Cache) Lock(repository string) (unlock func(), err error) {
 	return filelock.Acquire(c.dir(repository) + ".lock")
 }
 
-// Get returns the image cached for a repository under a key; nil if there is none or it has another
-// key. Its files are read when they are needed.
+// Get returns the image cached for a repository under a key. It is nil if no image is cached or its key differs. The
+// image's files are read when they are needed.
 func (c Cache) Get(repository, key string) (v1.Image, error) {
 	index, err := layout.ImageIndexFromPath(filepath.Join(c.dir(repository), key))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -31,14 +31,14 @@ const (
 // ContainerdSocket exists only inside a cluster's mount namespace.
 const ContainerdSocket = "/run/containerd/containerd.sock"
 
-// root has one directory for each cluster.
+// root contains a directory for each cluster.
 const root = "/var/lib/function-runner/clusters"
 
 // validName matches names usable as file, cgroup and host names, and short enough for the paths of
 // Unix sockets.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
-// Layout is the layout of one cluster on the machine.
+// Layout is the layout of a cluster on the machine.
 type Layout struct {
 	Name string
 }
@@ -69,12 +69,12 @@ func (l Layout) Kubeconfig() string { return l.Path("kubeconfig") }
 // Logs is the directory of the components' logs.
 func (l Layout) Logs() string { return l.Path("logs") }
 
-// LogFile is the log of one component.
+// LogFile returns the path of a component's log.
 func (l Layout) LogFile(component string) string {
 	return filepath.Join(l.Logs(), component+".log")
 }
 
-// PKI returns the path of one of the cluster's certificates and keys.
+// PKI returns the path of a certificate or key of the cluster.
 func (l Layout) PKI(file string) string { return l.Path("pki", file) }
 
 // Config returns the path of a configuration file of a component.

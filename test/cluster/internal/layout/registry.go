@@ -4,7 +4,7 @@ package layout
 
 import "fmt"
 
-// Registry is one of the cluster's image registries.
+// Registry is an image registry of the cluster.
 type Registry struct {
 	Name string
 	Port int
@@ -14,7 +14,7 @@ type Registry struct {
 	TLS bool
 }
 
-// The registries of every cluster, by what they require of a client.
+// The registries of every cluster, by their requirements for clients.
 var (
 	Open    = Registry{Name: "open", Port: 5000}
 	Private = Registry{Name: "private", Port: 5001, Auth: true}

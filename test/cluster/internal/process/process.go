@@ -52,7 +52,7 @@ func (s *Supervisor) Run(ctx context.Context, specs []Spec) {
 	running.Wait()
 }
 
-// keep runs one program again and again, with growing waits after failures.
+// keepRunning runs a program again and again, with growing waits after failures.
 func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 	if !accepts(ctx, spec.After) {
 		return
@@ -62,7 +62,7 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 		start := time.Now()
 		err := s.runOnce(ctx, i, spec)
 		if ctx.Err() != nil {
-			return // It was stopped: that is not a failure.
+			return // stopped on purpose
 		}
 		s.update(i, func(status *Status) {
 			*status = Status{Name: spec.Name, State: Failed, Restarts: status.Restarts + 1, LastExit: fmt.Sprint(err)}
@@ -100,7 +100,7 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	return command.Wait()
 }
 
-// pollInterval is the time between two checks of what a program waits for.
+// pollInterval is the time between two checks of a program's dependencies.
 const pollInterval = 50 * time.Millisecond
 
 // accepts waits until the address accepts a connection, and reports whether it did before ctx

@@ -7,7 +7,7 @@ import "slices"
 // State is the state of a program.
 type State string
 
-// A program waits for what it needs, runs, has ended and will be restarted, or is held.
+// A program waits for its dependencies, runs, has exited and will be restarted, or is held.
 const (
 	Waiting State = "waiting"
 	Running State = "running"

@@ -15,7 +15,7 @@ const linked = 64 << 10
 // uploads is the directory in which registries keep unfinished uploads.
 const uploads = "_uploads"
 
-// copyTree adds the files of one directory to another.
+// copyTree copies the files of a directory into an existing directory.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -37,7 +37,7 @@ func copyTree(from, to string) error {
 	})
 }
 
-// copyFile links a large file if both directories are on one file system.
+// copyFile links a large file if both directories are on the same file system.
 func copyFile(from, to string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {

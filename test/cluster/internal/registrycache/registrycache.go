@@ -27,8 +27,7 @@ func Key(before string, images map[string]string) string {
 	return hex.EncodeToString(sum.Sum(nil))[:32]
 }
 
-// Fill copies what is kept under a key to a registry that has no uploads yet, and reports whether
-// there was anything.
+// Fill copies the content cached under a key to a registry without uploads, and reports whether the cache had any.
 func (c Cache) Fill(key, registry string) (bool, error) {
 	unlock, err := filelock.Share(c.lock())
 	if err != nil {
@@ -45,8 +44,7 @@ func (c Cache) Fill(key, registry string) (bool, error) {
 	return true, nil
 }
 
-// Keep keeps, under a key, the content of a registry without uploads in progress, in place of what
-// was kept before.
+// Keep stores the content of a registry without uploads in progress under a key, and replaces earlier content.
 func (c Cache) Keep(key, registry string) error {
 	unlock, err := filelock.Acquire(c.lock())
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 // bridgeSettings exists while the kernel can show iptables the traffic on bridges.
 const bridgeSettings = "/proc/sys/net/bridge"
 
-// FilterBridges reports whether the kernel can show iptables the traffic between pods of one
-// bridge: only then do answers come from a Service's address. It loads the kernel's module for
-// that, which most machines have, and configures it to leave the machine's own bridges alone.
+// FilterBridges reports whether the kernel can show iptables the traffic between pods of the same bridge: only then
+// do answers come from a Service's address. It loads the kernel's module for that, which most machines have, and
+// configures it to leave the machine's own bridges alone.
 func FilterBridges() (bool, error) {
 	if exists(bridgeSettings) {
 		return true, nil

@@ -17,7 +17,7 @@ type Dialer struct {
 	PID int
 }
 
-// DialContext is net.Dialer's. The address must be a numeric one.
+// DialContext is net.Dialer's. The address must be numeric.
 func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	theirs, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", d.PID))
 	if err != nil {

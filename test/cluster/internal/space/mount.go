@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// scratch are the directories in which components write at fixed paths. Nothing in the cluster
-// needs what the machine has there.
+// scratch are the directories in which components write at fixed paths. Nothing in the cluster needs the machine's
+// files there.
 var scratch = []string{"/run", "/var/lib", "/var/log"}
 
 // kernelSettings are the settings that the kubelet changes unless they have these values. They
@@ -47,8 +47,8 @@ func mount(l layout.Layout, keep []string) error {
 	return mountResolver(l.Config("resolv.conf"))
 }
 
-// mountScratch covers the directories with empty ones, but not the kept directories below them,
-// such as the cluster's own.
+// mountScratch mounts an empty file system over each directory, but not the kept directories below them, such as the
+// cluster's own.
 func mountScratch(keep []string) error {
 	var open []*os.File
 	defer func() {
@@ -85,8 +85,7 @@ func uncover(dir *os.File) error {
 	return bind(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// below returns those directories that exist below one of the parents, without links, parents
-// before children.
+// below returns the directories that exist below the parents, without links, parents before children.
 func below(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {

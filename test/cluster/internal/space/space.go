@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package space makes the namespaces of a cluster. They hold everything that the cluster's
-// processes would leave on a machine: when the first process in them ends, all the others, the
-// mounts and the network disappear.
+// Package space makes the namespaces of a cluster. They hold everything that the cluster's processes would leave on a
+// machine: when the first process in them exits, all their processes, mounts and networks disappear.
 package space
 
 import (
@@ -28,10 +27,9 @@ func Command(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Init sets up the new namespaces for the cluster, runs the command in them and returns when it has
-// ended. The machine's files are visible in them, but nothing below /run, /var/lib and /var/log
-// except for the kept directories. The caller is the first process of its namespace: it also
-// inherits the orphans of all the others.
+// Init sets up the new namespaces for the cluster, runs the command in them and returns when it has ended. The
+// machine's files are visible in them, but nothing below /run, /var/lib and /var/log except for the kept directories.
+// The caller is the first process of its namespace: it also inherits the orphans of all processes.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")
@@ -51,7 +49,7 @@ func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	return reapUntil(command.Process.Pid)
 }
 
-// reapUntil reaps processes until the given one has ended.
+// reapUntil reaps processes until the given process has exited.
 func reapUntil(pid int) error {
 	for {
 		var status unix.WaitStatus

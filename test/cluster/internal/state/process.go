@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process identifies a process, as distinct from a later one with the same number.
+// Process identifies a process, as distinct from a later process with the same id.
 type Process struct {
 	PID int `json:"pid"`
 	// Started is the process's start in clock ticks since the machine's, and Boot identifies that
@@ -60,18 +60,18 @@ func (p Process) Alive() bool {
 	return err == nil && now == p
 }
 
-// Kill kills the process and waits until it has ended. A process that has ended already, or whose
-// number now belongs to another one, is left alone.
+// Kill kills the process and waits until it has ended. A process that has exited already, or whose id now belongs to
+// another process, is left alone.
 func (p Process) Kill(ctx context.Context) error {
 	if !p.Alive() {
 		return nil
 	}
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
-		return nil // It ended just now.
+		return nil // already exited
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor identifies one process: check again.
+	// From here on the descriptor identifies a fixed process: check again.
 	if !p.Alive() {
 		return nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state keeps, in a cluster's directory, a record of what runs in it.
+// Package state keeps, in a cluster's directory, a record of its processes.
 package state
 
 import (
@@ -24,7 +24,7 @@ type State struct {
 	Config string `json:"config"`
 	// Path is the search path for the cluster's programs.
 	Path string `json:"path"`
-	// RegistryPassword is the password of the registries that require one.
+	// RegistryPassword is the password of the registries that require authentication.
 	RegistryPassword string `json:"registryPassword"`
 }
 
@@ -55,8 +55,8 @@ func Save(l layout.Layout, s State) error {
 	return nil
 }
 
-// WriteJSON replaces a file, readable to its owner only, with a value's JSON. Readers see the old
-// file or the new one, never a part.
+// WriteJSON replaces a file, readable to its owner only, with a value's JSON. Readers see the old file or the new
+// file, never a part.
 func WriteJSON(path string, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

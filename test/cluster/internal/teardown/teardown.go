@@ -23,9 +23,8 @@ const killTimeout = 20 * time.Second
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// With the first process of their namespace the kernel kills all the others, and with the last
-	// of them the mounts and the network end. Without a readable state, the control groups list
-	// what runs.
+	// With the first process of their namespace the kernel kills all its processes, and after the last process the
+	// mounts and the network disappear. Without a readable state, the control groups list the processes.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err
@@ -44,6 +43,6 @@ func Remove(ctx context.Context, l layout.Layout) error {
 // removeParents removes the parent directories of clusters if no other cluster uses them.
 func removeParents() {
 	for _, dir := range []string{layout.Root(), filepath.Dir(layout.Root())} {
-		_ = os.Remove(dir) // It may have other entries.
+		_ = os.Remove(dir) // may contain other entries
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unused removes unused entries from a cache: each new version is kept under a new name,
-// and the old ones are not used any more.
+// Package unused removes unused entries from a cache: each new version is stored under a new name, and old versions
+// are no longer used.
 package unused
 
 import (

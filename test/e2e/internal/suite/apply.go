@@ -18,7 +18,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// fieldManager owns what the tests apply.
+// fieldManager owns the fields that the tests apply.
 const fieldManager = "function-runner-e2e"
 
 // Apply applies objects, or only lets the API server check them.

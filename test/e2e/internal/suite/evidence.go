@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/dump"
 )
 
-// collectNamespace keeps the objects, events and logs of a failed test. It skips what it cannot
-// get: the test has failed already.
+// collectNamespace keeps the objects, events and logs of a failed test. It skips unreadable objects: the test has
+// failed already.
 func (s *Suite) collectNamespace(ctx context.Context, t testing.TB, namespace string) {
 	dir := filepath.Join(s.evidence, strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -41,7 +41,7 @@ func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 // Namespaces returns the namespaces that systems are in.
 func Namespaces(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
-	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // from each package of tests
+	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to each package of tests
 }
 
 // Rewrite returns the objects with changed text.

@@ -35,7 +35,7 @@ func UnderLoad(ctx context.Context, callers int, pause time.Duration,
 		})
 	}
 	func() {
-		defer close(done) // also where the task ends the test
+		defer close(done) // runs even if the task ends the test
 		do()
 	}()
 	err := load.Wait()

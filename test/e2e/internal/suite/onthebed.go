@@ -18,8 +18,7 @@ var InsecureRegistries = map[string]string{
 	"function-runner": "FNR_INSECURE_REGISTRIES",
 }
 
-// OfTheMesh reports whether objects exist only on clusters with Istio. (test/deploy tests what they
-// permit.)
+// OfTheMesh reports whether objects exist only on clusters with Istio. (test/deploy tests their permissions.)
 func OfTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }

@@ -17,7 +17,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Pod is a pod of one container that runs once.
+// Pod returns a pod with a single container that runs once.
 func Pod(name, image string, args ...string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},

@@ -49,7 +49,7 @@ func Processes(t testing.TB, pod *corev1.Pod) []Process {
 	return found
 }
 
-// parent returns the number of a process's parent; 0 if the process has ended.
+// parent returns the id of a process's parent. It is 0 if the process has exited.
 func parent(pid string) int {
 	// The program's name, in parentheses, may contain anything.
 	line, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
@@ -73,8 +73,8 @@ func CountProcesses(t testing.TB, pod *corev1.Pod, program string) int {
 	return n
 }
 
-// FindProcess returns the one process of a program in a pod. (A process just before it executes another
-// program looks like a second one.)
+// FindProcess returns the only process of a program in a pod. (A process just before it executes another program
+// looks like a second process.)
 func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	t.Helper()
 	var found []Process
@@ -101,8 +101,8 @@ func Kill(t testing.TB, p Process) {
 	}
 }
 
-// WrapperServer is the command line of a function pod's wrapper server, at one path or another.
+// WrapperServer returns the path of a function pod's wrapper server.
 func WrapperServer(pod *corev1.Pod) string { return pod.Spec.Containers[0].Command[0] }
 
-// ProgramOf is the command line of one of the system's own programs, by its pod.
+// ProgramOf returns the path of the program that a pod of the system runs.
 func ProgramOf(pod *corev1.Pod) string { return "/ko-app/" + pod.Labels["app"] }

@@ -37,8 +37,8 @@ const (
 	Porch Version = "porch"
 )
 
-// Program returns the test bed's image of one of the project's programs, by its digest: nodes keep
-// an image that they have once pulled by a tag.
+// Program returns the test bed's image of a program of the project, by its digest: nodes keep an image that they have
+// once pulled by a tag.
 func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
 	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)
@@ -55,7 +55,7 @@ func (s *Suite) Program(t testing.TB, version Version, program string) string {
 // published are the images in the project's manifests.
 var published = regexp.MustCompile(`ghcr\.io/krm-function-runner/([a-z-]+):latest`)
 
-// OwnImages replaces the published images in manifests by those of the test bed.
+// OwnImages replaces the published images in manifests by the test bed's images.
 func (s *Suite) OwnImages(t testing.TB, version Version, content string) string {
 	t.Helper()
 	return published.ReplaceAllStringFunc(content, func(image string) string {

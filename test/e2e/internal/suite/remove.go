@@ -20,11 +20,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// RemoveNamespace deletes a namespace, after keeping evidence if the test has failed, and waits
-// until it is gone. Deployments and function pods end first: the control plane would check again
-// only after half of the time that pods may take to end. Controllers are deleted before what they
-// create. Pods get a shorter grace period than they may ask for: a container that is told to end
-// while it starts misses the signal.
+// RemoveNamespace deletes a namespace, after keeping evidence if the test has failed, and waits until it is gone.
+// Deployments and function pods end first: the control plane would check again only after half of the time that pods
+// may take to end. Controllers are deleted before their objects. Pods get a shorter grace period than they request: a
+// container that receives SIGTERM while it starts misses the signal.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -51,12 +50,11 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 	})
 }
 
-// grace is how many seconds a pod has to end, also if a controller has deleted it with its own, longer time.
+// grace is the grace period of pods in seconds, even if a controller has deleted the pod with a longer period.
 const grace = 60
 
-// removeAll deletes objects until there are none: existing ones, and those created in the meantime.
-// A controller may be about to create one whose deleted owner the garbage collector notices much
-// later.
+// removeAll deletes objects until none exist, including objects created in the meantime. A controller may be about to
+// create an object whose deleted owner the garbage collector notices much later.
 func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(
 	name string) error,
 ) {

@@ -25,7 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// waitTimeout bounds one wait of a test. It is long because only a failing test uses it up.
+// waitTimeout bounds each wait of a test. It is long because only a failing test waits that long.
 const waitTimeout = 10 * time.Minute
 
 // The environment variables that configure the tests.
@@ -39,7 +39,7 @@ type Suite struct {
 	Client kubernetes.Interface
 	// Toolbox is the image of the tests' own tool, which the cluster can pull.
 	Toolbox string
-	// Bed describes the cluster if it is one of the test bed.
+	// Bed describes the cluster if it belongs to the test bed. It is nil otherwise.
 	Bed *bed.Info
 
 	config   *rest.Config
@@ -48,9 +48,9 @@ type Suite struct {
 	evidence string
 }
 
-// New returns the cluster that KUBECONFIG names. A cluster of the test bed needs no other setting;
-// for another one FNR_TOOLBOX_IMAGE names the image of test/images/toolbox. Evidence of failing
-// tests goes to the directory FNR_EVIDENCE, in which each package of tests has its own.
+// New returns the cluster that KUBECONFIG names. A cluster of the test bed needs no other setting. For other clusters
+// FNR_TOOLBOX_IMAGE names the image of test/images/toolbox. Evidence of failing tests is written below the directory
+// FNR_EVIDENCE, into a directory for each package of tests.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
 	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
@@ -79,8 +79,7 @@ func New() (*Suite, error) {
 	return s, nil
 }
 
-// packageDir returns the directory of this package in the one for evidence: tests of several
-// packages run at the same time.
+// packageDir returns this package's directory for evidence: tests of several packages run concurrently.
 func packageDir(evidence string) (string, error) {
 	here, err := os.Getwd() // the directory of the package's sources
 	if err != nil {
@@ -145,7 +144,7 @@ func Run(m *testing.M, use func(*Suite)) int {
 	use(s)
 	code := m.Run()
 	if code == 0 {
-		_ = os.Remove(filepath.Dir(s.evidence)) // It may have evidence of another package.
+		_ = os.Remove(filepath.Dir(s.evidence)) // may contain evidence of another package
 		return code
 	}
 	s.collectComponents()

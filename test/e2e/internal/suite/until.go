@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ConditionTimeout bounds the wait for one condition; only a failing test uses it up. It ends
-// before the context with which conditions are checked.
+// ConditionTimeout bounds the wait for a condition. Only a failing test waits that long. It expires before the
+// context with which conditions are checked.
 const ConditionTimeout = 5 * time.Minute
 
 // Until waits until a condition holds. The condition's text describes the state otherwise.
