@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command attack does to each program of this repository what hostile and careless callers,
-// functions, pods and registries would do, and fails if one does not withstand it: if it
-// ends, keeps memory, makes other callers wait or lets a function out of its confinement.
+// Command attack attacks each program of this repository as hostile and careless callers, functions, pods and
+// registries would, and fails if a program does not withstand an attack: if it exits, retains memory, delays other
+// callers or lets a function out of its confinement.
 //
 // As root it runs in namespaces of its own, and programs in control groups with a memory
 // limit. Otherwise both are left out, and it says so.
@@ -27,8 +27,8 @@ import (
 
 func main() { sandbox.Main("attack", role) }
 
-// role does what the first argument says: this program is also the callers, and a stage in
-// the start of each program.
+// role runs the role that the first argument names: this program is also the other callers, and a stage in the start
+// of each program.
 func role(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:
@@ -40,7 +40,7 @@ func role(ctx context.Context, args []string) (code int, err error) {
 	}
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	bin, dir     string
 	only         *regexp.Regexp
@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return sandbox.Run(ctx, append(args, "-inner", "-dir", o.dir, "-owner", strconv.Itoa(o.owner))...)
 }
 
-// attack runs the rows and returns 1 if one failed.
+// attack runs the rows and returns 1 if a row failed.
 func attack(ctx context.Context, o options, limited bool) (code int, err error) {
 	if limited {
 		if limited, err = canLimit(o.owner); err != nil {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Target is one way to evaluate.
+// Target evaluates lists, such as a gateway or a bare process.
 type Target struct {
 	Name     string
 	Evaluate Evaluate
-	// Loop is what a caller of a closed loop does; nil for one call of Evaluate after the other.
+	// Loop runs the evaluations of a caller of a closed loop. If it is nil, Evaluate is called again and again.
 	Loop Loop
 }
 
-// Evaluate evaluates one resource list, and returns the function's output.
+// Evaluate evaluates a resource list, and returns the function's output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
 
 // Loop evaluates a list again and again. It calls each after every evaluation, with its error, and returns when each
@@ -30,9 +30,9 @@ type Input struct {
 	List []byte
 }
 
-// Load is how many evaluations are asked for: by a number of callers, of which each waits for
-// its answer before it calls again (closed loop), at a rate in a second, whether or not
-// earlier ones were answered (open loop). The other one is zero.
+// Load is the load on a target: either a number of callers, each of which waits for its answer before it calls again
+// (closed loop), or a rate of evaluations per second regardless of unanswered calls (open loop). One of the two is
+// zero.
 type Load struct {
 	Callers int
 	Rate    float64
@@ -49,22 +49,22 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d callers", l.Callers)
 }
 
-// Plan is a whole measurement: each input with each load at each target. The ratios of the results
-// compare the other targets with the first one.
+// Plan is a whole measurement: each input with each load at each target. The ratios of the results compare each
+// further target with the first target.
 type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is about how long all targets together are measured with one input and one load, and
-	// Turn how long one target is before the next one.
+	// Duration is the approximate time in which all targets together are measured with the same input and load. Turn
+	// is the time in which a target is measured before the next target's turn.
 	Duration, Turn time.Duration
-	// WarmUp is how long each target is called with an input and a load before its turns count.
+	// WarmUp is the time in which each target is called with an input and a load before its turns count.
 	WarmUp time.Duration
-	// Settle is the time before each turn in which no target is called: what another one does after its last
-	// answer, such as starting processes for later evaluations, ends there.
+	// Settle is the time before each turn in which no target is called: the work of another target after its last
+	// answer, such as starting processes for later evaluations, finishes in this time.
 	Settle time.Duration
-	// MaxInFlight bounds the evaluations of an open loop at a time. Others that are due wait; the wait
-	// is in their latency.
+	// MaxInFlight bounds the concurrent evaluations of an open loop. Further evaluations wait, and their latency
+	// includes this wait.
 	MaxInFlight int
 	// Seed decides the order of turns, the arrivals of open loops, and the resamples.
 	Seed uint64

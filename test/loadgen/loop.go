@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// take calls a target for one turn. Evaluations that nothing is measured of come before a loop, one for each
-// caller: another target had the machine before.
+// take calls a target for a turn. Before a closed loop, each caller evaluates once without a measurement: another
+// target used the machine before.
 func (p Plan) take(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
@@ -21,7 +21,7 @@ func (p Plan) take(
 		_, err := target.Evaluate(ctx, list)
 		return err
 	}
-	together(max(load.Callers, 1), func() { _ = evaluate() }) // one that fails is counted when it is repeated
+	together(max(load.Callers, 1), func() { _ = evaluate() }) // a failure is counted when the evaluation is repeated
 	var due []time.Duration
 	if load.Rate > 0 {
 		due = arrivals(rng, load.Rate, length)
@@ -37,7 +37,7 @@ func (p Plan) take(
 	return ctx.Err()
 }
 
-// together has n callers do something at a time, and returns when all have.
+// together calls do concurrently n times, and returns when all calls have returned.
 func together(n int, do func()) {
 	var running sync.WaitGroup
 	for range n {
@@ -46,7 +46,7 @@ func together(n int, do func()) {
 	running.Wait()
 }
 
-// loop returns what a caller of a closed loop does.
+// loop returns the evaluations of a caller of a closed loop.
 func (t Target) loop(ctx context.Context, list []byte) func(each func(error) bool) {
 	return func(each func(error) bool) {
 		if t.Loop != nil {
@@ -60,7 +60,7 @@ func (t Target) loop(ctx context.Context, list []byte) func(each func(error) boo
 	}
 }
 
-// closed has callers evaluate for a time, each one evaluation after the other, and at least one.
+// closed runs callers for the given time, each of which evaluates again and again, at least once.
 func closed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
 	start := time.Now()
 	together(callers, func() {
@@ -74,9 +74,8 @@ func closed(ctx context.Context, callers int, length time.Duration, loop func(fu
 	})
 }
 
-// open begins an evaluation at each time that one is due. Latencies count from that time, not
-// from when the evaluation really began: a target that stalls would otherwise delay the very
-// evaluations that show it (coordinated omission).
+// open begins an evaluation at each time in due. Latencies count from this time, not from the real begin of the
+// evaluation: a target that stalls would otherwise delay the very evaluations that show it (coordinated omission).
 func open(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
 	start := time.Now()
 	slots := make(chan struct{}, maxInFlight)

@@ -19,7 +19,7 @@ type Machine struct {
 	Kernel    string `json:"kernel,omitempty"`
 	// Go is the version of Go that fnctl was built with.
 	Go string `json:"go"`
-	// Description is all of it in one line.
+	// Description is a summary in a single line.
 	Description string `json:"description"`
 }
 
@@ -58,7 +58,7 @@ func field(content, name string) string {
 	return ""
 }
 
-// String describes the machine in one line.
+// String describes the machine in a single line.
 func (m Machine) String() string {
 	parts := []string{fmt.Sprintf("Measured on %s with %d processors", m.System, m.Processors)}
 	for _, part := range []string{m.Processor, m.Memory, m.Kernel, m.Go} {

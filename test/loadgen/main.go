@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command loadgen measures how long evaluations of one function take, and compares targets: gateways, the function's
+// Command loadgen measures the latency of evaluations of a function, and compares targets: gateways, the function's
 // program, or a loop in a shell. Targets take turns, in a new order in each round, so that all of them meet the same
-// machine; the rounds show how sure a ratio between two targets is. make bench and make bench-cluster run it.
+// machine. The variation between rounds gives the confidence interval of a ratio between two targets. make bench and
+// make bench-cluster run it.
 //
-// Schedule and statistics are pure: schedule.go, statistics.go. What calls targets and waits is in loop.go.
+// Schedule and statistics are pure: schedule.go, statistics.go. Calls of targets and waits are in loop.go.
 package main
 
 import (
@@ -107,7 +108,7 @@ func (s settings) print(report Report) error {
 	return nil
 }
 
-// loads returns closed loops of these numbers of callers, and an open one, unless its rate is zero.
+// loads returns closed loops of these numbers of callers, and an open loop, unless its rate is zero.
 func loads(callers string, rate float64) ([]Load, error) {
 	var all []Load
 	if rate > 0 {

@@ -16,13 +16,13 @@ const (
 	digits  = 3
 )
 
-// bar is how many evaluations took about so long.
+// bar is a bar of a histogram: the number of evaluations in a range of latencies.
 type bar struct {
 	latency time.Duration
 	count   int64
 }
 
-// turn is what was measured in one turn.
+// turn contains the measurements of a turn.
 type turn struct {
 	bars   []bar // ascending
 	failed int64
@@ -33,7 +33,7 @@ type turn struct {
 	client time.Duration
 }
 
-// recorder records one turn at a time.
+// recorder records the evaluations of a turn.
 type recorder struct {
 	took, client time.Duration // set at the end of a turn
 
@@ -47,8 +47,8 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// add records one evaluation. The time of one that failed is not recorded: it may be short because
-// nothing was done.
+// add records an evaluation. The time of a failed evaluation is not recorded: it may be short because nothing was
+// done.
 func (r *recorder) add(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *recorder) add(latency time.Duration, err error) {
 	_ = r.latencies.RecordValue(min(int64(latency), highest))
 }
 
-// turn returns what was recorded, and begins anew.
+// turn returns the recorded turn, and resets the recorder.
 func (r *recorder) turn() turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()

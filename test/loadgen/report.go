@@ -17,25 +17,25 @@ type Report struct {
 	Levels  []Level `json:"levels"`
 }
 
-// Level is one input with one load.
+// Level contains the results of an input with a load.
 type Level struct {
 	Input string `json:"input"`
 	Bytes int    `json:"bytes"`
-	// Callers is the number of callers of a closed loop, and Rate the evaluations in a second of an open one.
+	// Callers is the number of callers of a closed loop, and Rate the evaluations per second of an open loop.
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Rounds  int     `json:"rounds"`
-	// Different are the targets whose output differs from that of the first.
+	// Different are the targets whose output differs from the first target's output.
 	Different []string `json:"different,omitempty"`
 	Results   []Result `json:"results"`
 }
 
-// Result is what one target did.
+// Result is the result of a target.
 type Result struct {
 	Target      string `json:"target"`
 	Evaluations int64  `json:"evaluations"`
 	Failed      int64  `json:"failed"`
-	// Failure is why the last one failed.
+	// Failure is the error of the last failed evaluation.
 	Failure   string  `json:"failure,omitempty"`
 	PerSecond float64 `json:"perSecond"`
 	// ClientMilliseconds is the processor time of this program for an evaluation; zero where the system does not
@@ -49,7 +49,7 @@ type Result struct {
 	MeanRatio      *Ratio     `json:"meanRatio,omitempty"`
 }
 
-// Latencies are how long evaluations took that succeeded.
+// Latencies are the latencies of successful evaluations.
 type Latencies struct {
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// minRounds is how many rounds there are at least: fewer would say nothing about how much they differ.
+// minRounds is the minimum number of rounds: fewer rounds would not show their variation.
 const minRounds = 3
 
 // countRounds returns how many rounds of turns fit into a duration.
@@ -15,8 +15,8 @@ func countRounds(duration, turn time.Duration, targets int) int {
 	return max(minRounds, int(duration/(turn*time.Duration(targets))))
 }
 
-// arrivals returns when evaluations are due in an open loop, from its begin: independently of each
-// other, as those of many callers are, at a rate in a second on average.
+// arrivals returns the times at which evaluations of an open loop are due, relative to its begin. The times are
+// independent of each other, as with many callers, at an average rate per second.
 func arrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
 	var due []time.Duration
 	for at := 0.0; ; {

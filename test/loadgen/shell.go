@@ -37,7 +37,7 @@ func shell(ctx context.Context, environ []string, command string, list []byte, l
 	}
 	defer func() { _ = os.Remove(input) }()
 	running, kill := context.WithCancel(ctx)
-	// The shell writes a line with the command's exit code, and goes on at once.
+	// The shell writes a line with the command's exit code, and continues at once.
 	loop := "while :; do { " + command + `; } <"$1" >/dev/null; echo $?; done`
 	cmd := exec.CommandContext(running, "sh", "-c", loop, "sh", input)
 	cmd.Env, cmd.SysProcAttr = environ, &syscall.SysProcAttr{Setpgid: true}

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// resamples is how many times the rounds are drawn anew for an interval.
+	// resamples is the number of random draws of the rounds for an interval.
 	resamples = 1000
 	// confidence is the part of the resamples that is in an interval.
 	confidence = 0.95
 )
 
-// sample is what was measured of one target in all rounds.
+// sample contains a target's measurements of all rounds.
 type sample struct {
 	latencies []entry         // ascending
 	took      []time.Duration // of each round
@@ -42,8 +42,8 @@ func newSample(rounds [][]turn, target int) sample {
 	return s
 }
 
-// figures are what targets are compared by: latencies in nanoseconds, which are not numbers if there was no evaluation,
-// and evaluations in a second.
+// figures are the compared figures of a target: latencies in nanoseconds, which are NaN without evaluations, and
+// evaluations per second.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
 // figures returns the figures if each round had occurred as often as its weight says.
@@ -91,19 +91,19 @@ func draw(rng *rand.Rand, rounds int) []int {
 	return weights
 }
 
-// Ratio is what a figure of one target is of the first target's: measured, and the bounds that it is
-// within with a confidence of 95 percent.
+// Ratio is the ratio of a target's figure to the first target's figure, with the bounds of its 95 percent confidence
+// interval.
 type Ratio struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// ratios are those of all figures by which targets are compared.
+// ratios are the ratios of all compared figures.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
-// compare returns the ratios of one target to another. Rounds are drawn, not evaluations: those of one turn depend on
-// each other, and each round has the turns of both targets (a paired bootstrap, with so many resamples).
+// compare returns the ratios of a target to base. Rounds are drawn, not evaluations: evaluations of the same turn
+// depend on each other, and each round contains the turns of both targets (a paired bootstrap).
 func compare(of, base sample, resamples int, rng *rand.Rand) ratios {
 	rounds := len(of.took)
 	measured := divide(of, base, once(rounds))
@@ -124,7 +124,7 @@ func divide(of, base sample, weights []int) [4]float64 {
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
 }
 
-// interval returns a ratio and its bounds; nil if it is not a number.
+// interval returns a ratio and its bounds. It is nil if the ratio is not a number.
 func interval(measured float64, resampled []float64) *Ratio {
 	none := func(ratio float64) bool { return math.IsNaN(ratio) || math.IsInf(ratio, 0) }
 	resampled = slices.DeleteFunc(resampled, none)
@@ -137,7 +137,7 @@ func interval(measured float64, resampled []float64) *Ratio {
 	return &Ratio{Value: measured, Low: at(outside), High: at(1 - outside)}
 }
 
-// summarize returns the results of all targets with one input and one load.
+// summarize returns the results of all targets with the same input and load.
 func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	level := Level{Rounds: len(rounds)}
 	base := newSample(rounds, 0)

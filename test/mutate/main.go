@@ -20,7 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	root, gremlins string
 	budget         time.Duration

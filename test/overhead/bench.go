@@ -19,27 +19,28 @@ type bench struct {
 	bin, functions       string
 	image, function      string
 	items, callers, ways string // lists with commas
-	document             string // to write the figures into; empty for none
+	document             string // file to write the figures into, empty for none
 	budget, block        time.Duration
-	// examples is where the program is that serves images, launcher what starts sandboxes, and podman its command.
+	// examples is the path of the program that serves images, launcher the program that starts sandboxes, and podman
+	// the command of podman.
 	examples, launcher, podman string
 	// kpt is the program kpt, which make kpt-compare builds.
 	kpt string
 	out io.Writer
-	// logLevel and stderr are those of the gateways.
+	// logLevel and stderr are the gateways' log level and stderr.
 	logLevel string
 	stderr   io.Writer
 }
 
-// way is one way to evaluate.
+// way is a way to evaluate a list, such as through a gateway.
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
-	pid      int    // of its server; zero if there is none
-	target   string // for fnctl
+	pid      int    // process id of its server, zero without a server
+	target   string // target of fnctl
 }
 
-// measurements returns what measures each table.
+// measurements returns the function that measures each table.
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
@@ -48,7 +49,7 @@ func (b *bench) measurements() map[string]func(context.Context) error {
 	}
 }
 
-// tables measures what is in a list with commas. A table that fails keeps no other from being measured.
+// tables measures the tables of a comma-separated list. After a failed table it continues with the next.
 func (b *bench) tables(ctx context.Context, list string) error {
 	measure, names := b.measurements(), strings.Split(list, ",")
 	for _, name := range names {

@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// authority issues the certificates of programs of one measurement.
+// authority issues the certificates of the programs in a measurement.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// chain is a gateway, what lends it a pod, and the pod's wrapper server.
+// chain is a gateway, the lender of its pod, and the pod's wrapper server.
 type chain struct {
 	way
 
 	servers []*server
 }
 
-// stop ends the servers, the first one of the chain first.
+// stop ends the servers, the gateway first.
 func (c *chain) stop() {
 	for i := range c.servers {
 		c.servers[len(c.servers)-1-i].stop()

@@ -14,26 +14,26 @@ import (
 	"time"
 )
 
-// What confinement may cost at most, by whether a process was started before its evaluation.
+// Maximum costs of confinement, with and without a process that was started before its evaluation.
 const (
-	spareLimit = 1.05                   // of the unconfined median
-	newLimit   = 500 * time.Microsecond // beside it
+	spareLimit = 1.05                   // maximum ratio to the unconfined median
+	newLimit   = 500 * time.Microsecond // maximum addition to the unconfined median
 )
 
 const confinementHeader = "function process  samples   p50 off    p50 on    on/off     on-off  limit"
 
-// nodeFunction returns its input: what is measured is the process.
+// nodeFunction returns its input, so that only the process is measured.
 const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
 
 // subject is a function whose confinement is measured.
 type subject struct {
 	name, image string
-	// pause is how long after an evaluation a spare process has started and waits for its input.
+	// pause is the time after an evaluation until a spare process has started and waits for its input.
 	pause time.Duration
 }
 
-// mode is whether evaluations have spare processes. A new process is started within its evaluation: none
-// has to be awaited, and there are more samples.
+// mode selects evaluations with or without spare processes. Without them, a process is started within its evaluation:
+// no pause is needed, and more samples are measured.
 type mode struct {
 	name  string
 	env   []string
@@ -45,7 +45,7 @@ var modes = []mode{
 	{"new", []string{"FNR_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
 }
 
-// confinement measures what confinement costs an evaluation of one item through the gateway.
+// confinement measures the cost of confinement for an evaluation of a single item through the gateway.
 func (b *bench) confinement(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -89,8 +89,8 @@ func entry(image, function string) string {
 	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
 }
 
-// compare has a gateway that confines functions and one that does not evaluate in turns, one
-// evaluation each, and prints the medians.
+// compare evaluates in turns, through a gateway that confines functions and a gateway that does not, and prints the
+// medians.
 func (b *bench) compare(ctx context.Context, dir string, s subject, m mode) error {
 	var ways []way
 	for _, level := range []string{"off", "require"} {

@@ -35,7 +35,7 @@ func (b *bench) updateDocument(table, figures string) error {
 	return os.WriteFile(b.document, []byte(updated), 0o644)
 }
 
-// withFigures returns a document with new figures of a table in place of its old ones.
+// withFigures returns a document in which new figures of a table replace its old figures.
 func withFigures(document, table, figures string) (string, error) {
 	begin, end := linesOf(table)
 	before, rest, begun := strings.Cut(document, begin)
@@ -51,8 +51,7 @@ type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// keep runs a measurement, and writes what it prints into the document, if there is one: also figures that exceed
-// their limit.
+// keep runs a measurement, and writes its output into the document, if any, even if figures exceed their limit.
 func (b *bench) keep(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out

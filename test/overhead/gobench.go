@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// first measures evaluations whose sandbox has to be started, by a process that does what fnctl --local does.
+// first measures evaluations that start a sandbox, by a process that works as fnctl --local.
 func (b *bench) first(ctx context.Context) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
@@ -35,7 +35,7 @@ func (b *bench) hits(ctx context.Context) error {
 	return err
 }
 
-// memory measures what a gateway has resident under large messages.
+// memory measures the resident memory of a gateway under large messages.
 func (b *bench) memory(ctx context.Context) error {
 	if err := b.goBench(ctx, "services/gateway", ".", "MemoryInFlight"); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (b *bench) goBench(ctx context.Context, module, pkg, name string, flags ...
 	return err
 }
 
-// benchTable returns the results that go test prints as a table; empty if there are none.
+// benchTable returns the results that go test prints as a table. It is empty without results.
 func benchTable(out string) string {
 	var rows strings.Builder
 	for line := range strings.Lines(out) {

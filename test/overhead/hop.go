@@ -15,9 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// hop is the minimal server of functions: gRPC's own server, which starts the bare process for each
-// call and checks nothing. It adds the cost of a gRPC call on this machine; what gateway and
-// wrapper server add beyond it is their own.
+// hop is the minimal server of functions: gRPC's own server, which starts the bare process for each call and checks
+// nothing. It adds the cost of a gRPC call on this machine. Further costs are caused by gateway and wrapper server.
 type hop struct {
 	evaluator.UnimplementedFunctionEvaluatorServer
 	evaluate func(context.Context, []byte) ([]byte, error)
@@ -43,7 +42,7 @@ func (b *bench) startHop(ctx context.Context) (*server, error) {
 	return b.start(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
 }
 
-// serveHop serves one function on the port until ctx ends.
+// serveHop serves a function on the port until ctx ends.
 func serveHop(ctx context.Context, port, binary string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:"+port)

@@ -20,12 +20,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// lender serves leases as a pod-manager does, with its server, its access and its streams. It has one pod, a wrapper
-// server of this machine, and no Kubernetes.
+// lender serves leases a pod-manager does the same, with its server, its access and its streams. Its only pod is a
+// wrapper server of this machine, without Kubernetes.
 type lender struct {
 	lease.Manager
 
-	// address is where it serves, and directory has its certificate, empty for plaintext.
+	// address is the address of the server, and directory contains its certificate. With an empty directory it serves
+	// plaintext.
 	address, directory string
 	pod                *lease.Granted
 }
@@ -35,7 +36,7 @@ func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (leas
 	return lent{l.pod}, nil
 }
 
-// lent is a lease of the one pod.
+// lent is a lease of the pod.
 type lent struct{ pod *lease.Granted }
 
 func (l lent) Granted() *lease.Granted      { return l.pod }
@@ -67,7 +68,7 @@ func (l *lender) serve(ctx context.Context) error {
 	})
 }
 
-// parse reads what startLender passes.
+// parse reads the arguments that startLender passes.
 func (l *lender) parse(args []string) error {
 	if len(args) != 5 {
 		return errors.New("a lender takes its address, its directory, and its pod's address, ID and secret")

@@ -107,7 +107,7 @@ func (b *bench) command(env []string, program string, args ...string) func(
 	}
 }
 
-// oneByOne runs the five functions by podman, each with what the one before returned.
+// oneByOne runs the five functions by podman, each with the output of the previous function.
 func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) (out []byte, err error) {
 		out = list
@@ -125,7 +125,7 @@ func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte,
 	}
 }
 
-// writePackage writes a package of one resource and five functions.
+// writePackage writes a package with a resource and five functions.
 func writePackage(dir, registry string) error {
 	var kptfile strings.Builder
 	kptfile.WriteString("apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: package\npipeline:\n  mutators:\n")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command overhead measures what the gateway and the wrapper server add to a function: it runs one
-// function as a bare process, through a minimal gRPC server, through the gateway's exec evaluator
-// and through a wrapper server, all in the same run and in turns, and prints their times beside
-// each other. Further tables compare sandboxes with podman, and evaluations with confinement on and off.
+// Command overhead measures the time that the gateway and the wrapper server add to a function: it runs the same
+// function as a bare process, through a minimal gRPC server, through the gateway's exec evaluator and through a
+// wrapper server, all in the same run and in turns, and prints their times side by side. Further tables compare
+// sandboxes with podman, and evaluations with confinement on and off.
 //
 // The bare process is started for each evaluation, as a caller without a server would do.
 package main
@@ -66,7 +66,7 @@ func run() error {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
 	}
 	if *lend != "" {
-		program.Slacken() // as a pod-manager does
+		program.Slacken() // a pod-manager does the same
 		var l lender
 		if err := l.parse(append([]string{*lend}, flag.Args()...)); err != nil {
 			return err

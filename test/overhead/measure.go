@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// times are the measurements of one way.
+// times are the measurements of a way.
 type times struct {
 	evaluations []time.Duration
 	// cpu is the processor time of all calls, including those without a measured time.
@@ -18,10 +18,9 @@ type times struct {
 	calls int // the number of calls in cpu
 }
 
-// measure returns the times of each way, by name. The ways take turns, in a new order each time, so
-// that all of them meet the same machine. In its turn a way has the machine for itself: what it
-// does beside evaluations, such as starting processes for later ones, counts in its own times and
-// in no other's.
+// measure returns the times of each way, by name. The ways take turns, in a new order each time, so that all of them
+// meet the same machine. In its turn a way has the machine for itself: its work besides evaluations, such as starting
+// processes for later evaluations, counts only in its own times.
 func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
 	all := map[string]times{}
 	end := time.Now().Add(b.budget)
@@ -56,8 +55,8 @@ func timed(w way, turn func() ([]time.Duration, error)) (times, error) {
 	return times{evaluations: evaluations, cpu: after - before}, err
 }
 
-// turn runs evaluations of the given number of callers, each one after the previous, and returns
-// their times. A caller's first evaluation does not count: the machine was idle before it.
+// turn runs the given number of callers, each of which evaluates again and again, and returns their times. A caller's
+// first evaluation does not count: the machine was idle before it.
 func turn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var times []time.Duration
@@ -79,7 +78,7 @@ func turn(ctx context.Context, w way, list []byte, callers int, length time.Dura
 	return times, failure
 }
 
-// call is one caller's turn.
+// call runs a caller's turn.
 func call(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
 	var times []time.Duration
 	if _, err := w.evaluate(ctx, list); err != nil {

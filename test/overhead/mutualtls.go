@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// mutualTLSLimit is what mutual TLS may cost at most, of the median without it.
+// mutualTLSLimit is the maximum ratio of the median with mutual TLS to the median without it.
 const mutualTLSLimit = 1.05
 
-// gatewayID is the SPIFFE ID of gateways, and podID that of the one pod.
+// gatewayID is the SPIFFE ID of gateways, and podID the SPIFFE ID of the pod.
 const (
 	gatewayID = "spiffe://function-runner/gateway"
 	podID     = "spiffe://function-runner/function-pod/porch-fn-system/pod"
 	podSecret = "abcdefghijklmnopqrstuvwxyz"
 )
 
-// mutualTLS compares evaluations of one resource through a gateway, a lease and a wrapper server, with plaintext and
-// with mutual TLS between the three. All connections are warm.
+// mutualTLS compares evaluations of a single resource through a gateway, a lease and a wrapper server, with plaintext
+// and with mutual TLS between the three. All connections are warm.
 func (b *bench) mutualTLS(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *bench) rounds(ctx context.Context, ways []way, list []byte) (rounds [][
 	for n := 0; n < 3 || time.Now().Before(end); n++ {
 		var medians [2]time.Duration
 		for i := range ways {
-			i = (i + n) % len(ways) // each of them is the first one in turns
+			i = (i + n) % len(ways) // each way is first in turn
 			got, err := turn(ctx, ways[i], list, 1, b.block)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", ways[i].name, err)
@@ -94,7 +94,7 @@ func reportMutualTLS(rounds [][2]time.Duration) string {
 }
 
 // interval returns the geometric mean of the ratio of a round's two medians, and its 95 % confidence interval. The
-// ratio of a round leaves out what the machine does for longer than a round.
+// ratio of a round excludes changes of the machine that last longer than a round.
 func interval(rounds [][2]time.Duration) (ratio, low, high float64) {
 	n := float64(len(rounds))
 	var mean, squares float64

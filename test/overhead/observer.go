@@ -18,8 +18,9 @@ import (
 // inherited is the file of the observer's listener.
 const inherited = 3
 
-// startObserver runs this program once more, as the collector and the Prometheus that are on other machines. It has the
-// lowest priority: the processors are for what is measured. It returns the collector's URL.
+// startObserver starts another process of this program, in the role of a collector and a Prometheus on other
+// machines. It runs at the lowest priority, which leaves the processors to the measured programs. It returns the
+// collector's URL.
 func startObserver(ctx context.Context, metrics string) (url string, stop func(), err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -89,7 +90,7 @@ func scrape(ctx context.Context, url string) {
 		req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			continue // it has not started, or it ends
+			continue // not started yet, or about to exit
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()

@@ -22,9 +22,9 @@ import (
 // sandboxed is a function that runs in sandboxes.
 type sandboxed struct {
 	name   string
-	image  string // at the registry
+	image  string // reference at the registry
 	binary string // the same program outside of an image
-	// pause is how long after an evaluation a spare sandbox has started and waits for its input.
+	// pause is the time after an evaluation until a spare sandbox has started and waits for its input.
 	pause time.Duration
 }
 
@@ -62,7 +62,7 @@ func (b *bench) sandboxes(ctx context.Context) error {
 	return nil
 }
 
-// startRegistry serves the images of the example functions, of which the Go function is the one to measure.
+// startRegistry serves the images of the example functions, among them the Go function to measure.
 func (b *bench) startRegistry(ctx context.Context, dir string) (address string, stop func(), err error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(b.examples, "functions"), "--dir="+filepath.Join(dir, "registry"),
 		"--team="+filepath.Join(b.functions, b.function))
@@ -87,7 +87,7 @@ func (b *bench) startRegistry(ctx context.Context, dir string) (address string, 
 	return strings.TrimSpace(line), stop, nil
 }
 
-// sandboxed returns the functions, whose programs are put into dir beside the configuration of the exec evaluator.
+// sandboxed returns the functions, whose programs it writes into dir next to the configuration of the exec evaluator.
 func (b *bench) sandboxed(dir, registry string) ([]sandboxed, error) {
 	functions := []sandboxed{
 		{"go", registry + "/team:v1", filepath.Join(dir, "exec", b.function), 150 * time.Millisecond},
@@ -112,7 +112,7 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxed, error) {
 	return functions, err
 }
 
-// sandboxRows measures one function.
+// sandboxRows measures a function.
 func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxed) error {
 	ways := []way{{"bare", bare(fn.binary), 0, ""}}
 	for name, env := range map[string][]string{
@@ -187,7 +187,7 @@ func (b *bench) measureSandboxes(ctx context.Context, fn sandboxed, ways, podman
 	return nil
 }
 
-// reportSandboxes prints the rows of one size.
+// reportSandboxes prints the rows of a size.
 func (b *bench) reportSandboxes(function string, items int, ways []way, paused, row []times) error {
 	const micros = time.Microsecond
 	for i, w := range ways {

@@ -10,16 +10,14 @@ import (
 	"time"
 )
 
-// telemetryLimit is what traces, metrics and the log may cost together at most, of the median without
-// them.
+// telemetryLimit is the maximum ratio of the median with traces, metrics and the log to the median without them.
 const telemetryLimit = 1.03
 
 const telemetryHeader = "items callers way     samples        p50       mean        cpu   p50/off  mean/off " +
 	"  cpu/off  limit"
 
-// telemetry measures what it costs to see everything: each evaluation is traced and exported, metrics
-// are scraped each second, and the log has its lines. The other gateway has none of that, and measures nothing. More
-// than telemetryLimit is an error.
+// telemetry measures the cost of full telemetry: each evaluation is traced, exported and logged, and metrics are
+// scraped each second. The other gateway has no telemetry at all. A ratio above telemetryLimit is an error.
 func (b *bench) telemetry(ctx context.Context) error {
 	ways, stop, err := b.telemetryWays(ctx)
 	defer stop()
@@ -47,9 +45,9 @@ func (b *bench) telemetry(ctx context.Context) error {
 	return nil
 }
 
-// reportTelemetry prints the times of one measurement, and reports whether the limit is held. The processor time is
-// that of an evaluation on the whole machine but for the collector and Prometheus, which run elsewhere: on a machine
-// with other load it says more than the median.
+// reportTelemetry prints the times of a measurement, and reports whether the limit is held. The processor time of an
+// evaluation counts the whole machine except for the collector and Prometheus, which would run elsewhere: on a busy
+// machine it is more reliable than the median.
 func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]times) (held bool, err error) {
 	base := all[ways[0].name].summary()
 	for _, w := range ways {
@@ -72,7 +70,7 @@ func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]time
 	return held, nil
 }
 
-// telemetryWays starts a gateway without telemetry, and one with all of it. The caller must call stop,
+// telemetryWays starts a gateway without telemetry, and a gateway with full telemetry. The caller must call stop,
 // even after an error.
 func (b *bench) telemetryWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var stops []func()

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// throughputGoal is how many evaluations the exec evaluator should do at least, over as many shells as there are
-// callers.
+// throughputGoal is the minimum ratio of the exec evaluator's evaluations to the evaluations of a shell per caller.
 const throughputGoal = 1.25
 
 // throughput compares 8 callers of the gateway's exec evaluator with 8 shells that start the binary in a loop.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command function is the function that test/attack has evaluated. It returns its input,
-// and before that does what the input's function configuration says.
+// Command function is the function that test/attack evaluates. It first performs the behaviour that the input's
+// function configuration names, and then returns its input.
 //
 // The behaviour comes with the input and not with the program's name, so that one program
 // server can serve harmless and hostile evaluations side by side.
@@ -18,11 +18,11 @@ import (
 var behaviours = map[string]func(arg string){
 	"hang":    hang,      // never ends, and ignores SIGTERM
 	"wait":    wait,      // ends after the duration ARG
-	"tags":    tags,      // writes results with ARG distinct tags in place of its input
+	"tags":    tags,      // writes results with ARG distinct tags instead of its input
 	"orphans": orphans,   // leaves ARG processes in sessions of their own
 	"hide":    hide,      // leaves a spy in the server's process group
 	"steal":   steal,     // searches the memory of all processes for ARG
-	"look":    look,      // opens what /proc has of the server
+	"look":    look,      // opens the server's files in /proc
 	"signal":  signalled, // sends SIGTERM to the server
 	"limit":   limit,     // lowers the server's limit of open files
 	"connect": connect,   // connects to the address ARG
@@ -35,7 +35,7 @@ var behaviours = map[string]func(arg string){
 }
 
 func main() {
-	// What the behaviours start are copies of this program with a role as their name.
+	// The behaviours start copies of this program with a role as their name.
 	if role := roles[os.Args[0]]; role != nil {
 		role()
 		return
@@ -63,8 +63,7 @@ func field(input []byte, name string) string {
 	return string(value)
 }
 
-// breach reports to the attack, in the log, what the function should not have been able
-// to do.
+// breach reports a forbidden action that succeeded to the attack, through the log.
 func breach(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "breach: "+format+"\n", args...)
 }

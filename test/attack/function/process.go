@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// lifetime bounds what is left behind, so that a broken run leaves nothing for ever.
+// lifetime bounds the life of orphans, so that a broken run leaves none for ever.
 const lifetime = 2 * time.Minute
 
-// roles are what copies of this program do, by the name that they are started with.
+// roles maps the names under which copies of this program are started to their behaviour.
 var roles = map[string]func(){
 	"orphan": func() { hang("") },
 	"parent": func() { start("orphan", &syscall.SysProcAttr{Setsid: true}) },
@@ -63,7 +63,7 @@ func tell(arg string) {
 	os.Exit(1)
 }
 
-// orphans starts each process by a parent that ends, so that it is no child of this one.
+// orphans starts each process by a parent that exits, so that it is not a child of this process.
 func orphans(arg string) {
 	n, _ := strconv.Atoi(arg)
 	for range n {

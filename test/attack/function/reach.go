@@ -14,10 +14,10 @@ import (
 	"unsafe"
 )
 
-// leftFile is what [leave] leaves and [find] looks for.
+// leftFile is the file that [leave] creates and [find] searches for.
 const leftFile = "left-by-an-earlier-evaluation"
 
-// look opens what would tell of the server's memory and environment.
+// look opens files that would show the server's memory and environment.
 func look(string) {
 	server := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
 	for _, name := range []string{"environ", "mem", "maps"} {
@@ -90,8 +90,8 @@ func find(string) {
 	}
 }
 
-// fill writes many files, until so many bytes are there or it is killed: the limit on one
-// file's size is not the one in question.
+// fill writes many files until they contain the given number of bytes or it is killed. Many files, because the limit
+// on the size of a single file is not under test.
 func fill(arg string) {
 	most, _ := strconv.Atoi(arg)
 	part := make([]byte, 1<<20)

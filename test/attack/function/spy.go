@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Secret is what the lists of the spied callers have.
+// secret is a text in the lists of the callers that a spy searches for.
 const secret = "secret-of-another-caller"
 
-// injected is what a spy adds to the output of another evaluation.
+// injected is the text that a spy adds to the output of another evaluation.
 const injected = "# added by another function\n"
 
 // spy looks for other evaluations as long as it may, and writes into their outputs.
@@ -48,7 +48,7 @@ func steal(arg string) {
 	}
 }
 
-// others returns all processes but this one.
+// others returns all processes except this process.
 func others() []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")

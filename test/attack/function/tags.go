@@ -9,8 +9,7 @@ import (
 	"strconv"
 )
 
-// tags writes an output with one result that has so many tags, and fails, so that the
-// server reads them all.
+// tags writes an output whose only result has the given number of tags, and fails, so that the server reads them all.
 func tags(arg string) {
 	n, _ := strconv.Atoi(arg)
 	var list bytes.Buffer

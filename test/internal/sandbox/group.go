@@ -49,7 +49,7 @@ func controller() (layout, error) {
 		return layout{}, errors.New("only root can make control groups")
 	}
 	if _, err := os.Stat(filepath.Join(v1.root, v1.limit)); err == nil {
-		return v1, nil // also where version 2 is mounted beside it: the controller is here
+		return v1, nil // also where version 2 is mounted maximum addition to the unconfined median: the controller is here
 	}
 	controllers, err := os.ReadFile(filepath.Join(v2.root, "cgroup.controllers"))
 	if err != nil || !strings.Contains(string(controllers), "memory") {

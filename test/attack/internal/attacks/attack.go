@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attacks is what hostile and careless callers and functions do. Each attack is
-// one idea in one file.
+// Package attacks contains the attacks of hostile and careless callers and functions, each in a file of its own.
 package attacks
 
 import (
@@ -19,26 +18,26 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Attack is one way to do harm.
+// Attack is an action of a hostile or careless caller or function.
 type Attack struct {
 	Name     string
 	Programs []string
 	// Short are the programs that the short form attacks.
 	Short []string
-	// Run does it, and returns an error for what went wrong beside what is always checked:
-	// that the program goes on, memory comes back and other callers are served. It ends
-	// with ctx at the latest, and closes its connections.
+	// Run attacks, and returns an error if an expectation of this attack fails. Every attack is also checked by the
+	// harness: the program must continue, free its memory and serve other callers. Run returns when ctx ends at the
+	// latest, and closes its connections.
 	Run func(ctx context.Context, target *Target) error
 }
 
-// Target is what an attack is for.
+// Target is the program under attack and the bounds of the attack.
 type Target struct {
 	*system.System
-	// Brief is whether there is little time.
+	// Brief is true if the attack must be short.
 	Brief bool
 }
 
-// choose returns one of two numbers, by the time that there is.
+// choose returns brief for a short attack, else long.
 func choose[T any](t *Target, brief, long T) T {
 	if t.Brief {
 		return brief
@@ -81,8 +80,7 @@ const (
 	reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 )
 
-// List returns a resource list that tells the function what to do, with so many bytes of
-// padding.
+// List returns a resource list that selects the function's behaviour, with the given bytes of padding.
 func List(do, arg string, padding int) []byte {
 	return fmt.Appendf(nil, `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
@@ -117,7 +115,7 @@ func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*eval
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
 }
 
-// retryPause is how soon a caller that was refused tries again.
+// retryPause is the pause before a rejected caller retries.
 const retryPause = 100 * time.Millisecond
 
 // pause waits for d or until ctx ends.

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// chaos has callers leave at random times and cut connections in the middle of a message.
-// Each answer that comes has to be that of its own request.
+// chaos cancels calls at random times and cuts connections in the middle of a message. Each answer must belong to its
+// own request.
 var chaos = Attack{
 	Name: "random cancels and cuts", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {

@@ -15,8 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// secret is what the package of a spied caller has, and secretList is that package, whose
-// function takes its time.
+// secret is a text in the package of another caller, and secretList is this package, whose function runs for a while.
 const secret = "secret-of-another-caller"
 
 var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
@@ -25,7 +24,7 @@ var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
 // quarter before it is killed: see docs/security.md.
 const maxTempBytes = 256 << 20
 
-// What functions should not reach.
+// Attacks on resources that functions must not reach.
 var (
 	lookAround       = confined("look at the server", "look", "")
 	stealMemory      = confined("read other memory", "steal", secret)
@@ -41,7 +40,7 @@ func dockerConfig(*Target) string { return sandbox.DockerConfig }
 
 func anotherFunction(t *Target) string { return t.Function(system.Steady) }
 
-// confinement is all of them at one program, for the short form.
+// confinement runs all of these attacks on a single program, for the short form.
 var confinement = Attack{
 	Name: "confinement, all of it", Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -58,14 +57,14 @@ var confinement = Attack{
 	},
 }
 
-// confined is an attack by a function on what it should not reach. The function reports in
-// its log what it could do.
+// confined returns an attack by a function on a resource that it must not reach. The function's log lists the
+// breaches.
 func confined(name, do, arg string) Attack {
 	return Attack{
 		Name: name, Programs: runners,
 		Run: func(ctx context.Context, t *Target) error {
 			if do == "steal" {
-				// There has to be an evaluation whose memory it could read.
+				// Another evaluation must run, whose memory it could read.
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
@@ -78,8 +77,8 @@ func confined(name, do, arg string) Attack {
 	}
 }
 
-// inRunner is an attack on what there is in function-runner alone, which has credentials of
-// registries and many functions.
+// inRunner returns an attack on resources that only function-runner contains: credentials of registries and many
+// functions.
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,
@@ -87,13 +86,13 @@ func inRunner(name, do string, arg func(t *Target) string) Attack {
 	}
 }
 
-// attempt has a list evaluated and returns what the function could do, if anything.
+// attempt evaluates a list and returns the function's breaches as an error.
 func (t *Target) attempt(ctx context.Context, list []byte) error {
 	answer, err := t.evaluate(ctx, system.Hostile, list)
 	return breaches(string(answer.GetLog()) + status.Convert(err).Message())
 }
 
-// breaches returns what a function's log says that it could do.
+// breaches returns the breaches that a function's log lists.
 func breaches(log string) error {
 	var failures []error
 	for line := range strings.Lines(log) {

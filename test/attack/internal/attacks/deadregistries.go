@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Registries whose answers never end, each in another way. Programs are told to use them.
+// Registries whose answers never end, each in a different way. The programs are configured to use them.
 var (
 	silentRegistries = deadRegistries("registries that are silent", func(context.Context, net.Conn) {})
 	headerRegistries = deadRegistries("registries with headers only", answerHeader)
@@ -30,12 +30,12 @@ var (
 	})
 )
 
-// askers is how many callers ask for images of these registries at a time: more than the fetches
-// that the image-resolver has.
+// askers is the number of callers that concurrently request images of these registries. It exceeds the
+// image-resolver's limit of concurrent fetches.
 const askers = 200
 
-// deadRegistries has callers ask for one image after the other in registries that answer as answer
-// does, which returns at the latest when ctx ends. The connection is open until then.
+// deadRegistries lets callers request images, one after another, from registries that respond by calling answer. The
+// connection stays open until answer returns, at the latest when ctx ends.
 func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -96,7 +96,7 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 			if awaitManifest(conn) {
 				answer(ctx, conn)
-				_, _ = io.Copy(io.Discard, conn) // until the client leaves or ctx ends
+				_, _ = io.Copy(io.Discard, conn) // returns when the client leaves or ctx ends
 			}
 		})
 	}

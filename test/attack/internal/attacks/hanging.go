@@ -8,9 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging has many functions that never end evaluated by callers who would wait for ever.
-// In a function pod all evaluations are of one function, and slots are shared by the address
-// of callers alone.
+// hanging evaluates many functions that never exit, for callers that would wait for ever. In a function pod all
+// evaluations run the same function, and slots are shared by the callers' addresses only.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error { return t.hang(ctx, 60, 0) },

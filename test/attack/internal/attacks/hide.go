@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hide has a function leave a process in the server's process group, where the end of its
-// evaluation does not reach it, and looks at what it does to later evaluations.
+// hide evaluates a function that leaves a process in the server's process group, where the end of the evaluation does
+// not kill it, and checks that later evaluations are not disturbed.
 var hide = Attack{
 	Name: "spy in the server's group", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

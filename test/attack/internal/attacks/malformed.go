@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// malformed sends what is no request, in many ways, each on ten connections.
+// malformed sends many kinds of malformed requests, each on ten connections.
 var malformed = Attack{
 	Name: "malformed frames", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -74,7 +74,7 @@ func malformedFrames() [][]byte {
 	}
 }
 
-// frames returns what a client sends that begins a connection well, and goes on with what write writes.
+// frames returns the bytes of a client that opens a connection correctly and then sends the output of write.
 func frames(write func(f *http2.Framer)) []byte {
 	out := bytes.NewBufferString(http2.ClientPreface)
 	f := http2.NewFramer(out, nil)

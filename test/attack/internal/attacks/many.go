@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// manyStreams opens streams on one connection and sends nothing on them.
+// manyStreams opens streams on a single connection and sends nothing on them.
 var manyStreams = Attack{
 	Name: "5,000 streams", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {

@@ -10,14 +10,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// eatMemory has functions use more memory than there is. The kernel has to end them, and not
-// their server. It is not in the short form: while the kernel looks for memory in a container at
-// its limit, all processes there wait, so whether callers wait too long depends on luck.
+// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions, and not
+// their server. It is not in the short form: while the kernel looks for memory in a container at its limit, all
+// processes there wait, so whether callers wait too long depends on luck.
 var eatMemory = Attack{
 	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {
 		if !t.Limited() {
-			return nil // it would be this machine's memory
+			return nil // they would use up this machine's memory
 		}
 		return all(4, func(int) error {
 			if _, err := t.evaluate(ctx, system.Hostile, List("eat", strconv.Itoa(2*system.Limit), 0)); err == nil {

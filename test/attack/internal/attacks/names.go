@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// inventedImages has 200 images evaluated that do not exist. An image that does has to
-// have a label of its own in metrics all the same.
+// inventedImages evaluates 200 images that do not exist. An image that exists must still get its own label in
+// metrics.
 var inventedImages = Attack{
 	Name: "200 invented images", Programs: []string{system.FunctionRunner, system.Gateway}, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -50,8 +50,8 @@ var inventedImages = Attack{
 	},
 }
 
-// inventTimeout is how long a caller waits for an image that does not exist: without Kubernetes,
-// function-runner has its callers wait for a pod.
+// inventTimeout bounds the wait of a caller for an image that does not exist: without Kubernetes, function-runner's
+// callers wait for a pod.
 const inventTimeout = 500 * time.Millisecond
 
 // invent has an image evaluated that does not exist.

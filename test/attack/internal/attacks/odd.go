@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// oddLists evaluates lists of every kind of oddness, one after the other.
+// oddLists evaluates lists of every kind of oddness, one after another.
 var oddLists = Attack{
 	Name: "odd lists", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -26,7 +26,7 @@ var oddLists = Attack{
 // list begins most of the odd lists.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
-// odd returns odd lists by what is odd about them.
+// odd returns odd lists by a description of their oddness.
 func odd() map[string]string {
 	all := large()
 	maps.Copy(all, small)

@@ -10,8 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// orphanTimeout is how long what a function left may live, and how long processes that
-// have ended may stay.
+// orphanTimeout bounds the life of a function's orphans, and the time until exited processes are reaped.
 const orphanTimeout = 10 * time.Second
 
 // orphans leaves hundreds of processes behind while another evaluation hangs, to which

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// persist has one evaluation leave files and another one look for them.
+// persist lets an evaluation leave files and a later evaluation search for them.
 var persist = Attack{
 	Name: "files that stay", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -26,8 +26,8 @@ import (
 // longestRetry is the longest time for which a pod may send callers away.
 const longestRetry = 5 * time.Minute
 
-// hostilePod lets a pod answer what only the gateway should say: that no evaluator serves
-// an image, and when to come again.
+// hostilePod lets a pod send answers that are the gateway's alone: that no evaluator serves an image, and when to
+// retry.
 var hostilePod = Attack{
 	Name: "answers of a hostile pod", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -44,8 +44,8 @@ var hostilePod = Attack{
 	},
 }
 
-// smallFrames lets a pod answer with megabytes in frames of one byte, each of which takes a hundred bytes of memory
-// as long as its message is not whole. The gateway has to give up early.
+// smallFrames lets a pod answer with megabytes in frames of one byte, each of which occupies a hundred bytes of
+// memory until its message is complete. The gateway must reject the answer early.
 var smallFrames = Attack{
 	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {

@@ -50,7 +50,7 @@ var innerRegistries = Attack{
 	},
 }
 
-// newClient returns a client that has all requests on one connection from the attackers' address.
+// newClient returns a client that sends all requests over a single connection from the attackers' address.
 func (t *Target) newClient() *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)

@@ -15,7 +15,7 @@ const (
 	long  = 30 * time.Second
 )
 
-// announced is how large the uploads say that they are: the largest that is taken.
+// announced is the announced size of the uploads: the largest accepted size.
 const announced = 6<<20 - 5
 
 // The pace of an upload: just enough for the server's least pace, of 16 KiB in 30 s.
@@ -24,13 +24,13 @@ const (
 	uploadPause = 5 * time.Second
 )
 
-// slowUploads begins 22 large requests on one connection and hardly sends them.
+// slowUploads begins 22 large requests on a single connection and hardly sends their bodies.
 var slowUploads = Attack{
 	Name: "22 slow uploads", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.upload(ctx, 1, 22) },
 }
 
-// manyUploads does that with one request on each of many connections.
+// manyUploads does the same with many connections and a single request on each.
 var manyUploads = Attack{
 	Name: "200 slow connections", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error { return t.upload(ctx, 200, 1) },
@@ -41,8 +41,8 @@ func (t *Target) upload(ctx context.Context, connections, streams int) error {
 	ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
 	defer cancel()
 	return all(connections, func(int) error {
-		if conn, err := wire.Open(ctx, t.Address, 65535); err == nil { // else the server takes no more
-			if ids, err := announce(conn, streams); err == nil { // else the server has had enough
+		if conn, err := wire.Open(ctx, t.Address, 65535); err == nil { // an error means that the server accepts no more
+			if ids, err := announce(conn, streams); err == nil { // an error means that the server rejected the connection
 				drip(ctx, conn, ids)
 			}
 		}

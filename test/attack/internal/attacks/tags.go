@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// decodeTimeout is how long the verdict on a list may take, however it is made.
+// decodeTimeout bounds the check of a list of any kind.
 const decodeTimeout = 10 * time.Second
 
 // tagsInput sends lists whose results have a hundred thousand different tags.

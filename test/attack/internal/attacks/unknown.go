@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownFields sends large evaluations whose bytes are in fields that the server does not
-// know, and whose lists are small: what is counted has to be what is held.
+// unknownFields sends large evaluations with small lists, whose bytes are in unknown fields: the memory budget must
+// count all held bytes.
 var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -25,7 +25,7 @@ var unknownFields = Attack{
 		add(imageField, []byte("attack.test/fns/hostile:v1"))
 		add(unknownField, make([]byte, 5<<20))
 		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
-		defer cancel() // what has not been evaluated by then was read all the same
+		defer cancel() // requests that were not evaluated by then were read nevertheless
 		t.post(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 150)
 		return nil
 	},

@@ -26,8 +26,8 @@ var unreadAnswers = Attack{
 	},
 }
 
-// unreadReflection has 40 callers ask for reflection on two streams each, go on sending and
-// not read the answers.
+// unreadReflection lets 40 callers request reflection on two streams each, continue to send and never read the
+// answers.
 var unreadReflection = Attack{
 	Name: "40 unread reflections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package caller is the other callers: well-behaved ones that go on evaluating while a
-// program is attacked.
+// Package caller implements the other callers: well-behaved callers that continue to evaluate during an attack.
 package caller
 
 import (
@@ -29,13 +28,13 @@ const Role = "callers"
 // calls were answered or not. So an answer that takes long is not a reason for fewer calls.
 const (
 	callers     = 4
-	interval    = 100 * time.Millisecond // between two calls of one caller
-	outstanding = 100                    // calls of one caller at most
+	interval    = 100 * time.Millisecond // pause between two calls of a caller
+	outstanding = 100                    // maximum number of unanswered calls of a caller
 	timeout     = 10 * time.Second
 )
 
-// Resolve begins the argument of callers that have images of a repository resolved, each time by
-// another tag, so that the registry is asked.
+// Resolve is the prefix of the argument of callers that resolve images of a repository, each time by a different tag,
+// so that no cache answers.
 const Resolve = "resolve="
 
 // Run calls the program at address until ctx ends, waits for the answers, and writes the
@@ -62,7 +61,7 @@ func Run(ctx context.Context, address, image string, w io.Writer) error {
 	return nil
 }
 
-// each calls at one caller's times. A call for which too many are unanswered is a failure.
+// each calls at the scheduled times of a caller. A call fails if too many earlier calls are unanswered.
 func each(ctx context.Context, caller int, call func(start time.Time, n int)) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -88,7 +87,7 @@ func each(ctx context.Context, caller int, call func(start time.Time, n int)) {
 	}
 }
 
-// call makes one call and checks what comes back.
+// call makes a call and checks the answer.
 func call(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Sample is one call.
+// Sample is the result of a call.
 type Sample struct {
 	Start  time.Time
 	Took   time.Duration
@@ -42,7 +42,7 @@ type Samples struct {
 	all []Sample
 }
 
-// Read adds what [Run] writes, until its end.
+// Read adds the samples that [Run] writes, until the end of its output.
 func (s *Samples) Read(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -76,8 +76,8 @@ func (s *Samples) Between(from, to time.Time) []Sample {
 // Never is the time of a call that failed, or was not answered.
 const Never = time.Duration(math.MaxInt64)
 
-// P99 returns what 99 of 100 calls took at most. A call that failed counts as one that
-// takes for ever: callers who are refused are not served.
+// P99 returns the 99th percentile of the calls' durations. A failed call counts as infinitely long: rejected callers
+// are not served.
 func P99(samples []Sample) time.Duration {
 	if len(samples) == 0 {
 		return Never
@@ -93,8 +93,7 @@ func P99(samples []Sample) time.Duration {
 	return times[(len(times)*99+99)/100-1]
 }
 
-// Failures describes the calls that failed, as the end of a sentence; empty if there are
-// none.
+// Failures describes the calls that failed, as the end of a sentence. It is empty if no call failed.
 func Failures(samples []Sample) string {
 	n, text := 0, ""
 	for _, sample := range samples {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row runs an attack against a program, with other callers beside it, and reports
-// what came of it.
+// Package row runs an attack against a program that also serves other callers, and reports the result.
 package row
 
 import (
@@ -18,14 +17,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Config is how rows are run.
+// Config configures how rows are run.
 type Config struct {
 	System *system.System
-	// Brief is whether there is little time.
+	// Brief is true if the attack must be short.
 	Brief bool
 }
 
-// times are how long the parts of a row take at least.
+// times are the minimum durations of the parts of a row.
 type times struct{ warmUp, before, meanwhile, after time.Duration }
 
 var (
@@ -43,12 +42,12 @@ func (c Config) times() times {
 // attackLimit is the longest time of an attack.
 const attackLimit = 2 * time.Minute
 
-// tries is how often a row is run that fails by time alone: the machine may have had other work
-// to do, and what is a defect shows again.
+// tries is the maximum number of runs of a row that fails by time alone: the machine may have been busy, and a defect
+// shows again.
 const tries = 3
 
-// Run runs one row. An error is one of the harness. Of the few calls in a brief row, 99 of 100 are all: its slowest
-// call decides. A brief row that fails by that is therefore followed by thorough ones, which have more than a hundred.
+// Run runs a row. An error is an error of the harness. A brief row has fewer than 100 calls, so that its slowest call
+// is its 99th percentile. If this call fails the row, thorough runs with more than a hundred calls follow.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.once(ctx, attack, program); err != nil || !row.OnlySlow() {
@@ -94,7 +93,7 @@ func (c Config) watch(ctx context.Context, attack attacks.Attack, row *Row) (at 
 
 	at.attacked = time.Now()
 	row.Result = c.attack(ctx, attack)
-	// What was sent in a moment may take longer to digest.
+	// The program may need longer for requests that were sent in a moment.
 	pause(ctx, time.Until(at.attacked.Add(times.meanwhile)))
 	at.over = time.Now()
 
@@ -105,7 +104,7 @@ func (c Config) watch(ctx context.Context, attack attacks.Attack, row *Row) (at 
 	return at
 }
 
-// compare records how the other callers fared before, during and after the attack.
+// compare records the latencies of the other callers before, during and after the attack.
 func (r *Row) compare(samples *caller.Samples, at moments) {
 	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
 	during := samples.Between(at.attacked, at.over)
@@ -114,9 +113,8 @@ func (r *Row) compare(samples *caller.Samples, at moments) {
 	r.Failed = caller.Failures(append(during, after...))
 }
 
-// undisturbedP99 returns what to compare with: the time from before the attack, or that
-// from afterwards if the machine has become a little slower. A much longer time afterwards
-// is none in which callers were undisturbed.
+// undisturbedP99 returns the latency to compare with: the latency before the attack, or after the attack if the
+// machine has become a little slower. A much longer latency afterwards shows that the callers were still disturbed.
 func undisturbedP99(before, after time.Duration) time.Duration {
 	if after/slower <= max(before, leastP99) {
 		return max(before, after)
@@ -131,7 +129,7 @@ func (c Config) attack(ctx context.Context, attack attacks.Attack) error {
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// settled waits until memory is back, as long as it may take, and returns what is used.
+// settled waits until the program has freed its memory, within the time limit, and returns the used memory.
 func (c Config) settled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {
@@ -143,8 +141,8 @@ func (c Config) settled(ctx context.Context, before int64) int64 {
 	return c.System.Memory()
 }
 
-// call starts the other callers, in a process of their own so that what the attacks do does
-// not hold them up. They are ended by stop, which waits for their last answers.
+// call starts the other callers, in a process of their own so that the attacks' work does not delay them. stop ends
+// them and waits for their last answers.
 func (c Config) call(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
 	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.image(program)}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -171,7 +169,7 @@ func (c Config) call(ctx context.Context, program string, samples *caller.Sample
 	}, nil
 }
 
-// image returns what other callers ask for; empty if a program has only health checks for them.
+// image returns the image that other callers evaluate. It is empty if a program serves only health checks to them.
 func (c Config) image(program string) string {
 	switch program {
 	case system.PodManager:

@@ -19,7 +19,7 @@ func Header(w io.Writer) error {
 	return err
 }
 
-// Write writes the row, and below it what is wrong.
+// Write writes the row, and its problems below it.
 func (r Row) Write(w io.Writer) error {
 	result, failures := "ok", ""
 	if err := r.Err(); err != nil {

@@ -11,30 +11,29 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Bounds of what an attack may do to others.
+// Bounds of an attack's effects on other callers.
 const (
-	// slower is how many times longer other callers may wait during an attack.
+	// slower is the maximum ratio of other callers' latency during an attack to their latency before it.
 	slower = 3
-	// leastP99 is taken for shorter undisturbed times. The load and its measurement share
-	// two processors with the program, where a turn of the scheduler is some milliseconds:
-	// a smaller number would count those, and not what the program does.
+	// leastP99 replaces shorter undisturbed latencies. The load and its measurement share two processors with the
+	// program, where a time slice of the scheduler is some milliseconds: a smaller number would measure the
+	// scheduler, and not the program.
 	leastP99 = 20 * time.Millisecond
-	// kept is how much more memory than before a program may use afterwards. It is a tenth
-	// of the limit: a tenth of what it used before would be some megabytes, which the
-	// collector and spare processes come and go by. Repeated attacks must not
-	// add up: ten that each keep this much would use the limit.
+	// kept is the additional memory that a program may use after an attack. It is a tenth of the limit: a tenth of
+	// the program's earlier usage would be some megabytes, by which the garbage collector and spare processes vary.
+	// Repeated attacks must not add up: ten attacks that each leave this much would use up the limit.
 	kept = system.Limit / 10
-	// settle is how long it may take until memory is back.
+	// settle bounds the time until the program has freed its memory.
 	settle = 30 * time.Second
 )
 
-// Row is what came of an attack on a program.
+// Row is the result of an attack on a program.
 type Row struct {
 	Attack, Program        string
 	Before, Peak, After    int64 // bytes
 	Undisturbed, Meanwhile time.Duration
 	Recovered              bool   // other callers are served afterwards
-	Failed                 string // calls of other callers meanwhile
+	Failed                 string // failed calls of other callers during the attack
 	Result                 error  // of the attack
 	Ended                  string // how the program ended
 	Log                    string // the end of its log, if it did
@@ -59,7 +58,7 @@ func (r Row) Err() error {
 // slow returns an error if other callers were not served as before.
 func (r Row) slow() error {
 	if r.Ended != "" {
-		return nil // that is said already
+		return nil // reported already
 	}
 	if r.Undisturbed == caller.Never || !r.Recovered {
 		return fmt.Errorf("other callers were not served before or afterwards%s", r.Failed)

@@ -47,7 +47,7 @@ func Serve(handler http.Handler) (address string, server *http.Server, err error
 	if err != nil {
 		return "", server, fmt.Errorf("serve: %w", err)
 	}
-	go func() { _ = server.Serve(listener) }() // it ends with its listener
+	go func() { _ = server.Serve(listener) }() // returns when its listener closes
 	return listener.Addr().String(), server, nil
 }
 

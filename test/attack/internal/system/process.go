@@ -16,7 +16,7 @@ type Process struct {
 	Name string // its first argument
 }
 
-// Processes returns the processes of functions that run, spare ones included.
+// Processes returns the processes of functions, including spare processes.
 func (p *Program) Processes() []Process {
 	functions := filepath.Join(p.dir, "functions") + "/"
 	var all []Process
@@ -37,7 +37,7 @@ func (p *Program) Zombies() int {
 	n := 0
 	for pid := range pids() {
 		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		// What is in parentheses may have spaces; the state and the parent come after it.
+		// The name in parentheses may contain spaces. The state and the parent follow it.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(p.Pid) {
 			n++

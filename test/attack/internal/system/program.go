@@ -24,10 +24,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// Limit is how much memory each program has, in bytes.
+// Limit is the memory limit of each program in bytes.
 const Limit = 1 << 30
 
-// startTimeout is how long a program may take to start on a busy machine.
+// startTimeout bounds the start of a program on a busy machine.
 const startTimeout = 30 * time.Second
 
 // Program is a program that runs.
@@ -39,7 +39,7 @@ type Program struct {
 	Log     string // the path of its log
 
 	group *sandbox.Group
-	dir   string // of everything that it runs
+	dir   string // directory of all files of the programs
 	cmd   *exec.Cmd
 	ended chan struct{}
 	peak  atomic.Int64
@@ -118,7 +118,7 @@ func (p *Program) Tail() string {
 	return strings.TrimSpace(string(content[max(0, len(content)-300):]))
 }
 
-// Ended returns how the program ended; empty while it runs.
+// Ended returns the program's exit status. It is empty while the program runs.
 func (p *Program) Ended() string {
 	select {
 	case <-p.ended:
@@ -183,11 +183,10 @@ func (p *Program) Stop() error {
 	return p.group.Remove()
 }
 
-// firstPort is below the ports from which connections are made: one of those could be taken
-// before a program listens on it.
+// firstPort is below the ephemeral ports: a connection could occupy an ephemeral port before a program listens on it.
 const firstPort = 20000
 
-// freeAddress returns an address of this machine on which nothing listens, another one each time.
+// freeAddress returns an unused address of this machine, a different address each time.
 func (s *System) freeAddress() (string, error) {
 	for {
 		s.ports++

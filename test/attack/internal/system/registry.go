@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// registries is how many registries programs are told to use without TLS: one that answers, for
+// registries is the number of registries without TLS that the programs are configured to use: a working registry for
 // the other callers, and the rest for attacks.
 const registries = 5
 
@@ -36,7 +36,7 @@ func (s *System) insecure() string {
 	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
 }
 
-// Repository is one in which every tag is an image.
+// Repository is a repository in which every tag is an image.
 func (s *System) Repository() string { return s.registry + "/fns/steady" }
 
 // startRegistry serves it.
@@ -46,7 +46,7 @@ func (s *System) startRegistry() error {
 		return fmt.Errorf("start a registry: %w", err)
 	}
 	s.serving = &http.Server{Handler: newRegistry()}
-	go func() { _ = s.serving.Serve(listener) }() // it ends with its listener
+	go func() { _ = s.serving.Serve(listener) }() // returns when its listener closes
 	return nil
 }
 

@@ -25,34 +25,34 @@ const (
 	ImageResolver  = "image-resolver"
 )
 
-// Images of the functions: one of the other callers, one of the attackers, and one whose
-// pods answer as an attack wants. All have the same program.
+// Images of the functions: of the other callers, of the attackers, and of pods whose answers an attack controls. All
+// contain the same program.
 const (
 	Steady  = "attack.test/fns/steady:v1"
 	Hostile = "attack.test/fns/hostile:v1"
 	Liar    = "attack.test/fns/liar:v1"
 )
 
-// System is what runs during one row: the program under attack, and what it needs.
+// System contains the program under attack in a row, and its dependencies.
 type System struct {
 	*Program
-	// Lender is where the gateway finds pods; nil for other programs.
+	// Lender grants pods to the gateway. It is nil for other programs.
 	Lender *Lender
 	// Registries are addresses that programs use as registries, and on which nothing listens.
 	Registries []string
 
-	registry string       // the address of one that answers
-	serving  *http.Server // there; nil while no program asks it
+	registry string       // address of the working registry
+	serving  *http.Server // server of the working registry, nil while no program uses it
 	dir      string
 	owner    int
 	limited  bool
 	started  int
-	ports    int // that were tried
+	ports    int // number of ports that were tried
 	beside   []*Program
 	callers  *sandbox.Group // nil without
 }
 
-// plan is how to start a program.
+// plan contains a program's command line, environment and addresses.
 type plan struct {
 	address, metrics string
 	args, env        []string
@@ -119,7 +119,7 @@ func install(from, to string) error {
 	return errors.Join(err, target.Close())
 }
 
-// Start starts a program by its name, and what it needs.
+// Start starts a program by its name, and its dependencies.
 func (s *System) Start(ctx context.Context, name string) error {
 	if name == Gateway {
 		if err := s.startPods(ctx); err != nil {

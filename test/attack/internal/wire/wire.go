@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is an HTTP/2 client that does what no library would: it sends as slowly as
-// it likes and reads no answers. It keeps to the flow control of the server.
+// Package wire is an HTTP/2 client without the manners of a library: it sends as slowly as an attack requires and
+// reads no answers. It obeys the flow control of the server.
 package wire
 
 import (
@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Source is the address from which attacks connect. Other callers have another one.
+// Source is the address from which attacks connect. Other callers have a different address.
 const Source = "127.0.0.66"
 
 // Dial connects to a program from the attackers' address.
@@ -69,7 +69,7 @@ func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error
 	return c, nil
 }
 
-// read takes what the server says about windows, and answers what has to be answered.
+// read records the server's window updates, and answers pings and settings.
 func (c *Conn) read() {
 	for {
 		frame, err := c.framer.ReadFrame()
@@ -147,7 +147,7 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 // headers returns the headers of a gRPC call, encoded.
 func headers(path string) ([]byte, error) {
 	var block bytes.Buffer
-	// Nothing is remembered from one request to the next, so that each stands by itself.
+	// Requests share no encoder state, so that each can be sent alone.
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
 		{":method", "POST"},
