@@ -27,7 +27,7 @@ func TestLoad(t *testing.T) {
 		"none": {reason: "it starts"},
 		"help": {
 			reason: "every setting with its default", args: []string{"--help"}, end: true,
-			stdout: "FNR_ADDRESS                      text           :9445",
+			stdout: "FNR_ADDRESS                    text      :9445",
 		},
 		"shared": {
 			reason: "those of all programs too", args: []string{"-h"}, end: true,

@@ -3,11 +3,41 @@
 package program
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"testing"
+	"testing/synctest"
+	"time"
 )
+
+// TestIdleProgramsReturnMemory lets a program keep large lists while it is idle, and drop them later.
+func TestIdleProgramsReturnMemory(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // no collection but those of returnMemory
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = returnMemory(ctx) }()
+		synctest.Wait()
+		before := readUsage().mapped
+		list := make([]byte, 4*worthReturning)
+		for i := range list {
+			list[i] = 1
+		}
+		time.Sleep(2 * returnInterval)
+		if used := readUsage().mapped - before; used < 4*worthReturning {
+			t.Errorf("%d bytes are occupied by a list of %d", used, len(list))
+		}
+		runtime.KeepAlive(list)
+		list = nil
+		time.Sleep(2 * returnInterval)
+		if left := int64(readUsage().mapped) - int64(before); left > worthReturning {
+			t.Errorf("%d bytes are still occupied after the list was dropped", left)
+		}
+	})
+}
 
 func TestLimitMemory(t *testing.T) {
 	limited, unlimited := t.TempDir(), t.TempDir()

@@ -149,7 +149,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	if err != nil {
 		return err
 	}
-	var tasks []serve.Task
+	tasks := []serve.Task{returnMemory}
 	if identity != nil {
 		tasks = append(tasks, identity.Run)
 	}

@@ -190,7 +190,9 @@ func (s *System) configure(p *plan, name string) error {
 		p.env = append(p.env, "FNR_ADDRESS="+p.address, "FNR_DISABLE_RUNTIMES=exec",
 			"FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
-		p.args = []string{"--port=" + port, "--", s.Function(Steady)}
+		// Its environment is the function's.
+		p.args = []string{"--port=" + port, "--telemetry-metrics-address=" + p.metrics, "--serve-drain-delay=0s", "--",
+			s.Function(Steady)}
 	case PodManager:
 		p.env = append(p.env, wrapper, "FNR_ADDRESS="+p.address, "FNR_KUBECONFIG="+kubeconfig,
 			"FNR_IMAGE_RESOLVER=http://127.0.0.1:1")
