@@ -115,7 +115,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
 		took := drain(failed, cfg.DrainDelay, servers) // or less if a component fails meanwhile
-		log.InfoContext(ctx, "drained", "took", took)
+		log.InfoContext(ctx, "drained", "seconds", took)
 	case <-failed.Done():
 		health.setReady(false)
 		log.ErrorContext(ctx, "stopping because a component failed")

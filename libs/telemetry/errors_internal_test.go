@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,4 +36,28 @@ func TestErrorsAreLoggedSeldom(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLogsAreTextOnTerminals writes to a pipe and to a character device, which terminals are.
+func TestLogsAreTextOnTerminals(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close() //nolint:errcheck // it is only read
+	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close() //nolint:errcheck // nothing is kept
+	for format, want := range map[string][3]bool{ // whether a pipe, a device and a buffer get text
+		"auto": {false, true, false}, "json": {}, "text": {true, true, true},
+	} {
+		for i, w := range []io.Writer{write, device, new(bytes.Buffer)} {
+			if got := writesText(format, w); got != want[i] {
+				t.Errorf("the format %q writes text to %T %d: %v", format, w, i, got)
+			}
+		}
+	}
+	_ = write.Close()
 }

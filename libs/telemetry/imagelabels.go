@@ -2,7 +2,11 @@
 
 package telemetry
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
 
 // MaxImageLabels is how many images have a label of their own.
 const MaxImageLabels = 200
@@ -10,41 +14,50 @@ const MaxImageLabels = 200
 // OtherImages is the label of all other images.
 const OtherImages = "other"
 
-// ImageLabels gives images their label in metrics: their short name, and a bounded number of
-// them, first come first served. Each label is a set of time series, and callers can name any
-// number of images, so only images that exist get one. The zero value is ready to use, and safe
-// for concurrent use.
+// ImageLabels gives images their label in metrics: their short name, or their whole name if another image's label is
+// that short name. Each label is a set of time series, and callers can name any number of images, so the number of
+// labels is bounded, first come first served, and only images that exist get one. The zero value is ready to use,
+// and safe for concurrent use.
 type ImageLabels struct {
 	mu     sync.Mutex
-	earned map[string]bool
+	owners map[string]string // the image's name without digest, by label
 }
 
-// Earn returns the label of the image with that short name, such as
-// "set-namespace:v0.4.5", which is known to exist: a function of it has run, or a pod of it
-// is there. The label is the name while there are fewer than MaxImageLabels, else OtherImages.
-func (l *ImageLabels) Earn(name string) string {
+// Earn returns the label of an image that is known to exist: a function of it has run, or a pod of it is there. The
+// label is the image's own while there are fewer than MaxImageLabels, else OtherImages.
+func (l *ImageLabels) Earn(image imagename.Name) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.earned[name] {
-		return name
-	}
-	if len(l.earned) >= MaxImageLabels {
+	label, earned := l.find(image)
+	if !earned && len(l.owners) >= MaxImageLabels {
 		return OtherImages
 	}
-	if l.earned == nil {
-		l.earned = make(map[string]bool)
+	if l.owners == nil {
+		l.owners = make(map[string]string)
 	}
-	l.earned[name] = true
-	return name
+	image.Digest = ""
+	l.owners[label] = image.String()
+	return label
 }
 
-// Label returns the label of an image that may not exist: its name if it has earned it,
-// else OtherImages.
-func (l *ImageLabels) Label(name string) string {
+// Label returns the label of an image that may not exist: its own if it has earned one, else OtherImages.
+func (l *ImageLabels) Label(image imagename.Name) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.earned[name] {
-		return name
+	if label, earned := l.find(image); earned {
+		return label
 	}
 	return OtherImages
+}
+
+// find returns the label that is for an image, and reports whether the image has earned it. Digests are in no label.
+func (l *ImageLabels) find(image imagename.Name) (label string, earned bool) {
+	image.Digest = ""
+	label = image.Short()
+	owner, earned := l.owners[label]
+	if earned && owner != image.String() {
+		label = image.String()
+		_, earned = l.owners[label]
+	}
+	return label, earned
 }

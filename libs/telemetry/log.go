@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -14,8 +16,8 @@ import (
 
 // newLogger returns a logger to w that adds trace ids.
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: bounded}
-	if cfg.LogFormat == "text" {
+	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: written}
+	if writesText(cfg.LogFormat, w) {
 		return slog.New(traced{slog.NewTextHandler(w, options)})
 	}
 	return slog.New(traced{slog.NewJSONHandler(w, options)})
@@ -25,17 +27,36 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 // have megabytes.
 const maxValueBytes = 8 << 10
 
-// bounded shortens a text or an error that is too long for a log line, and escapes hidden characters: callers and
-// functions choose some texts.
-func bounded(_ []string, a slog.Attr) slog.Attr {
+// writesText reports whether lines to w are text in a format. Terminals are character devices; pipes and files are not.
+func writesText(format string, w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if format != "auto" || !ok {
+		return format == "text"
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// written returns an attribute as it is written: without empty texts and numbers that count nothing, texts shortened
+// to the size of a log line and with hidden characters escaped, since callers and functions choose some of them, and
+// durations in seconds.
+func written(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
+		if value == "" {
+			return slog.Attr{}
+		}
 		return slog.String(a.Key, excerpt.Visible(excerpt.Middle(value, maxValueBytes)))
 	case error:
 		return slog.String(a.Key, excerpt.Visible(excerpt.Middle(value.Error(), maxValueBytes)))
-	default:
-		return a
+	case time.Duration:
+		return slog.Float64(a.Key, value.Seconds())
+	case int64:
+		if value == 0 && a.Key == "unlogged" {
+			return slog.Attr{}
+		}
 	}
+	return a
 }
 
 // LevelDetail is the level of verbosity 3: log lines of evaluations then identify their lists by hashes.

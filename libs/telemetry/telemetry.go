@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 
 	"connectrpc.com/connect"
@@ -40,8 +41,8 @@ type Config struct {
 	// LogVerbosity is 0 (errors) to 5 (everything), as in Porch. 3 adds the SHA-256 of input and output to the lines
 	// of evaluations.
 	LogVerbosity int `split_words:"true" default:"2"`
-	// LogFormat is `json` or `text`.
-	LogFormat string `split_words:"true" default:"json"`
+	// LogFormat is `auto` (text on a terminal, JSON elsewhere), `json` or `text`.
+	LogFormat string `split_words:"true" default:"auto"`
 }
 
 // off is the MetricsAddress of programs that Prometheus does not scrape.
@@ -52,7 +53,8 @@ func (c Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.MetricsAddress != "", "MetricsAddress", c.MetricsAddress, `host:port, or "off"`)
 	checks.That(c.LogVerbosity >= 0 && c.LogVerbosity <= 5, "LogVerbosity", c.LogVerbosity, "0 to 5")
-	checks.That(c.LogFormat == "json" || c.LogFormat == "text", "LogFormat", c.LogFormat, `"json" or "text"`)
+	checks.That(slices.Contains([]string{"auto", "json", "text"}, c.LogFormat), "LogFormat", c.LogFormat,
+		`"auto", "json" or "text"`)
 	return checks.Err()
 }
 

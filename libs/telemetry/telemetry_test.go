@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"go.opentelemetry.io/otel/attribute"
@@ -98,6 +100,20 @@ func TestLogLinesHideNothing(t *testing.T) {
 	newTelemetry(t, &logs).Log.Info("evaluated", "image", hidden, "error", errors.New(hidden))
 	if strings.ContainsAny(logs.String(), "\u202e\u200b") || strings.Count(logs.String(), `u202egnp.exe`) != 2 {
 		t.Errorf("the line is %s, want the hidden characters escaped", logs.String())
+	}
+}
+
+func TestLogLinesHaveSecondsAndNoEmptyFields(t *testing.T) {
+	var logs bytes.Buffer
+	newTelemetry(t, &logs).Log.Info("drained", "seconds", 1500*time.Millisecond, "pod", "", "unlogged", 0, "attempts", 0)
+	var line map[string]any
+	if err := json.Unmarshal(logs.Bytes(), &line); err != nil {
+		t.Fatalf("%v in %q", err, logs.String())
+	}
+	delete(line, "time")
+	want := map[string]any{"level": "INFO", "msg": "drained", "service": "test", "seconds": 1.5, "attempts": 0.0}
+	if !maps.Equal(line, want) {
+		t.Errorf("the line is %v, want %v", line, want)
 	}
 }
 

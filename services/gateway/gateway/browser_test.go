@@ -30,10 +30,10 @@ const report = () => ({
   width: innerWidth, content: document.documentElement.scrollWidth, pods: visible("details tbody tr"),
   open: document.querySelectorAll("details[open]").length, named: visible("[data-text]"),
   focused: document.activeElement.id, state: document.getElementById("state").textContent,
-  background: getComputedStyle(document.body).backgroundColor,
+  background: getComputedStyle(document.body).backgroundColor, selected: getSelection().toString(), scrolled: scrollY,
 });
 const refreshed = () => new Promise((done) =>
-  new MutationObserver(done).observe(document.getElementById("main"), { childList: true }));
+  new MutationObserver(done).observe(document.getElementById("main"), { attributeFilter: ["data-refreshed"] }));
 const commands = {
   report: () => {},
   key: async ({ text }) => {
@@ -42,6 +42,11 @@ const commands = {
     await next;
   },
   click: ({ text }) => document.querySelector(text).click(),
+  select: ({ text }) => {
+    const element = document.querySelector(text);
+    element.scrollIntoView();
+    getSelection().selectAllChildren(element);
+  },
   type: ({ text }) => {
     document.activeElement.value = text;
     document.activeElement.dispatchEvent(new Event("input"));
@@ -77,6 +82,9 @@ type report struct {
 	// Pods, and Named, which have a function's name, are visible rows. Open is the number of open pools.
 	Pods, Named, Open          int
 	Focused, State, Background string
+	// Selected is the selected text, and Scrolled how far the window is scrolled.
+	Selected string
+	Scrolled float64
 	// Text is that of the section that was awaited last.
 	Text string
 }

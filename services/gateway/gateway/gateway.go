@@ -154,7 +154,14 @@ func newHandler(
 	if err != nil {
 		return nil, nil, err
 	}
-	shown := status.New(remembered, door.Active(), hostname())
+	shown := status.New(remembered, door.Active(), hostname(), func() []string {
+		warnings := frame.Identity.Details()
+		if n := door.QueuedForMemory(); n > 0 {
+			warnings = append(warnings, fmt.Sprintf("the memory budget is used up, %d requests wait for it: raise %s",
+				n, c.MemoryBudgetSetting))
+		}
+		return warnings
+	})
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Hosts: cfg.StatusHosts}
 	served := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,

@@ -7,10 +7,9 @@ package gateway_test
 import (
 	"context"
 	"crypto/sha256"
-	"flag"
 	"fmt"
+	"math"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,8 +30,6 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
 )
-
-var screenshots = flag.String("screenshots", "", "write screenshots of the status page to this directory")
 
 // catalog is before the names of functions.
 const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
@@ -162,7 +159,7 @@ func TestBrowserShowsWhatHappens(t *testing.T) {
 	if err := w.evaluate(t, failing); err == nil {
 		t.Fatal("a function that fails did not fail")
 	}
-	b.await("failures", "kubeconform:v0.1.1\tinternal\tthe function failed with exit code 1")
+	b.await("failures", "function\tinternal\tthe function failed with exit code 1")
 	ended := make(chan error)
 	go func() { ended <- w.evaluate(t, inPod) }()
 	b.await("waiting", "gatekeeper:v0.2.7\t1\tqueue")
@@ -183,7 +180,8 @@ func TestBrowserShowsWhatHappens(t *testing.T) {
 func TestBrowserWithManyPods(t *testing.T) {
 	w := startWatched(t)
 	w.manager.SetPools(fleet(50, 10)...)
-	for range 3 {
+	failures := 3 // and one more in each window
+	for range failures {
 		_ = w.evaluate(t, failing)
 	}
 	for _, tc := range []struct {
@@ -191,17 +189,27 @@ func TestBrowserWithManyPods(t *testing.T) {
 		maxWidth   int
 	}{{"wide", "1280,900", 1280}, {"narrow", "500,800", 500}} {
 		t.Run(tc.name, func(t *testing.T) {
+			failures++
 			b := browse(t, w.page, "--window-size="+tc.size)
 			// Of many pools, those with a problem are open.
 			if got := b.do("report", ""); got.Open != 1 || got.Pods != 10 || got.Width > tc.maxWidth || got.Content > got.Width {
 				t.Errorf("at first: %+v", got)
 			}
-			if got := b.do("key", "o"); got.Open != 50 || got.Pods != 500 || got.Content > got.Width {
+			if got := b.do("key", "o"); got.Open != 50 || got.Pods != 200 || got.Content > got.Width {
 				t.Errorf("all pools open: %+v", got)
+			}
+			if got := b.do("click", "#pools .all"); got.Pods != 500 || got.Content > got.Width {
+				t.Errorf("all pools shown: %+v", got)
 			}
 			b.do("click", "details summary")
 			if got := b.do("key", "r"); got.Open != 49 || got.Pods != 490 {
 				t.Errorf("a pool closed before a refresh: %+v", got)
+			}
+			before := b.do("select", "details:nth-of-type(30) tr:nth-of-type(5) th")
+			_ = w.evaluate(t, failing) // the page changes above what is selected, which stays in its place
+			if got := b.do("key", "r"); !strings.HasPrefix(got.Selected, "function-") || got.Selected != before.Selected ||
+				got.Scrolled < 1000 || math.Abs(got.Scrolled-before.Scrolled) > 100 {
+				t.Errorf("selected and scrolled before a refresh: %+v, after it: %+v", before, got)
 			}
 			b.do("key", "p")
 			if got := b.do("key", "r"); got.State != "paused" {
@@ -213,8 +221,8 @@ func TestBrowserWithManyPods(t *testing.T) {
 			if got := b.do("type", "FUNCTION-1:"); got.Named != 1 || got.Pods != 10 {
 				t.Errorf("one function of all tables: %+v", got)
 			}
-			// Three evaluations in two tables, and their function.
-			if got := b.do("type", "kubeconform"); got.Named != 7 || got.Pods != 0 {
+			// Its failures, which are equal, its evaluations and the function.
+			if got := b.do("type", "kubeconform"); got.Named != 1+failures+1 || got.Pods != 0 {
 				t.Errorf("another function: %+v", got)
 			}
 			if got := b.do("key", "Escape"); got.Focused != "" || got.Pods != 490 {
@@ -234,60 +242,3 @@ func TestBrowserInDarkMode(t *testing.T) {
 }
 
 const darkMode = "--force-dark-mode --blink-settings=preferredColorScheme=0"
-
-// TestScreenshots writes the images of the documents, if -screenshots names their directory, ../../../docs/images.
-func TestScreenshots(t *testing.T) {
-	if *screenshots == "" {
-		t.Skip("without -screenshots")
-	}
-	w := startWatched(t)
-	shoot := func(name, args string) {
-		file := filepath.Join(*screenshots, name)
-		all := append(strings.Fields(args), "--screenshot="+file, "http://"+w.page)
-		if err := chromium(t.Context(), t.TempDir(), all...); err != nil {
-			t.Fatal(err)
-		}
-		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	w.manager.SetPools(fleet(50, 10)...)
-	for range 40 {
-		_ = w.evaluate(t, local)
-	}
-	shoot("status-500-pods.png", "--window-size=1100,1400")
-	w.busy(t)
-	shoot("status.png", "--window-size=1100,1250")
-	shoot("status-dark.png", "--window-size=500,1250 "+darkMode)
-}
-
-// busy has functions succeed, fail and wait until the test ends.
-func (w *watched) busy(t *testing.T) {
-	t.Helper()
-	w.manager.SetPools(append(fleet(2, 3), ownPool(podmanagerv1.Pod_STATE_STARTING))...)
-	w.manager.SetGrant(func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
-		for _, phase := range []podmanagerv1.Phase{
-			podmanagerv1.Phase_PHASE_RESOLVING, podmanagerv1.Phase_PHASE_CREATING, podmanagerv1.Phase_PHASE_SCHEDULING,
-			podmanagerv1.Phase_PHASE_PULLING, podmanagerv1.Phase_PHASE_STARTING, podmanagerv1.Phase_PHASE_CONNECTING,
-		} {
-			waiting(&lease.Waiting{Phase: phase, Reason: "Pulling image"})
-			<-time.After(150 * time.Millisecond)
-		}
-		return w.granted(), nil
-	})
-	if err := w.evaluate(t, inPod); err != nil {
-		t.Fatal(err)
-	}
-	_ = w.evaluate(t, failing)
-	waits := make(chan struct{})
-	w.manager.SetGrant(func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
-		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_PULLING, Reason: "Pulling image"})
-		waits <- struct{}{}
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})
-	for range 3 {
-		go func() { _ = w.evaluate(t, inPod) }()
-		<-waits
-	}
-}

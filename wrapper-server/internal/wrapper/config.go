@@ -94,7 +94,8 @@ func (c *Config) define(flags *flag.FlagSet) {
 	flags.DurationVar(&c.Serve.ShutdownTimeout, "serve-shutdown-timeout", 5*time.Minute,
 		"how long requests in flight may take after that")
 	flags.IntVar(&c.Telemetry.LogVerbosity, "verbosity", 2, "log verbosity, 0 (errors) to 5 (everything)")
-	flags.StringVar(&c.Telemetry.LogFormat, "telemetry-log-format", "json", "json or text")
+	flags.StringVar(&c.Telemetry.LogFormat, "telemetry-log-format", "auto",
+		"json, text, or auto: text on a terminal, JSON elsewhere")
 	flags.StringVar(&c.Telemetry.MetricsAddress, "telemetry-metrics-address", ":9464",
 		"address that Prometheus scrapes; off for none")
 	flags.StringVar(&c.TLS.ID, "tls-id", "",

@@ -231,6 +231,7 @@ func (h *Handler) resolve(
 func (h *Handler) report(ctx context.Context, s sample) {
 	h.metrics.phases.Took(ctx, "resolve", s.measured.Resolved())
 	label := h.metrics.evaluated(ctx, s)
+	s.party = partyOf(s.err, label)
 	s.describe(trace.SpanFromContext(ctx))
 	h.lines.evaluated(ctx, s)
 	h.remember(label, s.record(ctx))
@@ -247,6 +248,9 @@ func (h *Handler) rejected(ctx context.Context, err error) {
 	h.lines.rejected(ctx, err)
 	h.remember("", rejection(err))
 }
+
+// QueuedForMemory returns how many requests and answers wait for the memory budget.
+func (h *Handler) QueuedForMemory() int64 { return h.budget.Queued() }
 
 // Active returns the evaluations that have not ended.
 func (h *Handler) Active() *measure.Active { return h.metrics.active }

@@ -72,10 +72,7 @@ func (l *lines) evaluated(ctx context.Context, s sample) {
 	if !ok {
 		return
 	}
-	attrs := fields(ctx, s)
-	if unlogged > 0 {
-		attrs = append(attrs, slog.Int64("unlogged", unlogged))
-	}
+	attrs := append(fields(ctx, s), slog.Int64("unlogged", unlogged))
 	if s.err == nil {
 		l.log.LogAttrs(ctx, level, "evaluated", attrs...)
 		return
@@ -83,26 +80,18 @@ func (l *lines) evaluated(ctx context.Context, s sample) {
 	l.log.LogAttrs(ctx, level, "evaluation failed", append(attrs, l.cause(s.err)...)...)
 }
 
-// fields returns what each line has. Nothing in it is from the resource lists.
+// fields returns what each line has; the log leaves out what is empty. Nothing in it is from the resource lists.
 func fields(ctx context.Context, s sample) []slog.Attr {
-	attrs := []slog.Attr{
+	return []slog.Attr{
 		slog.String("image", s.given), slog.String("resolved", s.image.String()), slog.String("evaluator", s.evaluator),
-		slog.String("code", code(s.err)), slog.String("severity", severity(s)), slog.Float64("seconds", s.took.Seconds()),
+		slog.String("code", code(s.err)), slog.String("fault", s.party), slog.String("severity", severity(s)),
+		slog.Float64("seconds", s.took.Seconds()),
 		slog.Int("request_bytes", s.requestBytes), slog.Int("response_bytes", s.responseBytes),
 		slog.Bool("cold_start", s.measured.Leased().ColdStart), slog.Int("attempts", s.measured.Attempts()),
+		slog.String("digest", s.digest()), slog.String("pod", s.measured.Leased().Pod),
+		slog.String("caller", rpcserve.Caller(ctx)),
+		slog.String("input_sha256", s.inputSHA256), slog.String("output_sha256", s.outputSHA256),
 	}
-	for _, optional := range [][2]string{
-		{"digest", s.digest()},
-		{"pod", s.measured.Leased().Pod},
-		{"caller", rpcserve.Caller(ctx)},
-		{"input_sha256", s.inputSHA256},
-		{"output_sha256", s.outputSHA256},
-	} {
-		if optional[1] != "" {
-			attrs = append(attrs, slog.String(optional[0], optional[1]))
-		}
-	}
-	return attrs
 }
 
 // hash returns the SHA-256 of a resource list, which identifies the list without showing it. It is empty
@@ -146,8 +135,8 @@ func (l *lines) rejected(ctx context.Context, err error) {
 	if !ok {
 		return
 	}
-	l.log.Log(ctx, levelOf(err), "request rejected",
-		"code", fault.Of(err).String(), "error", err, "caller", rpcserve.Caller(ctx), "unlogged", unlogged)
+	l.log.Log(ctx, levelOf(err), "request rejected", "code", fault.Of(err).String(), "fault", partyOf(err, ""),
+		"error", err, "caller", rpcserve.Caller(ctx), "unlogged", unlogged)
 }
 
 // levelOf returns the level at which the end of an evaluation is logged: warnings and

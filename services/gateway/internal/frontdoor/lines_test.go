@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,17 +17,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 )
 
-// logged returns a handler that logs at a level, with its log.
-func logged(t *testing.T, level slog.Level) (*frontdoor.Handler, *logtest.Log) {
+// logged returns a handler that logs at a verbosity, with its log.
+func logged(t *testing.T, verbosity int) (*frontdoor.Handler, *logtest.Log) {
 	t.Helper()
 	log := new(logtest.Log)
-	tel := telemetry.Discard()
-	tel.Log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: level}))
+	cfg := telemetry.Config{MetricsAddress: "off", LogFormat: "json", LogVerbosity: verbosity}
+	tel, err := telemetry.New(t.Context(), "gateway", cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return newHandlerWith(t, frontdoor.Config{Telemetry: tel, MaxLogRate: 5}), log
 }
 
 func TestEachEvaluationHasALine(t *testing.T) {
-	h, log := logged(t, slog.LevelInfo)
+	h, log := logged(t, 2)
 	payload := "kind: ResourceList\nitems: [{kind: Secret, metadata: {name: hunter2}}]\n"
 	req := &evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(payload)}
 	if _, err := h.EvaluateFunction(t.Context(), req); err != nil {
@@ -59,7 +61,7 @@ func TestEachEvaluationHasALine(t *testing.T) {
 // TestLinesAreSampled has a hundred evaluations a second succeed, and one fail in between.
 func TestLinesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, log := logged(t, slog.LevelInfo)
+		h, log := logged(t, 2)
 		evaluate := func(image string) {
 			_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
 		}
@@ -85,7 +87,7 @@ func TestLinesAreSampled(t *testing.T) {
 // TestDebugLogsHaveAllEvaluations has more evaluations than the rate, and one after a pause: none is unlogged.
 func TestDebugLogsHaveAllEvaluations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, log := logged(t, slog.LevelDebug)
+		h, log := logged(t, 4)
 		for n := range 101 {
 			if n == 100 {
 				<-time.After(time.Minute)
@@ -105,8 +107,8 @@ func TestDebugLogsHaveAllEvaluations(t *testing.T) {
 func TestLinesIdentifyListsAtVerbosity3(t *testing.T) {
 	const payload = "kind: ResourceList\n"
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(payload)))
-	for level, want := range map[slog.Level]any{slog.LevelInfo: nil, telemetry.LevelDetail: sum} {
-		h, log := logged(t, level)
+	for verbosity, want := range map[int]any{2: nil, 3: sum} {
+		h, log := logged(t, verbosity)
 		req := &evaluator.EvaluateFunctionRequest{Image: "good:v1@sha256:" + sum, ResourceList: []byte(payload)}
 		if _, err := h.EvaluateFunction(t.Context(), req); err != nil {
 			t.Fatal(err)
@@ -116,7 +118,7 @@ func TestLinesIdentifyListsAtVerbosity3(t *testing.T) {
 			t.Fatalf("%v in %q, want one line", err, log)
 		}
 		if line["input_sha256"] != want || line["output_sha256"] != want {
-			t.Errorf("at level %v the line is %v, want the hashes %v", level, line, want)
+			t.Errorf("at verbosity %d the line is %v, want the hashes %v", verbosity, line, want)
 		}
 		if line["digest"] != "sha256:"+sum {
 			t.Errorf("digest is %v, want that of the image's name", line["digest"])

@@ -91,6 +91,7 @@ type sample struct {
 	resolved                    string // the digest that ran, if the evaluator knows it
 	cache                       string // how the result cache was used; empty if it was not
 	inputSHA256, outputSHA256   string // hashes of the lists; empty if the log does not show them
+	party                       string // function, caller or system: who a failure is due to
 }
 
 // evaluated fills in what the response of the evaluator says.
@@ -131,11 +132,10 @@ func (m *metrics) image(s sample) string {
 	if s.evaluator == "" {
 		return telemetry.OtherImages
 	}
-	name := s.image.Short()
 	if hasRun(s.err) {
-		return m.images.Earn(name)
+		return m.images.Earn(s.image)
 	}
-	return m.images.Label(name)
+	return m.images.Label(s.image)
 }
 
 // hasRun reports whether a function has run in an evaluation that ended with err.

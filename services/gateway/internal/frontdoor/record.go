@@ -14,6 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
@@ -30,7 +31,7 @@ func (h *Handler) remember(label string, e *gatewayv1.Evaluation) {
 func (s sample) record(ctx context.Context) *gatewayv1.Evaluation {
 	e := &gatewayv1.Evaluation{
 		Image: s.given, Resolved: s.image.String(), Evaluator: s.evaluator,
-		Code: code(s.err), Reason: reason(s.err), Severity: severity(s),
+		Code: code(s.err), Fault: s.party, Reason: reason(s.err), Severity: severity(s),
 		StartTime: timestamppb.New(s.measured.Began()), Duration: durationpb.New(s.took),
 		RequestBytes: int64(s.requestBytes), ResponseBytes: int64(s.responseBytes),
 		ColdStart: s.measured.Leased().ColdStart, Attempts: int32(s.measured.Attempts()), //nolint:gosec // a few
@@ -50,7 +51,9 @@ func (s sample) record(ctx context.Context) *gatewayv1.Evaluation {
 
 // rejection returns the record of a request that was not read to its end.
 func rejection(err error) *gatewayv1.Evaluation {
-	return &gatewayv1.Evaluation{Code: code(err), Reason: reason(err), StartTime: timestamppb.Now()}
+	return &gatewayv1.Evaluation{
+		Code: code(err), Fault: partyOf(err, ""), Reason: reason(err), StartTime: timestamppb.Now(),
+	}
 }
 
 // reason returns why an evaluation failed, without anything that a function or the resource list may have
@@ -89,4 +92,27 @@ func failed(f *function.Failure) string {
 	default:
 		return "the function failed"
 	}
+}
+
+// partyOf returns who a failure is due to: the function, its caller or the system, as the alerts count failures. It
+// is empty without a failure. The label is the image's in metrics: an image that cannot be had and of which no
+// function has ever run is a name that its caller invented.
+func partyOf(err error, label string) string {
+	if err == nil {
+		return ""
+	}
+	_, dropped := errors.AsType[*droppedError](err)
+	if hasRun(err) && !dropped {
+		return "function"
+	}
+	switch fault.Of(err) {
+	case fault.Invalid, fault.NotFound, fault.Denied, fault.Canceled, fault.Unimplemented:
+		return "caller"
+	case fault.Precondition:
+		if label == telemetry.OtherImages {
+			return "caller"
+		}
+	default:
+	}
+	return "system"
 }

@@ -53,7 +53,7 @@ func (m *metrics) leased(
 ) {
 	queued := unreached
 	if granted.GetColdStart() {
-		m.coldStart(ctx, m.images.Earn(req.Image.Short()), "ok")
+		m.coldStart(ctx, m.images.Earn(req.Image), "ok")
 	}
 	for _, p := range granted.GetPhases() {
 		switch took := p.GetDuration().AsDuration(); p.GetPhase() {
@@ -87,7 +87,7 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 	m.phases.Took(ctx, queue, queued)
 	if coldStartFailed(p.last.GetPhase(), err) {
-		m.coldStart(ctx, m.images.Label(req.Image.Short()), fault.Of(err).String())
+		m.coldStart(ctx, m.images.Label(req.Image), fault.Of(err).String())
 	}
 }
 

@@ -41,7 +41,7 @@ func (a active) Waiting(int) []measure.Waiting { return a }
 
 // handler returns the page with a history and pools.
 func handler(h *history.History, pools status.Pools, waiting ...measure.Waiting) http.Handler {
-	return status.New(h, active(waiting), "gateway-0").Page(pools, slog.New(slog.DiscardHandler))
+	return status.New(h, active(waiting), "gateway-0", nil).Page(pools, slog.New(slog.DiscardHandler))
 }
 
 // get returns what the handler answers.
@@ -62,7 +62,7 @@ func request(t *testing.T, method, target string) *http.Request {
 
 // TestOnlyOwnHostNamesAreServed has a web site that gives its name the address of the page.
 func TestOnlyOwnHostNamesAreServed(t *testing.T) {
-	h := status.New(evaluated(), active(nil), "gateway-0").Page(nil, slog.New(slog.DiscardHandler), "Status.example.com")
+	h := status.New(evaluated(), active(nil), "gateway-0", nil).Page(nil, slog.New(slog.DiscardHandler), "Status.example.com")
 	for host, want := range map[string]int{
 		"localhost:9447": http.StatusOK, "LOCALHOST": http.StatusOK, "fnr.localhost:9447": http.StatusOK,
 		"127.0.0.1:9447": http.StatusOK, "10.1.2.3": http.StatusOK, "[::1]:9447": http.StatusOK, "[fd00::1]": http.StatusOK,
@@ -125,6 +125,7 @@ func evaluated() *history.History {
 	}
 	h.Add("other", &gatewayv1.Evaluation{
 		Image: "registry.example/fns/typo:v1", Code: "failed_precondition", Reason: "the registry says: no such image",
+		Fault:     "caller",
 		StartTime: timestamppb.New(time.Now().Add(-time.Second)), Duration: durationpb.New(80 * time.Millisecond),
 	})
 	cold := &gatewayv1.Evaluation{
@@ -161,6 +162,87 @@ func TestPage(t *testing.T) {
 	if page.Code != http.StatusOK || page.Header().Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Errorf("answered %d, %v", page.Code, page.Header())
 	}
+}
+
+// order checks that a page has texts in their order.
+func order(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	for i, at := 0, 0; i < len(texts); i++ {
+		n := strings.Index(page[at:], texts[i])
+		if n < 0 {
+			t.Fatalf("the page lacks %q after %q:\n%s", texts[i], texts[:i], page)
+		}
+		at += n
+	}
+}
+
+// TestTroubleIsShownFirst has equal failures of the system, of a function and of a caller, pods that do not start,
+// two images with one short name, and many functions without trouble.
+func TestTroubleIsShownFirst(t *testing.T) {
+	h := history.New()
+	add := func(n int, image, fault, reason string) {
+		for range n {
+			h.Add(image, &gatewayv1.Evaluation{
+				TraceId: strings.Repeat("ab", 16), Image: image, Resolved: image, Code: "unavailable", Fault: fault, Reason: reason,
+				StartTime: timestamppb.Now(),
+			})
+		}
+	}
+	add(7, "a.example/fns/one:v1", "system", "no pod-manager answers")
+	add(3, "b.example/fns/one:v1", "function", "exit code 1")
+	add(2, "b.example/fns/two:v1", "caller", "no such tag")
+	for i := range 40 {
+		h.Add(fmt.Sprintf("fine-%d:v1", i), &gatewayv1.Evaluation{Code: "ok", StartTime: timestamppb.Now()})
+	}
+	listed := fleet(3, 1)
+	for i, pool := range listed {
+		pool.Waiting, pool.Pods[0].State = 0, podmanagerv1.Pod_STATE_READY
+		if i == 2 {
+			pool.LastFailure = "no node takes the pod"
+		}
+	}
+	pools := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return listed, nil })
+	warnings := func() []string { return []string{"the certificate expires soon"} }
+	waits := active{{Image: "c.example/three:v1", Phase: "queue", Reason: "all pods are busy", Count: 4, Longest: time.Minute}}
+	server := status.New(h, waits, "gateway-0", warnings).Page(pools, slog.New(slog.DiscardHandler))
+	page := get(t, server, "/").Body.String()
+	order(t, page, `class="health trouble"`, "the certificate expires soon",
+		"7 evaluations failed because of the system in the last 5m0s, the last one as unavailable: no pod-manager answers",
+		"4 evaluations wait, the longest for 1m0s in the phase queue: all pods are busy",
+		"1 of 3 functions cannot get a pod: function-2:v1: no node takes the pod",
+		`id="waiting"`, "three:v1", `id="failures"`,
+		`>a.example/fns/one:v1</th><td class="n" data-label="count">7<`, `class="bad">system<`, "<code>"+strings.Repeat("ab", 16),
+		`>two:v1</th><td class="n" data-label="count">2<`, `class="faint">caller<`,
+		`>b.example/fns/one:v1</th><td class="n" data-label="count">3<`, `class="busy">function<`,
+		`id="functions"`, `class="all"> all 43`, "7 of 7", "3 of 3", "0 of 1", `id="pools"`, "function-2:v1", "function-0:v1")
+	if n := strings.Count(page, ` class="more"`); n != 43-20+52-20 {
+		t.Errorf("%d rows are shown on demand, want those beyond 20 functions and 20 evaluations", n)
+	}
+}
+
+// TestPageOfAHealthyGateway has failures of functions and callers only, and one of the system that is long over.
+func TestPageOfAHealthyGateway(t *testing.T) {
+	h := history.New()
+	for fault, ago := range map[string]time.Duration{"function": 0, "caller": 0, "system": time.Hour} {
+		h.Add("fn:v1", &gatewayv1.Evaluation{Code: "x", Fault: fault, StartTime: timestamppb.New(time.Now().Add(-ago))})
+	}
+	short := measure.Waiting{Image: "fn:v1", Phase: "queue", Count: 1, Longest: time.Second}
+	if page := get(t, handler(h, nil, short), "/").Body.String(); !strings.Contains(page, `class="health well"`) {
+		t.Errorf("the page shows a problem:\n%s", page)
+	}
+}
+
+// TestBarsHaveOneScale compares the bars of an evaluation and of one that took ten times as long.
+func TestBarsHaveOneScale(t *testing.T) {
+	h := history.New()
+	for _, d := range []time.Duration{time.Second, 100 * time.Millisecond} {
+		h.Add("fn:v1", &gatewayv1.Evaluation{
+			Code: "ok", StartTime: timestamppb.Now(), Duration: durationpb.New(d),
+			Phases: []*gatewayv1.EvaluationPhase{{Name: "run", Duration: durationpb.New(d)}},
+		})
+	}
+	page := get(t, handler(h, nil), "/").Body.String()
+	order(t, page, "full width: 1s", `class="run" x="0" width="100"`, `class="run" x="0" width="1000"`)
 }
 
 // TestPageOfAnEmptyGateway has no pod-manager, or one that does not answer.

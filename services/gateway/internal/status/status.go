@@ -5,8 +5,10 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/version"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -25,10 +28,11 @@ import (
 type Service struct {
 	gatewayv1connect.UnimplementedStatusServiceHandler
 
-	history *history.History
-	active  Active
-	replica string
-	started time.Time
+	history  *history.History
+	active   Active
+	replica  string
+	warnings func() []string
+	started  time.Time
 }
 
 // Active has the evaluations that have not ended.
@@ -42,19 +46,59 @@ type Active interface {
 // maxWaiting is how many functions and phases are shown in which evaluations wait.
 const maxWaiting = 50
 
-// New returns the service of the replica with that host name.
-func New(h *history.History, active Active, replica string) *Service {
-	return &Service{history: h, active: active, replica: replica, started: time.Now()}
+// New returns the service of the replica with that host name. Warnings returns further sentences about problems of
+// the replica, for operators; it may be nil.
+func New(h *history.History, active Active, replica string, warnings func() []string) *Service {
+	if warnings == nil {
+		warnings = func() []string { return nil }
+	}
+	return &Service{history: h, active: active, replica: replica, warnings: warnings, started: time.Now()}
 }
 
 // GetStatus implements the service.
 func (s *Service) GetStatus(
 	context.Context, *gatewayv1.GetStatusRequest,
 ) (*gatewayv1.GetStatusResponse, error) {
+	now, waits := time.Now(), s.waiting()
 	return &gatewayv1.GetStatusResponse{
 		Replica: s.replica, Version: version.String(), StartTime: timestamppb.New(s.started),
-		Functions: s.history.Functions(time.Now()), Active: s.active.Counts(), Waiting: s.waiting(),
+		Functions: s.history.Functions(now), Active: s.active.Counts(), Waiting: waits, Problems: s.problems(waits, now),
 	}, nil
+}
+
+const (
+	// longWait is the time after which a waiting evaluation is a problem.
+	longWait = 10 * time.Second
+	// recent is the time for which failures of the system are a problem.
+	recent = 5 * time.Minute
+)
+
+// problems returns what is wrong now: warnings, failures of the system and long waits.
+func (s *Service) problems(waits []*gatewayv1.GetStatusResponse_Waiting, now time.Time) []string {
+	problems := s.warnings()
+	failures, last := 0, ""
+	for _, e := range s.history.Evaluations(history.Select{Failed: true}) {
+		if e.GetFault() == phase.System && now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())) < recent {
+			failures++
+			last = cmp.Or(last, e.GetCode()+": "+e.GetReason())
+		}
+	}
+	if failures > 0 {
+		problems = append(problems, fmt.Sprintf("%d evaluations failed because of the system in the last %v, the last one as %s",
+			failures, recent, last))
+	}
+	waiting, first := int32(0), ""
+	for _, w := range waits {
+		if w.GetLongest().AsDuration() > longWait {
+			waiting += w.GetCount()
+			first = cmp.Or(first, fmt.Sprintf("the longest for %s in the phase %s: %s", short(w.GetLongest().AsDuration()), w.GetPhase(),
+				cmp.Or(w.GetReason(), w.GetImage())))
+		}
+	}
+	if waiting > 0 {
+		problems = append(problems, fmt.Sprintf("%d evaluations wait, %s", waiting, first))
+	}
+	return problems
 }
 
 // waiting returns what evaluations wait for.

@@ -5,34 +5,44 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"path"
+	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/phase"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
 // view is what the page shows, as texts. The template escapes them.
 type view struct {
 	Replica, Version, Up string
-	Active               []string
-	// Problem is why the pools are not known.
-	Problem     string
+	Active, Phases       []string
+	// Problems are what is wrong; none if all is well.
+	Problems    []string
 	Functions   []functionView
 	Waiting     []waitingView
+	Failures    []failureView
 	Pools       []poolView
 	Evaluations []evaluationView
-	Failures    []evaluationView
+	// Scale is the duration that a bar of full width stands for.
+	Scale string
 }
 
-type functionView struct{ Image, Rate, Failed, Median, P99 string }
+type functionView struct {
+	Image, Rate, Median, P99 string
+	Failed, Samples          int
+}
 
 type waitingView struct {
 	Function, Image, Phase, For, Reason string
 	Count                               int32
+}
+
+type failureView struct {
+	ID, Function, Image, Ago, Time, Fault, Class, Code, Reason, TraceID string
+	Count                                                               int
 }
 
 type poolView struct {
@@ -48,10 +58,10 @@ type poolView struct {
 type podView struct{ Name, State, Class, Reason, Load, Age, Expires, Node string }
 
 type evaluationView struct {
-	Function, Image, Where, Code, Reason, Took, Ago, Time, TraceID string
-	Cold, Failed                                                   bool
-	Steps                                                          []stepView
-	Attempts                                                       int32
+	ID, Function, Image, Where, Code, Class, Took, Ago, Time, TraceID string
+	Cold                                                              bool
+	Steps                                                             []stepView
+	Attempts                                                          int32
 }
 
 // stepView is a phase, with its place in a bar of 1000 units.
@@ -60,26 +70,48 @@ type stepView struct {
 	X, Width            int
 }
 
+// functions returns the functions: those with failures first, then the most used.
 func functions(all []*gatewayv1.GetStatusResponse_Function) []functionView {
+	slices.SortStableFunc(all, func(a, b *gatewayv1.GetStatusResponse_Function) int {
+		return cmp.Or(cmp.Compare(phase.Failed(b), phase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
+	})
 	views := make([]functionView, len(all))
 	for i, f := range all {
 		views[i] = functionView{
-			f.GetImage(), fmt.Sprintf("%.2f", f.GetRate()), fmt.Sprintf("%.2f", f.GetFailedRate()),
-			phase.Took(f.GetMedian().AsDuration()), phase.Took(f.GetP99().AsDuration()),
+			f.GetImage(), fmt.Sprintf("%.2f", f.GetRate()), phase.Took(f.GetMedian().AsDuration()),
+			phase.Took(f.GetP99().AsDuration()), phase.Failed(f), int(f.GetSamples()),
 		}
 	}
 	return views
 }
 
-func waiting(all []*gatewayv1.GetStatusResponse_Waiting) []waitingView {
+func waiting(all []*gatewayv1.GetStatusResponse_Waiting, name func(string) string) []waitingView {
 	views := make([]waitingView, len(all))
 	for i, w := range all {
 		views[i] = waitingView{
-			Function: path.Base(w.GetImage()), Image: w.GetImage(), Phase: w.GetPhase(),
+			Function: name(w.GetImage()), Image: w.GetImage(), Phase: w.GetPhase(),
 			For: short(w.GetLongest().AsDuration()), Reason: w.GetReason(), Count: w.GetCount(),
 		}
 	}
 	return views
+}
+
+// classes are the classes of the style sheet for failures, by fault. Red is for the system.
+var classes = map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}
+
+// rejected is shown in place of the function of a request that was not read to its end.
+const rejected = "(rejected)"
+
+func newFailure(f *phase.Failures, now time.Time, name func(string) string) failureView {
+	e := f.Last
+	ended := e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
+	id := fnv.New64a()
+	_, _ = fmt.Fprint(id, phase.Image(e), "\n", e.GetCode(), "\n", e.GetReason()) // never fails
+	return failureView{
+		ID: fmt.Sprintf("%x", id.Sum64()), Function: cmp.Or(name(phase.Image(e)), rejected), Image: phase.Image(e),
+		Ago: short(now.Sub(ended)), Time: ended.UTC().Format(time.RFC3339), Fault: e.GetFault(),
+		Class: classes[e.GetFault()], Code: e.GetCode(), Reason: e.GetReason(), TraceID: e.GetTraceId(), Count: f.Count,
+	}
 }
 
 // states are the states of pods, and the classes of the style sheet for them.
@@ -91,16 +123,32 @@ var states = map[podmanagerv1.Pod_State][2]string{
 	podmanagerv1.Pod_STATE_DELETING: {"deleting", "faint"},
 }
 
-func newPool(p *podmanagerv1.Pool, now time.Time) poolView {
+// pools returns the pools: those with a problem first, then the most used.
+func pools(all []*podmanagerv1.Pool, now time.Time, name func(string) string) []poolView {
+	views := make([]poolView, len(all))
+	for i, p := range all {
+		views[i] = newPool(p, now, name)
+	}
+	slices.SortStableFunc(views, func(a, b poolView) int {
+		trouble := func(p poolView) []int {
+			failed := min(len(p.Failure), 1)
+			return []int{failed, p.Waiting, p.Pods - p.Ready, int(p.Active)}
+		}
+		return slices.Compare(trouble(b), trouble(a))
+	})
+	for i := range views {
+		views[i].Open = views[i].Open || len(all) <= openPools
+	}
+	return views
+}
+
+func newPool(p *podmanagerv1.Pool, now time.Time, name func(string) string) poolView {
 	reference := p.GetKey().GetReference()
 	v := poolView{
-		Name: path.Base(reference), Reference: reference, Digest: p.GetKey().GetDigest(),
+		Name: name(reference), Reference: reference, Digest: p.GetKey().GetDigest(), Ready: phase.Ready(p),
 		Waiting: int(p.GetWaiting()), Active: p.GetActive(), Pods: len(p.GetPods()), Failure: p.GetLastFailure(),
 	}
 	for _, pod := range p.GetPods() {
-		if pod.GetState() == podmanagerv1.Pod_STATE_READY {
-			v.Ready++
-		}
 		v.Rows = append(v.Rows, newPod(pod, p.GetLimits().GetMaxConcurrency(), now))
 	}
 	v.Open = v.Waiting > 0 || v.Failure != "" || v.Ready < v.Pods
@@ -126,25 +174,36 @@ func newPod(p *podmanagerv1.Pod, concurrency int32, now time.Time) podView {
 	return v
 }
 
-// barUnits is the width of the bar of an evaluation.
+// barUnits is the width of the bar of the evaluation that took longest.
 const barUnits = 1000
 
-func newEvaluation(e *gatewayv1.Evaluation, now time.Time) evaluationView {
-	total := e.GetDuration().AsDuration()
-	ended := e.GetStartTime().AsTime().Add(total)
-	v := evaluationView{
-		Function: "(rejected)", Image: cmp.Or(e.GetResolved(), e.GetImage()),
-		Where: cmp.Or(e.GetPod(), e.GetEvaluator()), Code: e.GetCode(), Reason: e.GetReason(), Took: phase.Took(total),
-		Ago: short(now.Sub(ended)), Time: ended.UTC().Format(time.RFC3339), TraceID: e.GetTraceId(),
-		Cold: e.GetColdStart(), Failed: e.GetCode() != history.OK, Attempts: e.GetAttempts(),
+// evaluations returns the evaluations, with their bars on one scale, and the duration of the longest.
+func evaluations(
+	all []*gatewayv1.Evaluation, now time.Time, name func(string) string,
+) (views []evaluationView, longest time.Duration) {
+	for _, e := range all {
+		longest = max(longest, e.GetDuration().AsDuration())
 	}
-	if v.Image != "" {
-		v.Function = path.Base(v.Image)
+	for _, e := range all {
+		views = append(views, newEvaluation(e, longest, now, name))
+	}
+	return views, longest
+}
+
+func newEvaluation(
+	e *gatewayv1.Evaluation, longest time.Duration, now time.Time, name func(string) string,
+) evaluationView {
+	ended := e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
+	v := evaluationView{
+		ID: fmt.Sprintf("%s-%d", e.GetTraceId(), ended.UnixNano()), Function: cmp.Or(name(phase.Image(e)), rejected),
+		Image: phase.Image(e), Where: cmp.Or(e.GetPod(), e.GetEvaluator()), Code: e.GetCode(),
+		Class: classes[e.GetFault()], Took: phase.Took(e.GetDuration().AsDuration()), Ago: short(now.Sub(ended)),
+		Time: ended.UTC().Format(time.RFC3339), TraceID: e.GetTraceId(), Cold: e.GetColdStart(), Attempts: e.GetAttempts(),
 	}
 	for _, p := range e.GetPhases() {
 		v.Steps = append(v.Steps, stepView{
 			Phase: p.GetName(), Took: phase.Took(p.GetDuration().AsDuration()), Reason: p.GetReason(),
-			X: units(p.GetOffset().AsDuration(), total), Width: max(units(p.GetDuration().AsDuration(), total), 1),
+			X: units(p.GetOffset().AsDuration(), longest), Width: max(units(p.GetDuration().AsDuration(), longest), 2),
 		})
 	}
 	return v

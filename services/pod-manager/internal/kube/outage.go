@@ -59,7 +59,7 @@ func (o *outage) over(ctx context.Context) {
 	if o.since.IsZero() {
 		return
 	}
-	o.log.InfoContext(ctx, "watch restored", "resource", o.resource, "after", time.Since(o.since))
+	o.log.InfoContext(ctx, "watch restored", "resource", o.resource, "seconds", time.Since(o.since))
 	o.since, o.cause = time.Time{}, nil
 }
 

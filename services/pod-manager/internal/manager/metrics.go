@@ -102,7 +102,7 @@ func (m *metrics) observe(o metric.Observer, pods metric.Int64Observable) {
 		if err != nil {
 			continue // resolved names are valid
 		}
-		sums[labels{m.images.Earn(name.Short()), stateNames[count.state]}] += int64(count.pods)
+		sums[labels{m.images.Earn(name), stateNames[count.state]}] += int64(count.pods)
 	}
 	for l, n := range sums {
 		attributes := metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state))

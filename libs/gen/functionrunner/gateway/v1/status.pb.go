@@ -77,7 +77,10 @@ type GetStatusResponse struct {
 	Active map[string]int32 `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// waiting are the evaluations that have not ended and do not run yet, by function and phase: those whose
 	// oldest waits longest first, up to a bounded number.
-	Waiting       []*GetStatusResponse_Waiting `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	Waiting []*GetStatusResponse_Waiting `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	// problems are sentences about what is wrong at this replica, for operators: expiring certificates, requests that
+	// wait, failures of the system. It is empty for a healthy replica.
+	Problems      []string `protobuf:"bytes,7,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -150,6 +153,13 @@ func (x *GetStatusResponse) GetActive() map[string]int32 {
 func (x *GetStatusResponse) GetWaiting() []*GetStatusResponse_Waiting {
 	if x != nil {
 		return x.Waiting
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetProblems() []string {
+	if x != nil {
+		return x.Problems
 	}
 	return nil
 }
@@ -298,7 +308,10 @@ type Evaluation struct {
 	// pod is the pod of the last attempt, if any.
 	Pod string `protobuf:"bytes,14,opt,name=pod,proto3" json:"pod,omitempty"`
 	// phases are the steps of the evaluation, in order, up to a bounded number.
-	Phases        []*EvaluationPhase `protobuf:"bytes,15,rep,name=phases,proto3" json:"phases,omitempty"`
+	Phases []*EvaluationPhase `protobuf:"bytes,15,rep,name=phases,proto3" json:"phases,omitempty"`
+	// fault is the party that a failure is due to: function, caller or system. It is empty for evaluations that
+	// succeeded.
+	Fault         string `protobuf:"bytes,16,opt,name=fault,proto3" json:"fault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -436,6 +449,13 @@ func (x *Evaluation) GetPhases() []*EvaluationPhase {
 		return x.Phases
 	}
 	return nil
+}
+
+func (x *Evaluation) GetFault() string {
+	if x != nil {
+		return x.Fault
+	}
+	return ""
 }
 
 // EvaluationPhase is a step of an evaluation.
@@ -700,7 +720,7 @@ var File_functionrunner_gateway_v1_status_proto protoreflect.FileDescriptor
 const file_functionrunner_gateway_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"&functionrunner/gateway/v1/status.proto\x12\x19functionrunner.gateway.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xa1\x06\n" +
+	"\x10GetStatusRequest\"\xbd\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x129\n" +
@@ -708,7 +728,8 @@ const file_functionrunner_gateway_v1_status_proto_rawDesc = "" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12S\n" +
 	"\tfunctions\x18\x04 \x03(\v25.functionrunner.gateway.v1.GetStatusResponse.FunctionR\tfunctions\x12P\n" +
 	"\x06active\x18\x05 \x03(\v28.functionrunner.gateway.v1.GetStatusResponse.ActiveEntryR\x06active\x12N\n" +
-	"\awaiting\x18\x06 \x03(\v24.functionrunner.gateway.v1.GetStatusResponse.WaitingR\awaiting\x1a9\n" +
+	"\awaiting\x18\x06 \x03(\v24.functionrunner.gateway.v1.GetStatusResponse.WaitingR\awaiting\x12\x1a\n" +
+	"\bproblems\x18\a \x03(\tR\bproblems\x1a9\n" +
 	"\vActiveEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a\x98\x01\n" +
@@ -731,7 +752,7 @@ const file_functionrunner_gateway_v1_status_proto_rawDesc = "" +
 	"\x03max\x18\x02 \x01(\x05R\x03max\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\bR\x06failed\"b\n" +
 	"\x17ListEvaluationsResponse\x12G\n" +
-	"\vevaluations\x18\x01 \x03(\v2%.functionrunner.gateway.v1.EvaluationR\vevaluations\"\x8e\x04\n" +
+	"\vevaluations\x18\x01 \x03(\v2%.functionrunner.gateway.v1.EvaluationR\vevaluations\"\xa4\x04\n" +
 	"\n" +
 	"Evaluation\x12\x19\n" +
 	"\btrace_id\x18\x01 \x01(\tR\atraceId\x12\x14\n" +
@@ -751,7 +772,8 @@ const file_functionrunner_gateway_v1_status_proto_rawDesc = "" +
 	"cold_start\x18\f \x01(\bR\tcoldStart\x12\x1a\n" +
 	"\battempts\x18\r \x01(\x05R\battempts\x12\x10\n" +
 	"\x03pod\x18\x0e \x01(\tR\x03pod\x12B\n" +
-	"\x06phases\x18\x0f \x03(\v2*.functionrunner.gateway.v1.EvaluationPhaseR\x06phases\"\xc1\x01\n" +
+	"\x06phases\x18\x0f \x03(\v2*.functionrunner.gateway.v1.EvaluationPhaseR\x06phases\x12\x14\n" +
+	"\x05fault\x18\x10 \x01(\tR\x05fault\"\xc1\x01\n" +
 	"\x0fEvaluationPhase\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x121\n" +

@@ -11,23 +11,56 @@ let busy = false;
 
 function applyFilter() {
   const text = filter.value.toLowerCase();
+  main.classList.toggle("filtered", text !== "");
   for (const element of main.querySelectorAll("[data-text]")) {
     element.hidden = !element.dataset.text.toLowerCase().includes(text);
   }
 }
 
-// replace shows the main part of another page. Pools stay open or closed.
-function replace(html) {
-  const next = new DOMParser().parseFromString(html, "text/html").getElementById("main");
-  for (const details of next.querySelectorAll("details")) {
-    details.open = document.getElementById(details.id)?.open ?? details.open;
+// patch changes an element into another one. What is equal stays untouched, and with it selected text, the focus, the
+// scroll position, open pools and checked boxes.
+function patch(element, next) {
+  for (const { name } of [...element.attributes]) {
+    if (name !== "open" && !next.hasAttribute(name)) {
+      element.removeAttribute(name);
+    }
   }
-  const focused = document.activeElement?.closest?.("details")?.id;
-  main.replaceChildren(...next.childNodes);
-  if (focused) {
-    document.getElementById(focused)?.querySelector("summary")?.focus({ preventScroll: true });
+  for (const { name, value } of next.attributes) {
+    if (name !== "open" && element.getAttribute(name) !== value) {
+      element.setAttribute(name, value);
+    }
   }
-  applyFilter();
+  patchChildren(element, next);
+}
+
+// patchChildren gives an element the children of another one. Children with an id are found by it, others by position.
+function patchChildren(element, next) {
+  const known = new Map([...element.children].map((child) => [child.id, child]));
+  let at = element.firstChild;
+  for (const wanted of [...next.childNodes]) {
+    const child = wanted.id ? known.get(wanted.id) : at;
+    if (!child || child.nodeName !== wanted.nodeName || (child.id || "") !== (wanted.id || "")) {
+      element.insertBefore(wanted, at);
+      continue;
+    }
+    if (child !== at) {
+      element.insertBefore(child, at);
+    } else {
+      at = at.nextSibling;
+    }
+    if (child.nodeType !== Node.ELEMENT_NODE) {
+      if (child.data !== wanted.data) {
+        child.data = wanted.data;
+      }
+    } else if (!child.isEqualNode(wanted)) {
+      patch(child, wanted);
+    }
+  }
+  while (at) {
+    const rest = at.nextSibling;
+    at.remove();
+    at = rest;
+  }
 }
 
 async function refresh() {
@@ -40,7 +73,11 @@ async function refresh() {
     if (!response.ok) {
       throw new Error(`status ${response.status}`);
     }
-    replace(await response.text());
+    const next = new DOMParser().parseFromString(await response.text(), "text/html");
+    document.title = next.title;
+    patchChildren(main, next.getElementById("main"));
+    applyFilter();
+    main.dataset.refreshed = Date.now();
     showState();
   } catch (error) {
     showState(`not refreshed: ${error.message}`);

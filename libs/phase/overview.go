@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package phase
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// ShortNames returns a function that shortens the given names of images to their last path element, except where two
+// of the names share that element.
+func ShortNames(images ...string) func(string) string {
+	owners, shared := map[string]string{}, map[string]bool{}
+	for _, image := range images {
+		short := path.Base(image)
+		if owner, ok := owners[short]; ok && owner != image {
+			shared[short] = true
+		}
+		owners[short] = image
+	}
+	return func(image string) string {
+		if short := path.Base(image); image != "" && !shared[short] {
+			return short
+		}
+		return image
+	}
+}
+
+// Image returns the name by which an evaluation's function is shown: the canonical one if it is known.
+func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
+
+// Failures are equal failures of one function.
+type Failures struct {
+	// Last is the newest of them.
+	Last  *gatewayv1.Evaluation
+	Count int
+}
+
+// System is the fault of failures that neither the function nor its caller can mend.
+const System = "system"
+
+// GroupFailures groups failed evaluations with the same image, code and reason: failures of the system first, then
+// in the order given.
+func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
+	type key struct{ image, code, reason string }
+	byKey, groups := map[key]*Failures{}, []*Failures{}
+	for _, e := range failed {
+		k := key{Image(e), e.GetCode(), e.GetReason()}
+		if byKey[k] == nil {
+			byKey[k] = &Failures{Last: e}
+			groups = append(groups, byKey[k])
+		}
+		byKey[k].Count++
+	}
+	rank := func(f *Failures) int {
+		if f.Last.GetFault() == System {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(groups, func(a, b *Failures) int { return cmp.Compare(rank(a), rank(b)) })
+	return groups
+}
+
+// Failed returns how many of a function's samples failed.
+func Failed(f *gatewayv1.GetStatusResponse_Function) int {
+	if f.GetRate() == 0 {
+		return 0
+	}
+	return int(math.Round(f.GetFailedRate() / f.GetRate() * float64(f.GetSamples())))
+}
+
+// Ready returns how many pods of a pool take leases.
+func Ready(pool *podmanagerv1.Pool) (ready int) {
+	for _, pod := range pool.GetPods() {
+		if pod.GetState() == podmanagerv1.Pod_STATE_READY {
+			ready++
+		}
+	}
+	return ready
+}
+
+// PoolProblems returns a sentence about the pools that cannot get pods, with the last failure of one of them. It is
+// empty if all pools can.
+func PoolProblems(pools []*podmanagerv1.Pool) []string {
+	count, example := 0, ""
+	for _, pool := range pools {
+		if pool.GetLastFailure() != "" {
+			count++
+			example = cmp.Or(example, path.Base(pool.GetKey().GetReference())+": "+pool.GetLastFailure())
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d functions cannot get a pod: %s", count, len(pools), example)}
+}
