@@ -19,10 +19,10 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-const topHelp = `Top shows what the gateway does: for each function how many evaluations end and fail
-in a second, how long half of them and 99 of 100 take at most, how many of its pods are ready, and how
-many evaluations wait for one; those of the last minute. Below are the evaluations that wait, with what for, and
-the last ones that failed, with why.
+const topHelp = `Top shows what the gateway does, and trouble first: lines with ! say what is wrong. Then come the
+evaluations that wait, and the last failures: how many equal ones, who they are due to (function, caller or system),
+and the reason. The table has a line for each function: evaluations per second, failures of the last minute, the
+median and the 99th percentile of durations, ready pods, and evaluations that wait for a pod.
 
 Rates, durations, failures and what evaluations wait for are those of one replica of the gateway, which the first
 line names: fnctl is connected to one. To see another one, give the address of its pod, or of a port that
@@ -41,8 +41,8 @@ const topExamples = `  # Show what the gateway does, live
 const (
 	defaultInterval = 2 * time.Second
 	minInterval     = 100 * time.Millisecond
-	// maxFailures is how many failures top shows.
-	maxFailures = 5
+	// maxFailures is the number of failures that top asks for. A gateway remembers fewer.
+	maxFailures = 1000
 )
 
 // Sequences for terminals that support a second screen, as all do.

@@ -5,6 +5,7 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
-	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 const (
@@ -21,24 +22,25 @@ const (
 	usualWidth = 80
 	// minName is the least width of a function's name, and fixed that of the other columns.
 	minName = 12
-	fixed   = len("  EVALS/S  FAILED/S      P50      P99   PODS  QUEUE")
+	fixed   = len("  EVALS/S      FAILED      P50      P99   PODS  QUEUE")
 )
 
 // Lines returns the snapshot in lines of less than width columns, and in at most height lines; zero is 80
 // columns, and any number of lines.
 func (s Snapshot) Lines(width, height int) []string {
 	width = cmp.Or(width, usualWidth) - 1
-	lines, below := append(s.summary(), ""), append(s.waiting(), s.failures()...)
-	name := max(width-fixed, minName)
-	lines = append(lines, fmt.Sprintf("%-*s  %7s  %8s  %7s  %7s  %5s  %5s",
-		name, "FUNCTION", "EVALS/S", "FAILED/S", "P50", "P99", "PODS", "QUEUE"))
-	rows := s.rows()
+	name := s.name()
+	lines := slices.Concat(s.summary(), s.waiting(name), s.failures(name))
+	columns := max(width-fixed, minName)
+	lines = append(lines, "", fmt.Sprintf("%-*s  %7s  %10s  %7s  %7s  %5s  %5s",
+		columns, "FUNCTION", "EVALS/S", "FAILED", "P50", "P99", "PODS", "QUEUE"))
+	rows := s.rows(name)
 	shown := len(rows)
 	if height > 0 {
-		shown = min(shown, max(height-len(lines)-len(below)-1, 1))
+		shown = min(shown, max(height-len(lines)-1, 1))
 	}
 	for _, r := range rows[:shown] {
-		lines = append(lines, r.line(name))
+		lines = append(lines, r.line(columns))
 	}
 	if left := len(rows) - shown; left > 0 {
 		lines = append(lines, fmt.Sprintf("… and %d more", left))
@@ -46,7 +48,6 @@ func (s Snapshot) Lines(width, height int) []string {
 	if len(rows) == 0 {
 		lines = append(lines, "no evaluations in the last minute, and no function pods")
 	}
-	lines = append(lines, below...)
 	if height > 0 {
 		lines = lines[:min(len(lines), height)]
 	}
@@ -59,9 +60,9 @@ func (s Snapshot) Lines(width, height int) []string {
 // line returns a row of the table, with the function's name in so many columns.
 func (r row) line(name int) string {
 	function := runewidth.FillRight(runewidth.Truncate(ui.OneLine(r.function), name, "…"), name)
-	rate, fail, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
-	if r.measured {
-		rate, fail, p50, p99 = number(r.rate), number(r.fail), short(r.p50), short(r.p99)
+	rate, failed, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
+	if r.samples > 0 {
+		rate, failed, p50, p99 = number(r.rate), fmt.Sprintf("%d of %d", r.failed, r.samples), short(r.p50), short(r.p99)
 	}
 	if r.pods > 0 {
 		podCount = fmt.Sprintf("%d/%d", r.ready, r.pods)
@@ -69,21 +70,25 @@ func (r row) line(name int) string {
 	if r.pods > 0 || r.waiting > 0 {
 		queue = strconv.Itoa(r.waiting)
 	}
-	return fmt.Sprintf("%s  %7s  %8s  %7s  %7s  %5s  %5s", function, rate, fail, p50, p99, podCount, queue)
+	return fmt.Sprintf("%s  %7s  %10s  %7s  %7s  %5s  %5s", function, rate, failed, p50, p99, podCount, queue)
 }
 
-// maxWaiting is how many functions and phases are shown in which evaluations wait.
-const maxWaiting = 5
+// maxWaiting is the number of functions and phases that are shown with evaluations that wait, and maxFailures the
+// number of groups of equal failures.
+const (
+	maxWaiting  = 5
+	maxFailures = 5
+)
 
 // waiting returns the lines about what evaluations wait for.
-func (s Snapshot) waiting() []string {
+func (s Snapshot) waiting(name func(string) string) []string {
 	all := s.Status.GetWaiting()
 	if len(all) == 0 {
 		return nil
 	}
 	lines := []string{"", "WAITING HERE"}
 	for _, w := range all[:min(len(all), maxWaiting)] {
-		text := fmt.Sprintf("%6d  %s  %s for %s: %s", w.GetCount(), cmp.Or(pods.Base(w.GetImage()), "-"), w.GetPhase(),
+		text := fmt.Sprintf("%6d  %s  %s for %s: %s", w.GetCount(), cmp.Or(name(w.GetImage()), "-"), w.GetPhase(),
 			pods.Short(w.GetLongest().AsDuration()), w.GetReason())
 		lines = append(lines, strings.TrimSuffix(text, ": "))
 	}
@@ -93,22 +98,24 @@ func (s Snapshot) waiting() []string {
 	return lines
 }
 
-// failures returns the lines about the last failures.
-func (s Snapshot) failures() []string {
-	if len(s.Failures) == 0 {
+// failures returns the lines about the last failures, equal ones in one line.
+func (s Snapshot) failures(name func(string) string) []string {
+	groups := phase.GroupFailures(s.Failures)
+	if len(groups) == 0 {
 		return nil
 	}
 	lines := []string{"", "LAST FAILURES HERE"}
-	for _, e := range s.Failures {
-		lines = append(lines, s.failure(e))
+	for _, f := range groups[:min(len(groups), maxFailures)] {
+		e := f.Last
+		ago := pods.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
+		fault := cmp.Or(e.GetFault(), "-") // gateways before this version do not say
+		lines = append(lines, fmt.Sprintf("%6d  %s  %s: %s: %s (%s ago)", f.Count,
+			cmp.Or(name(phase.Image(e)), "(rejected)"), fault, e.GetCode(), e.GetReason(), ago))
+	}
+	if left := len(groups) - maxFailures; left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", left))
 	}
 	return lines
-}
-
-func (s Snapshot) failure(e *gatewayv1.Evaluation) string {
-	ago := pods.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
-	function := cmp.Or(pods.Base(e.GetImage()), "(rejected)")
-	return fmt.Sprintf("%6s ago  %s  %s: %s", ago, function, e.GetCode(), e.GetReason())
 }
 
 // number returns a rate with three digits or so.

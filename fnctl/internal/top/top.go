@@ -22,7 +22,7 @@ import (
 type Snapshot struct {
 	Status *gatewayv1.GetStatusResponse
 	Pools  []*podmanagerv1.Pool
-	// Failures are the last evaluations that failed, the newest first.
+	// Failures are the last evaluations that failed, the newest first. Equal ones are shown together.
 	Failures []*gatewayv1.Evaluation
 	// Problems are why something is not known, or not known any more.
 	Problems []string
@@ -31,17 +31,17 @@ type Snapshot struct {
 
 // row is what one function does.
 type row struct {
-	function   string
-	rate, fail float64
-	p50, p99   time.Duration
-	measured   bool // whether there were evaluations in the last minute
-	ready      int
-	pods       int
-	waiting    int
+	function        string
+	rate            float64
+	failed, samples int // of the last minute
+	p50, p99        time.Duration
+	ready           int
+	pods            int
+	waiting         int
 }
 
-// rows returns the functions, the busiest first.
-func (s Snapshot) rows() []*row {
+// rows returns the functions: those with waiting leases or failures first, then the busiest.
+func (s Snapshot) rows(name func(string) string) []*row {
 	byName := map[string]*row{}
 	of := func(name string) *row {
 		if byName[name] == nil {
@@ -51,38 +51,52 @@ func (s Snapshot) rows() []*row {
 	}
 	for _, f := range s.Status.GetFunctions() {
 		r := of(f.GetImage())
-		r.rate, r.fail, r.measured = f.GetRate(), f.GetFailedRate(), true
+		r.rate, r.failed, r.samples = f.GetRate(), phase.Failed(f), max(int(f.GetSamples()), 1)
 		r.p50, r.p99 = f.GetMedian().AsDuration(), f.GetP99().AsDuration()
 	}
 	for _, pool := range s.Pools {
-		of(pods.Base(pool.GetKey().GetReference())).add(pool)
+		r := of(name(pool.GetKey().GetReference()))
+		r.waiting += int(pool.GetWaiting())
+		r.pods += len(pool.GetPods())
+		r.ready += phase.Ready(pool)
 	}
 	return slices.SortedFunc(maps.Values(byName), func(a, b *row) int {
-		return cmp.Or(cmp.Compare(b.waiting, a.waiting), cmp.Compare(b.rate, a.rate), cmp.Compare(a.function, b.function))
+		return cmp.Or(cmp.Compare(b.waiting, a.waiting), cmp.Compare(b.failed, a.failed), cmp.Compare(b.rate, a.rate),
+			cmp.Compare(a.function, b.function))
 	})
 }
 
-// add adds the pods and waiting leases of a pool.
-func (r *row) add(pool *podmanagerv1.Pool) {
-	r.waiting += int(pool.GetWaiting())
-	r.pods += len(pool.GetPods())
-	for _, pod := range pool.GetPods() {
-		if pod.GetState() == podmanagerv1.Pod_STATE_READY {
-			r.ready++
-		}
+// name returns the function that shortens the names of the images in the snapshot.
+func (s Snapshot) name() func(string) string {
+	var images []string
+	for _, w := range s.Status.GetWaiting() {
+		images = append(images, w.GetImage())
 	}
+	for _, pool := range s.Pools {
+		images = append(images, pool.GetKey().GetReference())
+	}
+	for _, e := range s.Failures {
+		images = append(images, phase.Image(e))
+	}
+	return phase.ShortNames(images...)
 }
 
 // summary returns the lines above the table.
 func (s Snapshot) summary() []string {
-	rate, fail := 0.0, 0.0
+	rate, failed, samples := 0.0, 0, 0
 	for _, f := range s.Status.GetFunctions() {
-		rate, fail = rate+f.GetRate(), fail+f.GetFailedRate()
+		rate += f.GetRate()
+		failed += phase.Failed(f)
+		samples += int(f.GetSamples())
 	}
 	up := s.Now.Sub(s.Status.GetStartTime().AsTime())
-	return append([]string{
+	lines := []string{
 		fmt.Sprintf("gateway %s, version %s, up %s", s.Status.GetReplica(), s.Status.GetVersion(), pods.Short(up)),
-		fmt.Sprintf("here, last minute: %s evals/s, %s failed/s; now: %s", number(rate), number(fail),
+		fmt.Sprintf("here, last minute: %s evals/s, %d of %d failed; now: %s", number(rate), failed, samples,
 			cmp.Or(strings.Join(phase.Counts(s.Status.GetActive()), ", "), "none")),
-	}, s.Problems...)
+	}
+	for _, problem := range slices.Concat(s.Problems, s.Status.GetProblems(), phase.PoolProblems(s.Pools)) {
+		lines = append(lines, "! "+problem)
+	}
+	return lines
 }

@@ -25,7 +25,7 @@ func snapshot() top.Snapshot {
 		Now: now,
 		Status: &gatewayv1.GetStatusResponse{
 			Replica: "gateway-0", Version: "v1", StartTime: timestamppb.New(now.Add(-time.Hour)),
-			Active: map[string]int32{"run": 3, "queue": 12},
+			Active: map[string]int32{"run": 3, "queue": 12}, Problems: []string{"12 evaluations wait"},
 			Waiting: []*gatewayv1.GetStatusResponse_Waiting{
 				{
 					Image: "example.com/fns/set-namespace:v0.4.5", Phase: "queue", Count: 12,
@@ -35,38 +35,54 @@ func snapshot() top.Snapshot {
 			},
 			Functions: []*gatewayv1.GetStatusResponse_Function{
 				{
-					Image: "set-namespace:v0.4.5", Rate: 123.4, FailedRate: 0.02,
+					Image: "set-namespace:v0.4.5", Rate: 123.4, FailedRate: .617, Samples: 200,
 					Median: durationpb.New(3456 * time.Microsecond), P99: durationpb.New(1234 * time.Millisecond),
 				},
-				{Image: "rare:v1", Rate: 0.05, Median: durationpb.New(2 * time.Minute), P99: durationpb.New(2 * time.Minute)},
+				{Image: "rare:v1", Rate: 0.05, Samples: 3, Median: durationpb.New(2 * time.Minute), P99: durationpb.New(2 * time.Minute)},
 			},
 		},
 		Pools: []*podmanagerv1.Pool{{
 			Key: &podmanagerv1.PoolKey{Reference: "example.com/fns/slow-with-a-very-long-name-of-a-function:v1"}, Waiting: 7,
-			Pods: []*podmanagerv1.Pod{{State: podmanagerv1.Pod_STATE_READY}, {State: podmanagerv1.Pod_STATE_STARTING}},
+			LastFailure: "no node takes it",
+			Pods:        []*podmanagerv1.Pod{{State: podmanagerv1.Pod_STATE_READY}, {State: podmanagerv1.Pod_STATE_STARTING}},
 		}},
-		Failures: []*gatewayv1.Evaluation{{
-			Image: "example.com/fns/typo:v1", Code: "failed_precondition", StartTime: timestamppb.New(now.Add(-5 * time.Second)),
-			Reason: "the registry says: no such image, and that in more words than\none line of the terminal has",
-		}},
+		Failures: []*gatewayv1.Evaluation{
+			{
+				Image: "a.example/typo:v1", Code: "failed_precondition", Fault: "caller",
+				StartTime: timestamppb.New(now.Add(-5 * time.Second)),
+				Reason:    "the registry says: no such image, and that in more words than\none line of the terminal has",
+			},
+			unavailable(9), unavailable(10), unavailable(11),
+		},
+	}
+}
+
+// unavailable returns a failure of the system some seconds ago.
+func unavailable(ago time.Duration) *gatewayv1.Evaluation {
+	return &gatewayv1.Evaluation{
+		Image: "typo:v1", Resolved: "b.example/typo:v1", Code: "unavailable", Fault: "system",
+		StartTime: timestamppb.New(now.Add(-ago * time.Second)), Reason: "no pod-manager answers",
 	}
 }
 
 func TestTop(t *testing.T) {
 	want := `gateway gateway-0, version v1, up 1h0m
-here, last minute: 123 evals/s, 0.02 failed/s; now: 12 queue, 3 run
-
-FUNCTION                      EVALS/S  FAILED/S      P50      P99   PODS  QUEUE
-slow-with-a-very-long-name-…        -         -        -        -    1/2      7
-set-namespace:v0.4.5              123      0.02   3.46ms    1.23s      -      -
-rare:v1                          0.05         0     2m0s     2m0s      -      -
+here, last minute: 123 evals/s, 1 of 203 failed; now: 12 queue, 3 run
+! 12 evaluations wait
+! 1 of 1 functions cannot get a pod: slow-with-a-very-long-name-of-a-function:…
 
 WAITING HERE
     12  set-namespace:v0.4.5  queue for 1m5s: all 3 pods of the function are b…
      1  a:v1  resolve for 0s
 
 LAST FAILURES HERE
-    5s ago  typo:v1  failed_precondition: the registry says: no such image, an…`
+     3  b.example/typo:v1  system: unavailable: no pod-manager answers (9s ago)
+     1  a.example/typo:v1  caller: failed_precondition: the registry says: no …
+
+FUNCTION                    EVALS/S      FAILED      P50      P99   PODS  QUEUE
+slow-with-a-very-long-nam…        -           -        -        -    1/2      7
+set-namespace:v0.4.5            123    1 of 200   3.46ms    1.23s      -      -
+rare:v1                        0.05      0 of 3     2m0s     2m0s      -      -`
 	if diff := cmp.Diff(want, strings.Join(snapshot().Lines(80, 0), "\n")); diff != "" {
 		t.Errorf("top (-want +got):\n%s", diff)
 	}

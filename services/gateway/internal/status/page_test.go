@@ -207,7 +207,7 @@ func TestTroubleIsShownFirst(t *testing.T) {
 	server := status.New(h, waits, "gateway-0", warnings).Page(pools, slog.New(slog.DiscardHandler))
 	page := get(t, server, "/").Body.String()
 	order(t, page, `class="health trouble"`, "the certificate expires soon",
-		"7 evaluations failed because of the system in the last 5m0s, the last one as unavailable: no pod-manager answers",
+		"7 evaluations failed because of the system in the last 5 minutes, the last one as unavailable: no pod-manager answers",
 		"4 evaluations wait, the longest for 1m0s in the phase queue: all pods are busy",
 		"1 of 3 functions cannot get a pod: function-2:v1: no node takes the pod",
 		`id="waiting"`, "three:v1", `id="failures"`,
@@ -242,7 +242,7 @@ func TestBarsHaveOneScale(t *testing.T) {
 		})
 	}
 	page := get(t, handler(h, nil), "/").Body.String()
-	order(t, page, "full width: 1s", `class="run" x="0" width="100"`, `class="run" x="0" width="1000"`)
+	order(t, page, "Full width: 1s", `class="run" x="0" width="100"`, `class="run" x="0" width="1000"`)
 }
 
 // TestPageOfAnEmptyGateway has no pod-manager, or one that does not answer.

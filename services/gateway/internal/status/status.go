@@ -84,8 +84,8 @@ func (s *Service) problems(waits []*gatewayv1.GetStatusResponse_Waiting, now tim
 		}
 	}
 	if failures > 0 {
-		problems = append(problems, fmt.Sprintf("%d evaluations failed because of the system in the last %v, the last one as %s",
-			failures, recent, last))
+		problems = append(problems, fmt.Sprintf("%d evaluations failed because of the system in the last %.0f minutes, "+
+			"the last one as %s", failures, recent.Minutes(), last))
 	}
 	waiting, first := int32(0), ""
 	for _, w := range waits {
