@@ -3,9 +3,8 @@
 package telemetry
 
 import (
+	"strings"
 	"sync"
-
-	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // MaxImageLabels is how many images have a label of their own.
@@ -13,6 +12,12 @@ const MaxImageLabels = 200
 
 // OtherImages is the label of all other images.
 const OtherImages = "other"
+
+// ImageName is the canonical name of an image, an imagename.Name: programs that name no images do not link that package.
+type ImageName interface {
+	Short() string
+	String() string
+}
 
 // ImageLabels gives images their label in metrics: their short name, or their whole name if another image's label is
 // that short name. Each label is a set of time series, and callers can name any number of images, so the number of
@@ -25,7 +30,7 @@ type ImageLabels struct {
 
 // Earn returns the label of an image that is known to exist: a function of it has run, or a pod of it is there. The
 // label is the image's own while there are fewer than MaxImageLabels, else OtherImages.
-func (l *ImageLabels) Earn(image imagename.Name) string {
+func (l *ImageLabels) Earn(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	label, earned := l.find(image)
@@ -35,13 +40,12 @@ func (l *ImageLabels) Earn(image imagename.Name) string {
 	if l.owners == nil {
 		l.owners = make(map[string]string)
 	}
-	image.Digest = ""
-	l.owners[label] = image.String()
+	l.owners[label] = whole(image)
 	return label
 }
 
 // Label returns the label of an image that may not exist: its own if it has earned one, else OtherImages.
-func (l *ImageLabels) Label(image imagename.Name) string {
+func (l *ImageLabels) Label(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if label, earned := l.find(image); earned {
@@ -51,13 +55,18 @@ func (l *ImageLabels) Label(image imagename.Name) string {
 }
 
 // find returns the label that is for an image, and reports whether the image has earned it. Digests are in no label.
-func (l *ImageLabels) find(image imagename.Name) (label string, earned bool) {
-	image.Digest = ""
+func (l *ImageLabels) find(image ImageName) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]
-	if earned && owner != image.String() {
-		label = image.String()
+	if earned && owner != whole(image) {
+		label = whole(image)
 		_, earned = l.owners[label]
 	}
 	return label, earned
+}
+
+// whole returns an image's name without its digest.
+func whole(image ImageName) string {
+	name, _, _ := strings.Cut(image.String(), "@")
+	return name
 }
