@@ -49,7 +49,7 @@ func TestLogsAreTextOnTerminals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer device.Close() //nolint:errcheck // nothing is kept
+	defer device.Close()                          //nolint:errcheck // nothing is kept
 	for format, want := range map[string][3]bool{ // whether a pipe, a device and a buffer get text
 		"auto": {false, true, false}, "json": {}, "text": {true, true, true},
 	} {
