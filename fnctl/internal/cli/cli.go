@@ -34,6 +34,8 @@ type Environment struct {
 	// ContainerRuntime is the program that runs containers for the help of functions; empty for
 	// docker.
 	ContainerRuntime string
+	// ImageProgram is a program of this machine that runs in place of all images; empty for none.
+	ImageProgram string
 	// Environ is the environment of functions that are programs of this machine.
 	Environ        []string
 	Stdin          io.Reader
@@ -79,7 +81,7 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.AddCommand(newRender(env), newEval(env), newSource(env), newSink(env), newDoc(env), newPods(env),
+	root.AddCommand(newRender(env), newEval(env), newTest(env), newSource(env), newSink(env), newDoc(env), newPods(env),
 		newTop(env), newImages(env), newDocker(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
 	if contained, ok := errors.AsType[containerExit](err); ok {

@@ -135,6 +135,10 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 		Environment:    slices.Concat(env.Environ, f.environment),
 		MaxOutputBytes: f.maxMessage(localMaxMessageBytes),
 	}}
+	if env.ImageProgram != "" {
+		e.ImageProgram, e.close = env.ImageProgram, func() error { return nil }
+		return e, nil
+	}
 	if f.local {
 		images, err := f.start(ctx, progress)
 		if err != nil {

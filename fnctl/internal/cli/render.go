@@ -84,8 +84,8 @@ func (c *renderCommand) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.noStatus, "no-status", false, "leave the status of the Kptfile alone")
 	flags.BoolVar(&c.check, "check", false, "write nothing, name the files that a render would change, apart from the "+
 		"status of the Kptfile, and exit with 3 if there are any")
-	flags.StringVar(&c.format, "results-format", "", "write results, failures and the files of --check to standard output: "+
-		"github for annotations of lines, json or junit")
+	flags.StringVar(&c.format, "results-format", "", "write results, failures and the files of --check to standard "+
+		"output: github for annotations of lines, json or junit")
 	flags.IntVar(&c.jobs, "jobs", 0, "how many packages inside the package to render concurrently, 1 for one after the "+
 		"other; by default the number of processors, and 1 with --trace")
 	c.gateway.register(flags, c.env)

@@ -5,6 +5,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ const waitForInput = time.Second
 type Evaluator struct {
 	// Images evaluates functions that are images; nil if there are none.
 	Images pipeline.Evaluator
+	// ImageProgram is a program that runs in place of all images; empty for none.
+	ImageProgram string
 	// Environment is that of the programs, as KEY=VALUE.
 	Environment []string
 	// MaxOutputBytes bounds what a program writes to each of its two outputs.
@@ -40,7 +43,7 @@ type Evaluator struct {
 // Evaluate implements [pipeline.Evaluator]. It reports a program that exits with another code than
 // 0 as a [client.FunctionError].
 func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	if req.Exec == "" {
+	if req.Exec = cmp.Or(req.Exec, e.ImageProgram); req.Exec == "" {
 		return e.Images.Evaluate(ctx, req)
 	}
 	command, err := shlex.Split(req.Exec)

@@ -4,6 +4,7 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -101,7 +102,7 @@ func (c *counting) Evaluate(ctx context.Context, req pipeline.Request) (pipeline
 	}
 	req.Waiting("for nothing")
 	if req.Image == "fail" {
-		return pipeline.Response{}, fmt.Errorf("function failed")
+		return pipeline.Response{}, errors.New("function failed")
 	}
 	list, err := yaml.Parse(string(req.ResourceList))
 	if err != nil {

@@ -131,7 +131,9 @@ func (r *Renderer) files(resources []*yaml.RNode) (map[string][]byte, error) {
 }
 
 // changes returns how a function changed the files of a package and of the packages inside it, and the files after it.
-func (r *Renderer) changes(before map[string][]byte, output []*yaml.RNode) ([]pkgtree.Change, map[string][]byte, error) {
-	after, err := r.files(output)
+func (r *Renderer) changes(before map[string][]byte, output []*yaml.RNode) (
+	changes []pkgtree.Change, after map[string][]byte, err error,
+) {
+	after, err = r.files(output)
 	return pkgtree.Diff(before, after), after, err
 }

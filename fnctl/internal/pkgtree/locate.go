@@ -59,28 +59,35 @@ func lineOf(node *yaml.Node, parts []string) int {
 	if len(parts) == 0 {
 		return node.Line
 	}
-	switch node.Kind {
-	case yaml.MappingNode:
-		// Keys of annotations have dots of their own.
-		for n := 1; n <= len(parts); n++ {
-			for i := 0; i+1 < len(node.Content); i += 2 {
-				if key := node.Content[i]; key.Value == strings.Join(parts[:n], ".") {
-					if n == len(parts) {
-						return key.Line
-					}
-					return max(key.Line, lineOf(node.Content[i+1], parts[n:]))
-				}
-			}
+	if node.Kind == yaml.MappingNode {
+		key, value, rest := entryOf(node, parts)
+		switch {
+		case key == nil:
+			return node.Line
+		case len(rest) == 0:
+			return key.Line
 		}
-	case yaml.SequenceNode:
-		for i, item := range node.Content {
-			if isItem(item, i, strings.TrimPrefix(parts[0], "[")) {
-				return lineOf(item, parts[1:])
-			}
+		return max(key.Line, lineOf(value, rest))
+	}
+	for i, item := range node.Content {
+		if isItem(item, i, strings.TrimPrefix(parts[0], "[")) {
+			return lineOf(item, parts[1:])
 		}
-	default:
 	}
 	return node.Line
+}
+
+// entryOf returns the entry of a map whose key is the first part, or more of them: keys of annotations have dots of
+// their own. It returns nil nodes if there is no such entry.
+func entryOf(node *yaml.Node, parts []string) (key, value *yaml.Node, rest []string) {
+	for n := 1; n <= len(parts); n++ {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == strings.Join(parts[:n], ".") {
+				return node.Content[i], node.Content[i+1], parts[n:]
+			}
+		}
+	}
+	return nil, nil, nil
 }
 
 // isItem reports whether an item of a list is the one that an index or a field's value, such as name=web, selects.

@@ -3,13 +3,28 @@
 package pkgtree
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
+
+// Equivalent reports whether two contents of a file have equivalent resources: the same values, order and comments.
+func Equivalent(before, after []byte) bool {
+	read := func(data []byte) ([]*yaml.RNode, error) {
+		return (&kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}).Read()
+	}
+	old, err := read(before)
+	if err != nil {
+		return false
+	}
+	resources, err := read(after)
+	return err == nil && len(old) > 0 && sameResources(old, resources)
+}
 
 // sameResources reports whether resources are equivalent to their originals.
 func sameResources(before, after []*yaml.RNode) bool {

@@ -38,6 +38,15 @@ func (p *Printer) Line(format string, args ...any) {
 // Title writes a line of a foreign text in bold.
 func (p *Printer) Title(text string) { p.Line("%s", p.style.bold(OneLine(text))) }
 
+// Outcome writes a line of an outcome, green or red, a name and a note.
+func (p *Printer) Outcome(outcome string, isGood bool, name, note string) {
+	paint := p.style.red
+	if isGood {
+		paint = p.style.green
+	}
+	p.Line("%s  %s  %s", paint(fmt.Sprintf("%-7s", outcome)), name, p.style.faint(note))
+}
+
 // Replace replaces the line of the cursor, on terminals only. The text must fit on it.
 func (p *Printer) Replace(text string) { fmt.Fprintf(p.out, "\r\x1b[K%s", text) }
 

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// Files and directories of a test, as kpt's tests of functions have them.
+const (
+	expectedDir = ".expected"
+	patchFile   = "diff.patch"
+	resultsFile = "results.yaml"
+)
+
+// testConfig is the configuration of a test. Fields that matter to kpt alone are left out.
+type testConfig struct {
+	TestType      string            `yaml:"testType"`
+	ExitCode      int               `yaml:"exitCode"`
+	StdErr        string            `yaml:"stdErr"`
+	Skip          bool              `yaml:"skip"`
+	NonIdempotent bool              `yaml:"nonIdempotent"`
+	Image         string            `yaml:"image"`
+	ExecPath      string            `yaml:"execPath"`
+	Args          map[string]string `yaml:"args"`
+	FnConfig      string            `yaml:"fnConfig"`
+}
+
+// testCase is one test: a package, and what becomes of it.
+type testCase struct {
+	dir    string
+	config testConfig
+}
+
+// readTestCase reads the configuration of the test in a directory.
+func readTestCase(dir string) (*testCase, error) {
+	c := &testCase{dir: dir}
+	data, err := os.ReadFile(filepath.Join(dir, expectedDir, "config.yaml"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := yaml.Unmarshal(data, &c.config); err != nil {
+		return nil, fmt.Errorf("%s/config.yaml: %w", expectedDir, err)
+	}
+	if c.config.TestType == "" {
+		c.config.TestType = "render"
+		if c.config.Image != "" || c.config.ExecPath != "" {
+			c.config.TestType = "eval"
+		}
+	}
+	if c.config.TestType != "render" && c.config.TestType != "eval" {
+		return nil, fmt.Errorf("%s/config.yaml: testType must be eval or render, got %q", expectedDir, c.config.TestType)
+	}
+	return c, nil
+}
+
+// skipped returns why the test does not run; empty if it does.
+func (c *testCase) skipped() string {
+	for _, script := range []string{"exec.sh", "setup.sh"} {
+		if _, err := os.Stat(filepath.Join(c.dir, expectedDir, script)); err == nil {
+			return "it runs a script of its own, " + script
+		}
+	}
+	if c.config.Skip {
+		return "its configuration says so"
+	}
+	return ""
+}
+
+// command returns the arguments of fnctl that run the test on a copy of the package.
+func (c *testCase) command(dir, results string, flags []string, allowExec bool) ([]string, error) {
+	args := slices.Concat([]string{c.config.TestType, dir, "--results-dir", results}, flags)
+	if c.config.TestType == "render" {
+		return append(args, "--no-status", fmt.Sprintf("--allow-exec=%t", allowExec)), nil
+	}
+	if c.config.ExecPath != "" {
+		if !allowExec {
+			return nil, fmt.Errorf("execPath %s is a program of this machine: if you trust the test, permit it by --allow-exec",
+				c.config.ExecPath)
+		}
+		program, err := filepath.Abs(filepath.Join(c.dir, filepath.FromSlash(c.config.ExecPath)))
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--exec", "'"+program+"'")
+	} else {
+		args = append(args, "--image", c.config.Image)
+	}
+	if c.config.FnConfig != "" {
+		args = append(args, "--fn-config", filepath.Join(dir, filepath.FromSlash(c.config.FnConfig)))
+	}
+	if len(c.config.Args) > 0 {
+		args = append(args, "--")
+		for _, key := range slices.Sorted(maps.Keys(c.config.Args)) {
+			args = append(args, key+"="+c.config.Args[key])
+		}
+	}
+	return args, nil
+}
+
+// testRun is the outcome of a test's command.
+type testRun struct {
+	before, after map[string][]byte
+	results       []byte
+	stderr        string
+	code          int
+}
+
+// run runs the test once or twice on a copy of the package: functions must be idempotent. It compares what came of
+// that, or makes it the expectation if update is true.
+func (c *testCase) run(ctx context.Context, env Environment, flags []string, allowExec, update bool) error {
+	scratch, err := os.MkdirTemp("", "fnctl-test-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	dir, results := filepath.Join(scratch, filepath.Base(c.dir)), filepath.Join(scratch, "results")
+	if err := copyPackage(c.dir, dir); err != nil {
+		return err
+	}
+	args, err := c.command(dir, results, flags, allowExec)
+	if err != nil {
+		return err
+	}
+	r := testRun{}
+	if r.before, err = readFiles(dir); err != nil {
+		return err
+	}
+	for range 2 {
+		var stderr bytes.Buffer
+		env.Stdin, env.Stdout, env.Stderr = &bytes.Buffer{}, &stderr, &stderr
+		r.code = Run(ctx, env, args)
+		r.stderr = stderr.String()
+		if r.after, err = readFiles(dir); err != nil {
+			return err
+		}
+		r.results, _ = os.ReadFile(filepath.Join(results, resultsFile)) // missing if nothing ran
+		if err := c.compare(r, update); err != nil || update || c.config.NonIdempotent || r.code != 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare compares the outcome of a test with what is expected.
+func (c *testCase) compare(r testRun, update bool) error {
+	if (c.config.ExitCode != 0) != (r.code == exitFunction) || r.code != exitDone && r.code != exitFunction {
+		return fmt.Errorf("exit code %d, want %d\n%s", r.code, c.config.ExitCode, r.stderr)
+	}
+	if want := strings.Fields(c.config.StdErr); !strings.Contains(strings.Join(strings.Fields(r.stderr), " "),
+		strings.Join(want, " ")) {
+		return fmt.Errorf("standard error has not %q\n%s", c.config.StdErr, r.stderr)
+	}
+	if update {
+		return c.update(r)
+	}
+	if wanted, err := os.ReadFile(filepath.Join(c.dir, expectedDir, resultsFile)); err == nil {
+		if err := compareResults(wanted, r.results); err != nil {
+			return err
+		}
+	}
+	patch, err := os.ReadFile(filepath.Join(c.dir, expectedDir, patchFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if c.config.ExitCode != 0 {
+		return nil // kpt's tests compare no files then
+	}
+	wanted, err := diff.Apply(r.before, string(patch))
+	if err != nil {
+		return fmt.Errorf("%s/%s: %w", expectedDir, patchFile, err)
+	}
+	var unequal []pkgtree.Change
+	for _, change := range pkgtree.Diff(wanted, r.after) {
+		if !isEquivalent(change) {
+			unequal = append(unequal, change)
+		}
+	}
+	if len(unequal) > 0 {
+		return &unexpectedFiles{unequal}
+	}
+	return nil
+}
+
+// unexpectedFiles are the differences between expected files and files.
+type unexpectedFiles struct{ changes []pkgtree.Change }
+
+func (u *unexpectedFiles) Error() string {
+	return "files differ from " + expectedDir + "/" + patchFile + " (-want +got)"
+}
+
+// isEquivalent reports whether both contents of a file have the same resources. The status of Kptfiles is not compared.
+func isEquivalent(change pkgtree.Change) bool {
+	if change.Before == nil || change.After == nil {
+		return false
+	}
+	if filepath.Base(change.Path) == kptfile.FileName {
+		change.Before, change.After = withoutStatus(change.Before), withoutStatus(change.After)
+	}
+	return bytes.Equal(change.Before, change.After) || pkgtree.Equivalent(change.Before, change.After)
+}
+
+func withoutStatus(data []byte) []byte {
+	file, err := yaml.Parse(string(data))
+	if err != nil {
+		return data
+	}
+	if err := file.PipeE(yaml.FieldClearer{Name: "status"}); err != nil {
+		return data
+	}
+	return []byte(file.MustString())
+}
+
+// compareResults compares results by value. What functions log is not compared: it may have times.
+func compareResults(want, got []byte) error {
+	var values [2]map[string]any
+	for i, data := range [][]byte{want, got} {
+		if err := yaml.Unmarshal(data, &values[i]); err != nil {
+			return fmt.Errorf("%s: %w", resultsFile, err)
+		}
+		items, _ := values[i]["items"].([]any)
+		for _, item := range items {
+			if fields, ok := item.(map[string]any); ok {
+				delete(fields, "stderr")
+			}
+		}
+	}
+	if reflect.DeepEqual(values[0], values[1]) {
+		return nil
+	}
+	return &unexpectedFiles{[]pkgtree.Change{{Path: expectedDir + "/" + resultsFile, Before: want, After: got}}}
+}
+
+// update writes what came of a test to the directory of its expectations. As in kpt, results are written if they were
+// expected before.
+func (c *testCase) update(r testRun) error {
+	var patch strings.Builder
+	for _, change := range pkgtree.Diff(r.before, r.after) {
+		patch.WriteString(diff.Unified(change))
+	}
+	name := filepath.Join(c.dir, expectedDir, patchFile)
+	if patch.Len() == 0 {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	} else if err := os.WriteFile(name, []byte(patch.String()), 0o644); err != nil { //nolint:gosec // part of a package
+		return err
+	}
+	name = filepath.Join(c.dir, expectedDir, resultsFile)
+	if _, err := os.Stat(name); err != nil {
+		return nil //nolint:nilerr // none are expected
+	}
+	return os.WriteFile(name, r.results, 0o644) //nolint:gosec // part of a package
+}
+
+// copyPackage copies a directory without expectations.
+func copyPackage(from, to string) error {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	return filepath.WalkDir(to, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() || entry.Name() != expectedDir && entry.Name() != ".git" {
+			return err
+		}
+		if err := os.RemoveAll(name); err != nil {
+			return err
+		}
+		return fs.SkipDir
+	})
+}
+
+// readFiles returns the regular files below a directory.
+func readFiles(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		files[name], err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		return err
+	})
+	return files, err
+}

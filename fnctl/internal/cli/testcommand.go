@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+)
+
+const testHelp = `Test runs functions on packages and compares the files with what is expected. A test is a package with a
+directory .expected, as in kpt's catalog of functions: config.yaml says what runs (testType eval or
+render, image, args, fnConfig, exitCode, stdErr, skip, nonIdempotent), diff.patch has the changes and
+results.yaml the results. A test without diff.patch expects no changes. Files with equivalent resources are
+equal, whatever their style. The package itself is not changed.`
+
+const testExamples = `  # Run all tests below a directory
+  fnctl test ./examples --local
+  # Test the program that you are writing, in place of its image
+  fnctl test ./examples --exec ./my-function
+  # Make what comes of them the expectation, and look at it
+  fnctl test ./examples --update && git diff ./examples`
+
+// testCommand is one call of fnctl test.
+type testCommand struct {
+	env       Environment
+	gateway   gatewayFlags
+	functions functionFlags
+	allowExec bool
+	update    bool
+}
+
+func newTest(env Environment) *cobra.Command {
+	c := &testCommand{env: env}
+	cmd := &cobra.Command{
+		Use:     "test [DIR]",
+		Short:   "Run the tests of functions",
+		Long:    testHelp,
+		Example: testExamples,
+		Args:    oneTarget("DIR, a directory with tests"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.gateway.check(cmd.Flags()); err != nil {
+				return usageError{cmd.CommandPath(), err}
+			}
+			return c.run(cmd.Context(), target(cmd, args), passedFlags(cmd.Flags(), "allow-exec", "update", "exec"))
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&c.allowExec, "allow-exec", false, "permit functions that are programs of this machine")
+	flags.BoolVar(&c.update, "update", false, "write what comes of the tests to their directories .expected")
+	flags.StringVar(&c.env.ImageProgram, "exec", "", "run this program of your machine in place of all images")
+	c.gateway.register(flags, env)
+	c.functions.register(flags, env)
+	return cmd
+}
+
+// passedFlags returns the flags that were set, without some of them.
+func passedFlags(flags *pflag.FlagSet, without ...string) []string {
+	var set []string
+	flags.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(without, f.Name) {
+			set = append(set, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return set
+}
+
+func (c *testCommand) run(ctx context.Context, dir string, flags []string) error {
+	dirs, err := findTests(dir)
+	if err != nil {
+		return err
+	}
+	out, counts := c.env.outPrinter(), map[string]int{}
+	for _, test := range dirs {
+		start := time.Now()
+		outcome, note, err := c.runOne(ctx, test, flags)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if note == "" {
+			note = fmt.Sprintf("%.2fs", time.Since(start).Seconds())
+		}
+		counts[outcome]++
+		out.Outcome(outcome, outcome != "FAIL", ui.OneLine(test), note)
+		if files, ok := errors.AsType[*unexpectedFiles](err); ok {
+			out.Line("%v", err)
+			out.Diff(files.changes)
+		} else if err != nil {
+			out.Line("%s", ui.Printable(err.Error()))
+		}
+	}
+	out.Line("%s: %d passed, %d failed, %d skipped", count(len(dirs), "test"), counts["ok"]+counts["updated"], counts["FAIL"],
+		counts["skip"])
+	if n := counts["FAIL"]; n > 0 {
+		return &codedError{exitFunction, count(n, "test") + " failed"}
+	}
+	return nil
+}
+
+// runOne runs the test in a directory, and returns what came of it and a note.
+func (c *testCommand) runOne(ctx context.Context, dir string, flags []string) (outcome, note string, err error) {
+	test, err := readTestCase(dir)
+	if err != nil {
+		return "FAIL", "", err
+	}
+	if reason := test.skipped(); reason != "" {
+		return "skip", reason, nil
+	}
+	switch err := test.run(ctx, c.env, flags, c.allowExec, c.update); {
+	case err != nil:
+		return "FAIL", "", err
+	case c.update:
+		return "updated", "", nil
+	}
+	return "ok", "", nil
+}
+
+// findTests returns the directories with tests, by path.
+func findTests(dir string) ([]string, error) {
+	var dirs []string
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == expectedDir:
+			dirs = append(dirs, filepath.Dir(name))
+			return fs.SkipDir
+		case entry.IsDir() && name != dir && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err == nil && len(dirs) == 0 {
+		err = fmt.Errorf("%s has no tests: a test is a package with a directory %s", dir, expectedDir)
+	}
+	return dirs, err
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// Apply returns files, by path, after a patch in the form of `git diff`. The patch must match exactly.
+func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
+	p := patcher{files: maps.Clone(files), lines: strings.SplitAfter(patch, "\n")}
+	for p.next < len(p.lines) {
+		line := p.take()
+		if from, ok := strings.CutPrefix(line, "rename from "); ok {
+			to := strings.TrimPrefix(p.take(), "rename to ")
+			from, to = pathOf(from), pathOf(to)
+			p.files[to] = p.files[from]
+			delete(p.files, from)
+			p.renamed = to
+		}
+		if old, ok := strings.CutPrefix(line, "--- "); ok {
+			if err := p.file(pathOf(old), pathOf(strings.TrimPrefix(p.take(), "+++ "))); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p.files, nil
+}
+
+// pathOf returns the path in a line of a header; empty for a file that does not exist.
+func pathOf(header string) string {
+	header, _, _ = strings.Cut(strings.TrimRight(header, "\r\n"), "\t")
+	if path, err := strconv.Unquote(header); err == nil {
+		header = path
+	}
+	if header == missing {
+		return ""
+	}
+	if len(header) > 2 && (header[:2] == "a/" || header[:2] == "b/") {
+		return header[2:]
+	}
+	return header
+}
+
+// patcher applies a patch to files.
+type patcher struct {
+	files   map[string][]byte
+	lines   []string
+	next    int
+	renamed string // the last file that was renamed, under its new name
+}
+
+// take returns the next line; empty at the end.
+func (p *patcher) take() string {
+	if p.next >= len(p.lines) {
+		return ""
+	}
+	p.next++
+	return p.lines[p.next-1]
+}
+
+// file applies the hunks of one file.
+func (p *patcher) file(before, after string) error {
+	if p.renamed != "" && p.renamed == after {
+		before = after
+	}
+	old := strings.SplitAfter(string(p.files[before]), "\n")
+	var content strings.Builder
+	done := 0 // lines of old
+	for p.next < len(p.lines) && strings.HasPrefix(p.lines[p.next], "@@ ") {
+		start, err := hunkStart(p.take())
+		if err != nil || start < done || start > len(old) {
+			return fmt.Errorf("the patch does not fit %s", before)
+		}
+		content.WriteString(strings.Join(old[done:start], ""))
+		if done, err = p.hunk(&content, old, start); err != nil {
+			return fmt.Errorf("the patch does not fit %s: line %d differs", before, done+1)
+		}
+	}
+	content.WriteString(strings.Join(old[done:], ""))
+	delete(p.files, before)
+	if after != "" {
+		p.files[after] = []byte(content.String())
+	}
+	return nil
+}
+
+// hunkStart returns the number of lines before a hunk, from its header such as "@@ -3,4 +3,5 @@".
+func hunkStart(header string) (int, error) {
+	fields := strings.Fields(header)
+	if len(fields) < 3 {
+		return 0, errors.New("no hunk")
+	}
+	number, length, hasLength := strings.Cut(strings.TrimPrefix(fields[1], "-"), ",")
+	start, err := strconv.Atoi(number)
+	if hasLength && length == "0" {
+		return start, err // lines are inserted behind this one
+	}
+	return start - 1, err
+}
+
+// hunk writes the lines after a hunk, and returns how many lines of old are done.
+func (p *patcher) hunk(content *strings.Builder, old []string, done int) (int, error) {
+	for p.next < len(p.lines) && p.lines[p.next] != "" && strings.ContainsRune(" +-", rune(p.lines[p.next][0])) &&
+		!strings.HasPrefix(p.lines[p.next], "--- ") {
+		line := p.take()
+		text := line[1:]
+		if p.next < len(p.lines) && strings.HasPrefix(p.lines[p.next], `\`) { // no newline at the end of the file
+			p.next++
+			text = strings.TrimSuffix(text, "\n")
+		}
+		if line[0] != '+' {
+			if done >= len(old) || old[done] != text {
+				return done, errors.New("another line")
+			}
+			done++
+		}
+		if line[0] != '-' {
+			content.WriteString(text)
+		}
+	}
+	return done, nil
+}
