@@ -145,26 +145,3 @@ func (c *Client) ListPools(ctx context.Context,
 	}
 	return resp, nil
 }
-
-// WatchPools implements Manager.
-func (c *Client) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(
-	*podmanagerv1.WatchPoolsResponse) error,
-) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s, err := c.rpc.WatchPools(ctx, req)
-	if err != nil {
-		return c.failed(ctx, err)
-	}
-	defer func() { _ = s.Close() }()
-	for s.Receive() {
-		if err := send(s.Msg()); err != nil {
-			cancel() // so that Close does not wait for more messages
-			return err
-		}
-	}
-	if s.Err() == nil {
-		return c.failed(ctx, io.EOF)
-	}
-	return c.failed(ctx, s.Err())
-}

@@ -109,5 +109,9 @@ func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	ctx, stop := h.untilStopping(ctx)
 	defer stop.end()
 	stop.watch()
-	return reason(ctx, h.manager.WatchPools(ctx, req, stream.Send))
+	list := func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
+		resp, err := h.manager.ListPools(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()})
+		return resp.GetPools(), err
+	}
+	return reason(ctx, watch(ctx, list, stream.Send))
 }

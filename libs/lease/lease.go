@@ -48,12 +48,6 @@ type Manager interface {
 
 	// ListPools returns the current pools.
 	ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error)
-
-	// WatchPools calls send with each existing pool, then with synced, then with each pool again
-	// whenever something in it changes, until ctx ends or send returns an error. It returns that
-	// error. Calls do not overlap.
-	WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest,
-		send func(*podmanagerv1.WatchPoolsResponse) error) error
 }
 
 // Lease is the right to use a pod for one evaluation.

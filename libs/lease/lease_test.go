@@ -4,7 +4,6 @@ package lease_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -236,39 +235,6 @@ func TestPools(t *testing.T) {
 		list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{Image: "b"})
 		if err != nil || len(list.GetPools()) != 1 || list.GetPools()[0].GetKey().GetReference() != "b" {
 			t.Errorf("listed %v, %v", list, err)
-		}
-		var seen []string
-		enough := errors.New("enough")
-		err = m.WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{}, func(
-			change *podmanagerv1.WatchPoolsResponse,
-		) error {
-			switch {
-			case change.GetSynced() != nil:
-				seen = append(seen, "synced")
-				fake.SetPools(pool("b"))
-			case change.GetRemoved() != nil:
-				seen = append(seen, "-"+change.GetRemoved().GetReference())
-			default:
-				seen = append(seen, "+"+change.GetPool().GetKey().GetReference())
-			}
-			if len(seen) == 5 {
-				return enough
-			}
-			return nil
-		})
-		if want := "[+a +b synced -a +b]"; fmt.Sprint(seen) != want || !errors.Is(err, enough) {
-			t.Errorf("seen %v, %v, want %s and the error of send", seen, err, want)
-		}
-	})
-}
-
-func TestWatchEndsWithItsContext(t *testing.T) {
-	each(t, grantAtOnce, func(t *testing.T, _ *leasetest.Manager, m lease.Manager) {
-		ctx, leave := context.WithCancel(t.Context())
-		err := m.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{},
-			func(*podmanagerv1.WatchPoolsResponse) error { leave(); return nil })
-		if fault.Of(err) != fault.Canceled {
-			t.Errorf("error %v, want canceled", err)
 		}
 	})
 }

@@ -125,23 +125,29 @@ func TestStopping(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	m := newClient(t, "http://"+leaseserver.Start(t, fake, stopping))
+	address := leaseserver.Start(t, fake, stopping)
+	m := newClient(t, "http://"+address)
 	held, err := m.Lease(t.Context(), &lease.Open{Image: "warm"}, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	watched := make(chan error, 1)
-	synced := make(chan struct{})
-	go func() {
-		watched <- m.WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{},
-			func(*podmanagerv1.WatchPoolsResponse) error { close(synced); return nil })
-	}()
-	<-synced
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	watch, err := podmanagerv1.NewPodManagerServiceClient(conn).WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err := watch.Recv(); first.GetSynced() == nil {
+		t.Fatalf("the watch begins with %v, %v", first, err)
+	}
 	if _, err := m.Lease(t.Context(), &lease.Open{Image: "cold"}, func(*lease.Waiting) { close(stopping) }); fault.Of(
 		err) != fault.Unavailable {
 		t.Errorf("the wait ended with %v, want class unavailable", err)
 	}
-	if err := <-watched; fault.Of(err) != fault.Unavailable {
+	if _, err := watch.Recv(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the watch ended with %v, want class unavailable", err)
 	}
 	if fake.Active() != 1 {

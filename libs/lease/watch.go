@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
@@ -19,24 +20,28 @@ const watchInterval = 500 * time.Millisecond
 // poolKey identifies a pool.
 type poolKey struct{ reference, digest string }
 
-// Watch implements [Manager.WatchPools] by listing pools at intervals: it sends the
-// pools that differ from what was sent before. It returns the first error of list or send, or that
-// of ctx. Pools that list returned must not be changed.
-func Watch(
+// watch lists pools at intervals, and sends the pools that differ from what it sent before; after the first list, it
+// sends synced. A list that fails because no pod-manager answers changes nothing. watch returns the first other error of
+// list or send, or the error of ctx. Pools that list returned must not be changed.
+func watch(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
 	send func(*podmanagerv1.WatchPoolsResponse) error,
 ) error {
 	sent := make(map[poolKey]*podmanagerv1.Pool)
-	for first := true; ; first = false {
+	for synced := false; ; {
 		pools, err := list(ctx)
-		if err != nil {
+		if err != nil && fault.Of(err) != fault.Unavailable {
 			return err
 		}
-		changes := compare(sent, pools)
-		if first {
-			synced := &podmanagerv1.WatchPoolsResponse_Synced_{Synced: &podmanagerv1.WatchPoolsResponse_Synced{}}
-			changes = append(changes, &podmanagerv1.WatchPoolsResponse{Change: synced})
+		var changes []*podmanagerv1.WatchPoolsResponse
+		if err == nil {
+			changes = compare(sent, pools)
+		}
+		if err == nil && !synced {
+			synced = true
+			change := &podmanagerv1.WatchPoolsResponse_Synced_{Synced: &podmanagerv1.WatchPoolsResponse_Synced{}}
+			changes = append(changes, &podmanagerv1.WatchPoolsResponse{Change: change})
 		}
 		for _, change := range changes {
 			if err := send(change); err != nil {

@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"google.golang.org/grpc/codes"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -86,7 +88,8 @@ func TestPoolsAreShownByTheGateway(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	client := lease.NewClient(&http.Client{Transport: transport}, "http://"+startPods(t, manager))
+	address := "http://" + startPods(t, manager)
+	client := lease.NewClient(&http.Client{Transport: transport}, address)
 	list, err := client.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
 	if err != nil || len(list.GetPools()) != 1 {
 		t.Errorf("listed %v, %v", list, err)
@@ -97,16 +100,15 @@ func TestPoolsAreShownByTheGateway(t *testing.T) {
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	var seen int
-	_ = client.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{}, func(change *podmanagerv1.WatchPoolsResponse) error {
-		if change.GetPool() != nil {
-			seen++
-		}
-		if change.GetSynced() != nil {
-			leave()
-		}
-		return nil
-	})
+	rpc := podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport}, address, connect.WithGRPC())
+	stream, err := rpc.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for stream.Receive() && stream.Msg().GetSynced() == nil {
+		seen++
+	}
 	if seen != 1 {
 		t.Errorf("saw %d pools, want 1", seen)
 	}

@@ -3,6 +3,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -16,7 +17,8 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 )
 
@@ -40,10 +42,13 @@ func TestQueriesAreBounded(t *testing.T) {
 	var watching sync.WaitGroup
 	results := make(chan error) // nil for a watch that was admitted
 	watch := func() {
-		err := lease.NewClient(crowd, gateway).WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{},
-			func(*podmanagerv1.WatchPoolsResponse) error { results <- nil; return nil })
+		client := podmanagerv1connect.NewPodManagerServiceClient(crowd, gateway, connect.WithGRPC())
+		stream, err := client.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{})
+		for err == nil && stream.Receive() {
+			results <- nil
+		}
 		if ctx.Err() == nil {
-			results <- err
+			results <- rpcfault.FromConnect(cmp.Or(err, stream.Err()))
 		}
 	}
 	admitted, rejected := 0, 0

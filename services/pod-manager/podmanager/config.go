@@ -86,9 +86,6 @@ type Config struct {
 	TTL time.Duration `default:"30m"`
 	// ScanInterval is the interval of garbage collection.
 	ScanInterval time.Duration `split_words:"true" default:"1m"`
-	// ReadyTimeout limits the time in which a pod with a node becomes ready. Known causes are reported to callers
-	// earlier.
-	ReadyTimeout time.Duration `split_words:"true" default:"5m"`
 	// UnscheduledTimeout limits the time of a pod without a node, in which an autoscaler may add one, until callers
 	// get `Unavailable` with the reason.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
@@ -100,11 +97,6 @@ type Config struct {
 	MaxConcurrency int `split_words:"true" default:"8"`
 	// MaxQueuePerFunction is the maximum number of queued evaluations of a function.
 	MaxQueuePerFunction int `split_words:"true" default:"1000"`
-	// MaxQueue is how many evaluations may wait in all.
-	MaxQueue int `split_words:"true" default:"10000"`
-	// MaxPods is how many function pods there may be in the namespace, including pods of
-	// other replicas and pods that are being deleted; 0 for any number.
-	MaxPods int `split_words:"true" default:"0"`
 
 	// CacheConfig is the file with functions that have [their own settings](#the-pod-cache-configuration). It is
 	// optional, and followed.
@@ -156,15 +148,12 @@ func (c *Config) checkPods(checks *config.Checks) {
 func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.TTL > 0, "TTL", c.TTL, "more than zero")
 	checks.That(c.ScanInterval > 0, "ScanInterval", c.ScanInterval, "more than zero")
-	checks.That(c.ReadyTimeout > 0, "ReadyTimeout", c.ReadyTimeout, "more than zero")
 	checks.That(c.UnscheduledTimeout >= 0, "UnscheduledTimeout", c.UnscheduledTimeout, "zero or more")
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.MaxWaitlistLength > 0, "MaxWaitlistLength", c.MaxWaitlistLength, "1 or more")
 	checks.That(c.MaxPodsPerFunction > 0, "MaxPodsPerFunction", c.MaxPodsPerFunction, "1 or more")
 	checks.That(c.MaxConcurrency > 0, "MaxConcurrency", c.MaxConcurrency, "1 or more")
 	checks.That(c.MaxQueuePerFunction > 0, "MaxQueuePerFunction", c.MaxQueuePerFunction, "1 or more")
-	checks.That(c.MaxQueue > 0, "MaxQueue", c.MaxQueue, "1 or more")
-	checks.That(c.MaxPods >= 0, "MaxPods", c.MaxPods, "0 or more")
 }
 
 // isImage reports whether s is the name of an image.

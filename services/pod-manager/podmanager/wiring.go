@@ -49,6 +49,10 @@ func (c *Config) gracePeriod() time.Duration {
 	return max(minGracePeriod, c.MaxEvaluationTime+podspec.GraceMargin)
 }
 
+// readyTimeout is how long a pod with a node may take to become ready, unless the function has a setting of its own.
+// Waiting leases learn of a known problem earlier: the timeout is for unknown ones.
+const readyTimeout = 5 * time.Minute
+
 // builder makes pods and Services.
 func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
@@ -164,12 +168,11 @@ func (c *Config) settings(
 	return manager.Settings{
 		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(),
 		Pools: pool.Config{
-			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingTimeout: c.UnscheduledTimeout,
-			InProcess: inProcess,
+			ScanInterval: c.ScanInterval, SchedulingTimeout: c.UnscheduledTimeout, InProcess: inProcess,
 		},
 		Defaults: pool.Limits{
 			MaxPods: c.MaxPodsPerFunction, MaxWaitlistLength: c.MaxWaitlistLength, MaxConcurrency: c.MaxConcurrency,
-			MaxQueue: c.MaxQueuePerFunction, TTL: c.TTL, ReadyTimeout: c.ReadyTimeout,
+			MaxQueue: c.MaxQueuePerFunction, TTL: c.TTL, ReadyTimeout: readyTimeout,
 		},
 	}
 }

@@ -25,7 +25,7 @@ var (
 const (
 	// callers is the number of callers at a time, and functionCount that of functions they use.
 	callers, functionCount = 30, 6
-	// maxPods is the limit of all pods in testdata.
+	// maxPods is the quota of pods in testdata.
 	maxPods = 10
 )
 

@@ -13,17 +13,6 @@ import (
 // span is a span as the toolbox's collector prints it.
 type span struct{ trace, id, parent, service, name string }
 
-// linked returns the traces that others have a link to, with those.
-func linked(log string) map[string][]string {
-	from := map[string][]string{}
-	for line := range strings.Lines(log) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "link" {
-			from[fields[2]] = append(from[fields[2]], fields[1])
-		}
-	}
-	return from
-}
-
 // trace is a trace in which every span has its parent, except for one. The parent of that is the caller's span, "-"
 // if there is none.
 type trace struct {

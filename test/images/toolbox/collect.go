@@ -38,8 +38,7 @@ func collect(ctx context.Context, address string) error {
 	return listen(ctx, address, mux)
 }
 
-// printSpans prints trace, span, parent ("-" without), service and name of each span, and for each of its links the
-// traces of both ends.
+// printSpans prints trace, span, parent ("-" without), service and name of each span.
 func printSpans(data *tracev1.TracesData) {
 	for _, from := range data.GetResourceSpans() {
 		service := text(from.GetResource().GetAttributes(), "service.name")
@@ -50,9 +49,6 @@ func printSpans(data *tracev1.TracesData) {
 					parent = hex.EncodeToString(id)
 				}
 				fmt.Printf("span %x %x %s %s %s\n", span.GetTraceId(), span.GetSpanId(), parent, service, span.GetName())
-				for _, link := range span.GetLinks() {
-					fmt.Printf("link %x %x\n", span.GetTraceId(), link.GetTraceId())
-				}
 			}
 		}
 	}

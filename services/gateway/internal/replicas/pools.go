@@ -22,7 +22,7 @@ import (
 // listTimeout bounds how long replicas may take to list their pools.
 const listTimeout = 5 * time.Second
 
-// views maps the address of a replica to the last list of its pools.
+// views maps the address of a replica to the list of its pools.
 type views map[string][]*podmanagerv1.Pool
 
 // ListPools implements lease.Manager: it returns the pools of all replicas that answer, one per function. It fails if
@@ -36,36 +36,11 @@ func (m *Manager) ListPools(
 	if err != nil {
 		return nil, err
 	}
-	lists := make(views)
-	errs := m.listAll(ctx, req, replicas, lists)
+	lists, errs := m.listAll(ctx, req, replicas)
 	if !slices.Contains(errs, nil) {
 		return nil, errors.Join(errs...)
 	}
 	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge()}, nil
-}
-
-// WatchPools implements lease.Manager: it watches all replicas, also later ones. The last list of a replica stays until
-// the replica answers again, or is gone.
-func (m *Manager) WatchPools(
-	ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error,
-) error {
-	last := make(views)
-	return lease.Watch(ctx, func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
-		replicas, err := m.awaitReplicas(ctx)
-		if err != nil {
-			return nil, err
-		}
-		maps.DeleteFunc(last, func(address string, _ []*podmanagerv1.Pool) bool {
-			_, there := toFront(replicas, address)
-			return !there
-		})
-		answering := slices.DeleteFunc(replicas, func(r *rpcclient.Replica) bool {
-			_, listed := last[r.Address()]
-			return listed && r.Silent()
-		})
-		m.listAll(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()}, answering, last)
-		return last.merge(), ctx.Err()
-	}, send)
 }
 
 // awaitReplicas waits until replicas are known. When ctx ends it returns the error of the last lookup.
@@ -78,11 +53,10 @@ func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, erro
 	}
 }
 
-// listAll stores the pools of replicas in lists, and returns an error for each replica. The former list of a replica
-// that fails stays.
+// listAll returns the pools of all replicas, and an error for each replica.
 func (m *Manager) listAll(
-	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica, lists views,
-) []error {
+	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica,
+) (views, []error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	answers := make([]*podmanagerv1.ListPoolsResponse, len(replicas))
@@ -98,12 +72,11 @@ func (m *Manager) listAll(
 		})
 	}
 	asked.Wait()
+	lists := make(views, len(replicas))
 	for i, r := range replicas {
-		if _, listed := lists[r.Address()]; errs[i] == nil || !listed {
-			lists[r.Address()] = answers[i].GetPools()
-		}
+		lists[r.Address()] = answers[i].GetPools()
 	}
-	return errs
+	return lists, errs
 }
 
 // poolKey identifies a function's pool.

@@ -7,6 +7,7 @@ package apitest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +47,7 @@ type Server struct {
 	objects  map[string]map[string]Object // by resource and name
 	watchers map[*watcher]struct{}
 	requests map[string]int // by verb and resource
+	quota    int            // of pods; 0 for none
 	// observe is told of each change, in order, after it was made.
 	observe func(watch.EventType, Object)
 	// deleted is told of each deletion of a pod, by the client that asked for it.
@@ -67,6 +69,13 @@ func New(observe func(watch.EventType, Object)) *Server {
 		s.objects[resource] = make(map[string]Object)
 	}
 	return s
+}
+
+// SetQuota sets the number of pods at which the server refuses another one, as with a ResourceQuota. Zero is no quota.
+func (s *Server) SetQuota(pods int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quota = pods
 }
 
 // Requests counts the requests that reached the server, such as "update leases".
@@ -151,6 +160,9 @@ func (s *Server) create(resource string, object Object) (Object, error) {
 	group := schema.GroupResource{Resource: resource}
 	if _, taken := s.objects[resource][object.GetName()]; taken {
 		return nil, apierrors.NewAlreadyExists(group, object.GetName())
+	}
+	if resource == "pods" && s.quota > 0 && len(s.objects["pods"]) >= s.quota {
+		return nil, apierrors.NewForbidden(group, object.GetName(), errors.New("exceeded quota: function-pods"))
 	}
 	object.SetUID(types.UID("uid-" + strconv.Itoa(s.version+1)))
 	object.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))

@@ -199,6 +199,19 @@ func (r *replica) ready() bool {
 	}
 }
 
+// imageOfAnother returns the n-th image of those that another replica than r owns.
+func (w *world) imageOfAnother(r *replica, n int) string {
+	for i := 3000; ; i++ {
+		if w.owner(image(i)) == r {
+			continue
+		}
+		if n == 0 {
+			return image(i)
+		}
+		n--
+	}
+}
+
 // owner returns the replica that owns an image, as itself knows; nil if none does.
 func (w *world) owner(image string) *replica {
 	w.mu.Lock()

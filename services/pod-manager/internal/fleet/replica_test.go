@@ -114,8 +114,7 @@ func (w *world) add() *replica {
 		Settings: manager.Settings{
 			Builder: builder, Defaults: w.setup.Limits,
 			Pools: pool.Config{
-				MaxPods: w.setup.MaxPods, MaxWaiting: 1000, ScanInterval: w.setup.Scan,
-				SchedulingTimeout: 10 * time.Second, InProcess: w.setup.InProcess,
+				ScanInterval: w.setup.Scan, SchedulingTimeout: 10 * time.Second, InProcess: w.setup.InProcess,
 			},
 		},
 		Replica: r.name, Namespace: "fns", MaxMessageBytes: 1 << 20, Now: now, Log: log, Meter: noop.Meter{},

@@ -147,33 +147,33 @@ func TestNewReplicaDisturbsNothing(t *testing.T) {
 	})
 }
 
-// TestLimitOfAllPodsHoldsAcrossReplicas is row 6.
-func TestLimitOfAllPodsHoldsAcrossReplicas(t *testing.T) {
+// TestQuotaOfPodsIsSharedByReplicas has more functions than pods may exist, of three owners.
+func TestQuotaOfPodsIsSharedByReplicas(t *testing.T) {
 	s := usual()
-	s.MaxPods, s.Limits.MaxPods, s.Lag, s.Limits.TTL = 20, 1, 100*time.Millisecond, 30*time.Minute
+	s.Quota, s.Limits.MaxPods, s.Lag, s.Limits.TTL = 20, 1, 100*time.Millisecond, 30*time.Minute
 	simulate(t, s, func(w *world) {
 		for n := range 60 {
 			w.call(image(n), 2*time.Second)
 		}
-		most := 0
-		for range 600 {
-			wait(100 * time.Millisecond)
-			most = max(most, len(w.server.Pods()))
-		}
-		if bound := s.MaxPods + s.Replicas; most > bound {
-			t.Errorf("there were %d pods, want %d at most", most, bound)
-		}
-		if n := len(w.server.Pods()); n > s.MaxPods {
-			t.Errorf("a minute after the burst there are %d pods, want %d", n, s.MaxPods)
-		}
+		wait(11 * time.Minute)
 		w.forgetSlowest()
-		wait(10 * time.Minute)
-		for n := range 5 { // at the limit, with all pods idle
+		for n := range 5 { // at the quota, with all pods idle
 			w.call(image(1000+n), time.Second)
 			wait(20 * time.Second)
 		}
 		if slowest := w.counts().slowest; slowest > 5*time.Second {
-			t.Errorf("a new function waited %s at the limit", slowest)
+			t.Errorf("a new function waited %s at the quota", slowest)
+		}
+		owner := w.owner(image(2000))
+		for n := range 20 { // all pods belong to another replica than the owner of the new function
+			w.call(w.imageOfAnother(owner, n), time.Second)
+			wait(5 * time.Second)
+		}
+		w.forgetSlowest()
+		w.call(image(2000), time.Second)
+		wait(20 * time.Second)
+		if slowest := w.counts().slowest; slowest > 5*time.Second {
+			t.Errorf("a new function waited %s while another replica owned all idle pods", slowest)
 		}
 	})
 }

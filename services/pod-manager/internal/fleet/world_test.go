@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type setup struct {
 	Replicas int
 	Limits   pool.Limits
-	MaxPods  int // 0 for any number
+	Quota    int // of pods; 0 for none
 	Scan     time.Duration
 	Lag      time.Duration // of watches
 	Latency  time.Duration // of requests
@@ -115,6 +115,7 @@ func newWorld(t testing.TB, s setup) *world {
 		pods: make(map[string]*running), used: make(map[types.UID]int), owners: make(map[string]string),
 	}
 	w.server = apitest.New(w.changed)
+	w.server.SetQuota(s.Quota)
 	w.server.OnDelete(w.deleted)
 	w.must(w.server.Create("configmaps", podTemplate()))
 	for range s.Replicas {

@@ -19,7 +19,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, early = 200, 50
 		m := start(t, &cluster{}, resolver{})
-		m.Configure(func(s *manager.Settings) { s.Pools.MaxWaiting, s.Defaults.MaxQueue = callers, callers })
+		m.Configure(func(s *manager.Settings) { s.Defaults.MaxQueue = callers })
 		var (
 			all    sync.WaitGroup
 			mu     sync.Mutex

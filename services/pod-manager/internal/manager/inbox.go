@@ -35,10 +35,8 @@ func (b *Inbox) Handle(event pool.Event) {
 	b.post(func(l *loop) {
 		if gone, ok := event.(pool.PodGone); ok {
 			l.config.Prober.Forget(gone.Name, gone.UID)
-			delete(l.origins, gone.Name)
 		}
 		if failed, ok := event.(pool.CreateFailed); ok {
-			delete(l.origins, failed.Name)
 			l.config.Log.Warn("function pod not created", "pod", failed.Name, "error", failed.Problem.Reason)
 		}
 		l.handle(event)

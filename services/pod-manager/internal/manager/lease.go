@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -27,8 +25,6 @@ type waiter struct {
 	// reports has the last report only: a slow caller misses what is over.
 	reports  chan pool.Waiting
 	answered chan answer
-	// span is the one of the lease's caller.
-	span trace.SpanContext
 }
 
 // answer is a grant or an error.
@@ -36,9 +32,7 @@ type answer struct {
 	grant pool.Grant
 	// maxTime is how long the function may run; zero if it has no setting of its own.
 	maxTime time.Duration
-	// origin is the span of the lease for which the pod was created, if this one waited for it.
-	origin trace.SpanContext
-	err    error
+	err     error
 }
 
 // report replaces a report that has not been fetched. Only the loop calls it.
@@ -73,8 +67,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	wait.enter(podmanagerv1.Phase_PHASE_QUEUED)
 	f := pool.Function{Reference: image.Reference, Digest: image.Digest}
 	id := pool.LeaseID(m.ids.Add(1))
-	span := trace.SpanFromContext(ctx)
-	w := &waiter{reports: make(chan pool.Waiting, 1), answered: make(chan answer, 1), span: span.SpanContext()}
+	w := &waiter{reports: make(chan pool.Waiting, 1), answered: make(chan answer, 1)}
 	err = m.send(ctx, func(l *loop) {
 		l.waiters[id] = w
 		l.images[f] = image
@@ -87,18 +80,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	if err != nil {
 		return nil, err
 	}
-	link(span, got.origin)
 	return &held{manager: m, id: id, granted: m.granted(got, unsynced, resolving)}, nil
-}
-
-// link refers from a lease's span to that of another lease, for which the pod was created that this one waited for:
-// the phases of the pod's start are explained there.
-func link(span trace.Span, origin trace.SpanContext) {
-	if origin.IsValid() && !origin.Equal(span.SpanContext()) {
-		span.AddLink(trace.Link{
-			SpanContext: origin, Attributes: []attribute.KeyValue{attribute.String("fn.link", "pod created for")},
-		})
-	}
 }
 
 // await waits for the answer to a lease that the loop knows.

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -32,8 +30,6 @@ type loop struct {
 	minimum map[string]pool.Function
 	// kept is how many pods the pools of these functions keep.
 	kept map[pool.Function]int
-	// origins are the spans for whose leases pods were created, by pod, until the pod is gone.
-	origins map[string]trace.SpanContext
 }
 
 func newLoop(config Config, metrics *metrics) *loop {
@@ -46,7 +42,6 @@ func newLoop(config Config, metrics *metrics) *loop {
 		listedPods: config.Settings.listed(),
 		minimum:    make(map[string]pool.Function),
 		kept:       make(map[pool.Function]int),
-		origins:    make(map[string]trace.SpanContext),
 	}
 }
 
@@ -60,7 +55,7 @@ func (l *loop) handle(event pool.Event) {
 func (l *loop) carryOut(action pool.Action) {
 	switch a := action.(type) {
 	case pool.Grant:
-		l.grant(a)
+		l.answer(a.Lease, answer{grant: a, maxTime: l.settings.entry(a.Function).MaxEvaluationTime})
 	case pool.Reject:
 		l.metrics.rejections.add(a.Class.String())
 		err := rejection(a)
@@ -73,9 +68,6 @@ func (l *loop) carryOut(action pool.Action) {
 			w.report(a.Waiting)
 		}
 	case pool.Create:
-		if w, ok := l.waiters[a.For]; ok && w.span.IsSampled() {
-			l.origins[a.Name] = w.span
-		}
 		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name,
 			"reason", a.Reason.String())
 		l.metrics.creations.add(a.Reason.String())
@@ -93,15 +85,6 @@ func (l *loop) carryOut(action pool.Action) {
 	case pool.StandDown:
 		l.standDown(a.Reason)
 	}
-}
-
-// grant answers a lease with a pod.
-func (l *loop) grant(a pool.Grant) {
-	got := answer{grant: a, maxTime: l.settings.entry(a.Function).MaxEvaluationTime}
-	if a.Cold {
-		got.origin = l.origins[a.Pod]
-	}
-	l.answer(a.Lease, got)
 }
 
 // rejection is the error of a lease that is rejected.

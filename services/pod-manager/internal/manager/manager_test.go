@@ -132,7 +132,7 @@ func startMeasured(
 		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle },
 		Settings: manager.Settings{
 			Template: template,
-			Pools:    pool.Config{MaxWaiting: 10, ScanInterval: time.Minute},
+			Pools:    pool.Config{ScanInterval: time.Minute},
 			Defaults: pool.Limits{
 				MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2,
 				TTL: time.Hour, ReadyTimeout: time.Minute,
@@ -434,42 +434,6 @@ func TestBrokenPodIsCheckedBeforeItServes(t *testing.T) {
 		}
 		if waited := time.Since(before); waited != time.Second {
 			t.Errorf("the next lease waited %v, want the second that a check takes", waited)
-		}
-	})
-}
-
-func TestWatchPools(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := start(t, &cluster{}, resolver{})
-		ctx, cancel := context.WithCancel(t.Context())
-		var seen []string
-		ended := make(chan error, 1)
-		send := func(r *podmanagerv1.WatchPoolsResponse) error {
-			if r.GetSynced() != nil {
-				seen = append(seen, "synced")
-			}
-			for _, p := range r.GetPool().GetPods() {
-				seen = append(seen, p.GetState().String())
-			}
-			return nil
-		}
-		go func() {
-			ended <- m.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{Image: "example.com/fn"}, send)
-		}()
-		synctest.Wait()
-		for _, image := range []string{"example.com/fn:v1", "example.com/other:v1"} {
-			if _, err := m.Lease(t.Context(), open(image), quietly); err != nil {
-				t.Fatal(err)
-			}
-		}
-		interval := time.NewTimer(time.Second) // longer than the watch's own
-		<-interval.C
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("the watch ended with %v", err)
-		}
-		if got := strings.Join(seen, " "); got != "synced STATE_STARTING STATE_READY" {
-			t.Errorf("seen %s, want one pod become ready", got)
 		}
 	})
 }

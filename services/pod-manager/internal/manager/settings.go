@@ -64,7 +64,6 @@ func (s Settings) pools() pool.Config {
 	config.PodName = func(f pool.Function, slot int, predecessor string) string {
 		return podname.PodName(f.Reference, f.Digest, slot, predecessor)
 	}
-	config.Spread = podname.Spread
 	config.PodID = func(f pool.Function, slot int) string { return podname.PodID(f.Reference, f.Digest, slot) }
 	return config
 }

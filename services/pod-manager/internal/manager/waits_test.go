@@ -9,10 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.opentelemetry.io/otel/metric/noop"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 )
@@ -85,42 +81,5 @@ func TestTheWaitForTheAPIIsAPhase(t *testing.T) {
 			t.Errorf("phases %v, want 3 s in the queue and 1 s of resolving", spent)
 		}
 		held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
-	})
-}
-
-// TestLeasesOfAColdStartAreLinked has two leases wait for the pod that the first one caused.
-func TestLeasesOfAColdStartAreLinked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		spans := tracetest.NewSpanRecorder()
-		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
-		synced := make(chan struct{})
-		close(synced)
-		m := startMeasured(t, &cluster{}, resolver{}, synced, nil, noop.Meter{})
-		lease := func(name string) {
-			ctx, span := tracer.Start(t.Context(), name)
-			defer span.End()
-			held, err := m.Lease(ctx, open("fn:v1"), quietly)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
-		}
-		go lease("first")
-		<-time.After(100 * time.Millisecond)
-		go lease("second")
-		<-time.After(time.Minute)
-		lease("warm")
-		links := make(map[string]sdktrace.ReadOnlySpan)
-		for _, span := range spans.Ended() {
-			links[span.Name()] = span
-		}
-		if n := len(links["first"].Links()) + len(links["warm"].Links()); n != 0 {
-			t.Errorf("%d links of the lease that caused the pod and of one that found it", n)
-		}
-		linked := links["second"].Links()
-		if len(linked) != 1 || !linked[0].SpanContext.Equal(links["first"].SpanContext()) {
-			t.Errorf("the second lease has the links %v, want one to the first", linked)
-		}
 	})
 }

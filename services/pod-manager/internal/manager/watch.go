@@ -9,7 +9,6 @@ import (
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
 // ListPools implements lease.Manager.
@@ -24,17 +23,6 @@ func (m *Manager) ListPools(
 		return nil, err
 	}
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
-}
-
-// WatchPools implements lease.Manager.
-func (m *Manager) WatchPools(
-	ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error,
-) error {
-	if err := m.synced(ctx, ignoreReports); err != nil {
-		return err
-	}
-	list := func(ctx context.Context) ([]*podmanagerv1.Pool, error) { return m.list(ctx, req.GetImage()) }
-	return lease.Watch(ctx, list, send)
 }
 
 // list returns the pools that a request's image selects, in order.

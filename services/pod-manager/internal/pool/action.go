@@ -64,8 +64,6 @@ type Create struct {
 	Slot         int
 	Name         string
 	ReclaimAfter time.Time
-	// For is the lease that waits since last of all that wait for the function; zero if none waits.
-	For LeaseID
 	// Reason is why the pod is created.
 	Reason Reason
 }

@@ -120,19 +120,6 @@ func TestAdoption(t *testing.T) {
 			`,
 		},
 		{
-			name: "twins", reason: "of two pods in one slot, which share a Service, the younger goes; replicas agree on which",
-			config: three,
-			dialogue: `
-				tick
-				see f-1 running created=-1m => probe f-1
-				healthy f-1
-				see f-1' running created=-2m => probe f-1'
-				healthy f-1'
-				wait 60s => delete f-1 surplus
-				request 1 f => extend f-1' to 11m0s; grant 1 f-1'
-			`,
-		},
-		{
 			name: "a wrong slot", reason: "a name is never given twice, whatever the labels of pods say", config: three,
 			dialogue: `
 				see f-1 running slot=3 => probe f-1
@@ -207,18 +194,6 @@ func TestSharedID(t *testing.T) {
 				gone mirror/f-2'
 				gone f-1
 				request 4 mirror/f => create mirror/f-1
-			`,
-		},
-		{
-			name: "twins", reason: "replicas that do not know of each other's pods make such twins, of which the younger goes",
-			dialogue: `
-				tick
-				see f-1 running created=-1m => probe f-1
-				healthy f-1
-				see mirror/f-1 running created=-2m => probe mirror/f-1
-				healthy mirror/f-1
-				wait 60s => delete f-1 surplus
-				request 1 f => create f-2
 			`,
 		},
 	})

@@ -37,10 +37,6 @@ type Limits struct {
 type Config struct {
 	// Limits returns the limits of a function. It must be pure.
 	Limits func(Function) Limits
-	// MaxPods is how many pods there may be in all pools, draining and deleting ones included; 0 means any number.
-	MaxPods int
-	// MaxWaiting is how many leases may wait in all pools. Beyond it the last one in the longest queue is rejected.
-	MaxWaiting int
 	// ScanInterval is the time between two searches for pods to collect.
 	ScanInterval time.Duration
 	// SchedulingTimeout is how long a pod may be without a node before waiting leases are rejected.
@@ -53,9 +49,6 @@ type Config struct {
 	// PodName names the pod in a slot that follows the one with the UID predecessor. It must be pure: replicas that fill
 	// the same slot choose the same name. Each function and slot must have names of their own.
 	PodName func(f Function, slot int, predecessor string) string
-	// Spread returns a number for a pod's name, which spreads the extensions of pods that were used at one time. It must
-	// be pure; nil is 0 for all.
-	Spread func(pod string) uint8
 	// PodID returns the id of the pod in a slot, by which its Service finds it. It must be pure. Slots of different
 	// functions may have the same one.
 	PodID func(f Function, slot int) string

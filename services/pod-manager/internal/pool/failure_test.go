@@ -68,27 +68,23 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "hung",
-			reason: "each caller of a pod that hangs leaves without an answer: " +
-				"the first one has it asked, and soon none gets it until it answers",
+			name: "hung", reason: "the first caller that leaves without an answer has the pod checked before others get it",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				abandon 1 => probe f-1 for 3s
-				after 500ms
 				request 2 f
 				unhealthy f-1 => create f-2; delete f-1 failed
 				up f-2 => grant 2 f-2 cold
 			`,
 		},
 		{
-			name:   "left alone",
-			reason: "a caller that leaves early says nothing about a pod that answers",
+			name: "left alone", reason: "a caller that leaves early says nothing about a pod that answers",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
-				abandon 1 => probe f-1 for 3s
 				request 2 f => grant 2 f-1
+				abandon 1 => probe f-1 for 3s
 				abandon 2
 				healthy f-1
 				request 3 f => grant 3 f-1
@@ -98,8 +94,7 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name:   "hung, and one of two",
-			reason: "while it is asked, leases get other pods if they can",
+			name: "hung, and one of two", reason: "while it is checked, leases get other pods",
 			config: func(p *player) { p.limits.MaxPods = 2 },
 			dialogue: `
 				request 1 f => create f-1
@@ -110,19 +105,9 @@ func TestFailure(t *testing.T) {
 				end 2
 				abandon 1 => probe f-1 for 3s
 				request 4 f => grant 4 f-2
-				request 5 f => grant 5 f-1
-				unhealthy f-1
-				end 5 => delete f-1 failed
-			`,
-		},
-		{
-			name:   "hung, and not asked for",
-			reason: "a pod that does not answer is drained, whether leases come or not",
-			dialogue: `
-				request 1 f => create f-1
-				up f-1 => grant 1 f-1 cold
-				abandon 1 => probe f-1 for 3s
-				unhealthy f-1 => delete f-1 failed
+				request 5 f
+				unhealthy f-1 => create f-3; delete f-1 failed
+				end 3 => grant 5 f-2
 			`,
 		},
 		{

@@ -65,7 +65,7 @@ func newFuzz(logs bool) *fuzz {
 			MaxPods: 2, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 5,
 			TTL: time.Minute, ReadyTimeout: 20 * time.Second,
 		},
-		Global: 4, MaxWaiting: 8, SchedulingTimeout: 5 * time.Second, Scan: 10 * time.Second, Template: "v0",
+		SchedulingTimeout: 5 * time.Second, Scan: 10 * time.Second, Template: "v0",
 	}}
 	z.referee = newReferee(z.setup.config())
 	z.referee.irregular = true
@@ -96,7 +96,7 @@ func (z *fuzz) step(data []byte) {
 	case 6:
 		z.tell(pool.PodGone{Name: o.Name, UID: o.UID})
 	case 7:
-		z.tell(pool.CreateFailed{Name: o.Name, Problem: pool.Problem{Kind: pool.ProblemKind(b[2] % 4)}})
+		z.tell(pool.CreateFailed{Name: o.Name, Problem: pool.Problem{Kind: pool.ProblemKind(b[2] % 5)}})
 	case 8:
 		z.tell(pool.DeleteFailed{Name: o.Name, UID: o.UID})
 	case 9:
@@ -145,19 +145,16 @@ func (z *fuzz) observe(o pool.Observation, b [eventSize]byte) {
 }
 
 func (z *fuzz) configure(f pool.Function, b [eventSize]byte) {
-	switch b[2] % 4 {
+	switch b[2] % 3 {
 	case 0:
 		z.tell(pool.MinPodsSet{Function: f, Pods: int(b[3] % 2)})
 		return
 	case 1:
 		z.setup.Template = fmt.Sprint("v", b[3]%3)
 	case 2:
-		z.setup.Global = int(b[3] % 5)
-	case 3:
 		z.setup.MaxPods = int(b[3] % 4)
 		z.setup.MaxConcurrency = int(b[3] >> 2 % 4)
 		z.setup.MaxQueue = int(b[3] >> 4 % 4)
-		z.setup.MaxWaiting = int(b[3] >> 6)
 	}
 	z.tell(pool.Configured{Config: z.setup.config()})
 }

@@ -17,9 +17,7 @@ type health struct {
 	answered uint64 // event of the last healthy answer
 	// checkedEarly is true if the check began before any lease reported the pod as broken.
 	checkedEarly bool
-	// abandonedAt is when a caller last gave up waiting for this pod. It is zero after the pod has answered since.
-	abandonedAt time.Time
-	reported    bool // Kubernetes reported the pod as ready at least once
+	reported     bool // Kubernetes reported the pod as ready at least once
 }
 
 // stall is a problem that the pod may still overcome.
@@ -28,13 +26,8 @@ type stall struct {
 	tooLong bool
 }
 
-const (
-	// abandonmentTimeout is how long a pod whose caller gave up takes further leases while its health is probed. A
-	// wrapper server answers within milliseconds, on a busy node too.
-	abandonmentTimeout = 500 * time.Millisecond
-	// checkTimeout is how long a pod that was reported as broken may take to answer.
-	checkTimeout = 3 * time.Second
-)
+// checkTimeout is how long a pod that is checked may take to answer.
+const checkTimeout = 3 * time.Second
 
 // probe asks a pod for its health.
 func (p *pod) probe(s *step, timeout time.Duration) {
@@ -52,13 +45,10 @@ func (p *pod) probe(s *step, timeout time.Duration) {
 // endProbe ends a pod's open probe.
 func (p *pod) endProbe(s *step) {
 	if p.health.asked != "" {
-		p.health.asked, p.health.abandonedAt = "", time.Time{}
+		p.health.asked = ""
 		s.emit(Unprobe{Name: p.name, UID: p.uid})
 	}
 }
-
-// abandoned reports whether a caller gave up waiting for the pod, and the pod has not answered since.
-func (p *pod) abandoned() bool { return !p.health.abandonedAt.IsZero() }
 
 // check probes a pod that served. Until it answers it takes no leases.
 func (p *pod) check(s *step, early bool, why string) {
@@ -271,24 +261,5 @@ func (p *pool) recheck(s *step, pod *pod, reason string) {
 	}
 	if pod.state == ready {
 		pod.check(s, false, whyChecked)
-	}
-}
-
-// probeAbandoned probes a pod whose caller gave up waiting: a pod that hangs reports no error, and each of its
-// callers waits for as long as it can. Most callers leave for reasons of their own, so the pod takes leases meanwhile
-// if no other pod does.
-func (p *pool) probeAbandoned(s *step, pod *pod) {
-	if pod.state == ready && !pod.abandoned() {
-		pod.health.abandonedAt = s.at
-		pod.probe(s, checkTimeout)
-	}
-}
-
-// checkAbandoned checks the abandoned pods that should have answered by now.
-func (p *pool) checkAbandoned(s *step) {
-	for _, pod := range p.pods {
-		if pod.abandoned() && s.age(pod.health.abandonedAt) >= abandonmentTimeout {
-			pod.check(s, true, "a caller left without an answer, and it has not answered since")
-		}
 	}
 }

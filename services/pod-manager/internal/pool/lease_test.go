@@ -4,9 +4,6 @@ package pool_test
 
 import "testing"
 
-// queueIsFull is why a lease is rejected when there are three in all queues together, the most that may wait.
-const queueIsFull = "3 evaluations wait for function pods already, which is the limit"
-
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	wide := func(p *player) { p.limits.MaxPods, p.limits.MaxConcurrency = 3, 4 }
@@ -218,19 +215,6 @@ func TestQueue(t *testing.T) {
 				request 6 f => reject 6 exhausted retry in 1s: 2 evaluations wait for f already, which is the limit
 				end 1 => grant 4 f-1
 				request 7 f
-			`,
-		},
-		{
-			name: "all queues full", reason: "a crowd of one function's callers is rejected in favour of others",
-			config: func(p *player) { p.config.MaxWaiting = 3 },
-			dialogue: `
-				request 1 f => create f-1
-				request 2 f
-				request 3 f
-				request 4 f => reject 4 exhausted retry in 1s: ` + queueIsFull + `
-				request 5 g => reject 3 exhausted retry in 1s: ` + queueIsFull + `; create g-1
-				request 6 h => reject 2 exhausted retry in 1s: ` + queueIsFull + `; create h-1
-				request 7 h => reject 7 exhausted retry in 1s: ` + queueIsFull + `
 			`,
 		},
 		{

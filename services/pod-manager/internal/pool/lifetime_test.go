@@ -3,12 +3,8 @@
 package pool_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
-
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 func TestLifetime(t *testing.T) {
@@ -277,13 +273,10 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name:   "a minimum no more",
-			reason: "what is not listed any more is not made", config: func(p *player) { p.config.MaxPods = 1 },
+			name: "a minimum no more", reason: "what is not listed any more is not made",
 			dialogue: `
 				minimum f 1 => create f-1
 				up f-1
-				minimum g 1
-				minimum g 0
 				minimum f 0
 				gone f-1
 				tick
@@ -382,20 +375,18 @@ func TestTemplate(t *testing.T) {
 			`,
 		},
 		{
-			name: "no room for another", reason: "at the limit of all pods an unused one goes first, if the template works",
-			config: func(p *player) { p.config.MaxPods = 2 },
+			name: "no room for another", reason: "at a quota, an idle pod of another function makes way",
 			dialogue: `
 				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
 				see g-1 running => probe g-1
 				healthy g-1
-				set template=v2
-				request 1 f => create f-1
-				see f-1 running => probe f-1
-				request 2 g => grant 2 g-1
-				end 2
-				wait 1m => extend f-1 to 11m0s
-				healthy f-1 => grant 1 f-1 cold
-				wait 1m => extend f-1 to 12m0s; delete g-1 template
+				set template=v2 => create f-2
+				createfailed f-2 full exceeded quota => delete g-1 capacity
+				gone g-1 => create f-2
+				up f-2
+				end 1 => delete f-1 template
 			`,
 		},
 		{
@@ -616,45 +607,4 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 	})
-}
-
-// TestExtensionsAreSpread has many functions used at one time, and again and again.
-func TestExtensionsAreSpread(t *testing.T) {
-	limits := pool.Limits{
-		MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 1,
-		TTL: 30 * time.Minute, ReadyTimeout: time.Minute,
-	}
-	c := setup{Limits: limits, MaxWaiting: 10_000, Scan: time.Minute, Template: "v0"}.config()
-	c.Spread = podname.Spread
-	m := pool.New(c)
-	now := start
-	const pods = 1000
-	for i := range pods { // each is used all the time
-		name := fmt.Sprintf("f%d-1", i)
-		f := pool.Function{Reference: fmt.Sprint("f", i), Digest: "sha256:0"}
-		o := pool.Observation{
-			Name: name, UID: name, ResourceVersion: "1", Function: f, Slot: 1, TemplateVersion: "v0", Created: now,
-			ReclaimAfter: now.Add(limits.TTL), Phase: pool.PhaseConnecting, Address: "10.0.0.1:9446",
-		}
-		for _, a := range m.Handle(now, pool.PodObserved{Observation: o}) {
-			if p, ok := a.(pool.Probe); ok {
-				m.Handle(now, pool.Probed{Name: p.Name, UID: p.UID, Question: p.Question})
-			}
-		}
-		m.Handle(now, pool.LeaseRequested{Lease: pool.LeaseID(i), Function: f})
-	}
-	most, all := 0, 0
-	for range 3600 {
-		now = now.Add(time.Second)
-		n := 0
-		for _, a := range m.Handle(now, pool.Tick{}) {
-			if _, ok := a.(pool.Extend); ok {
-				n++
-			}
-		}
-		most, all = max(most, n), all+n
-	}
-	if all < 13*pods || most > pods/20 {
-		t.Errorf("%d extensions in an hour, up to %d in a second", all, most)
-	}
 }

@@ -21,17 +21,14 @@ type Machine struct {
 	capacity     capacity
 	ownership    ownership
 	connectivity connectivity
-	// provenTemplate is the template of the last pod that became ready.
-	provenTemplate string
-	lastScan       time.Time
-	step           step
+	lastScan     time.Time
+	step         step
 }
 
 // New returns a machine without pods.
 func New(config Config) *Machine {
 	m := &Machine{
-		config: config, capacity: capacity{max: config.MaxPods, replicas: 1},
-		ownership:    ownership{of: alone, replicas: 1},
+		config: config, ownership: ownership{of: alone, replicas: 1},
 		connectivity: connectivity{silent: make(map[string]moment)},
 		byFunction:   make(map[Function]*pool), pods: newPodIndex(),
 	}
@@ -58,18 +55,15 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	return s.actions
 }
 
-// next returns a pool to reconcile: first dirty pools, then pools of which pods are evicted, then pools for whose
-// pods there is capacity now; nil if there is none.
+// next returns a pool to reconcile: first dirty pools, then a pool that waits for capacity, if there is capacity now;
+// nil if there is none.
 func (m *Machine) next() *pool {
-	if len(m.step.dirty) == 0 && m.capacity.due {
-		m.evict(&m.step)
-	}
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
 		m.step.dirty = slices.Delete(dirty, 0, 1) // keeps its memory
 		return p
 	}
-	if p := m.capacity.first(); p != nil && m.capacity.admits(m.step.at, p, len(m.pods.byName)) {
+	if p := m.capacity.first(); p != nil && m.capacity.admits(m.step.at, p) {
 		return p
 	}
 	return nil
@@ -94,9 +88,6 @@ func (m *Machine) pool(s *step, f Function) *pool {
 func (m *Machine) add(s *step, p *pod) {
 	p.known = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
-	if m.config.Spread != nil {
-		p.expiry.spread = m.config.Spread(p.name)
-	}
 	m.pods.add(p)
 	p.pool.add(p)
 }
@@ -118,7 +109,7 @@ func (m *Machine) reconcile(s *step, p *pool) {
 	p.replaceOutdated(s)
 	m.grow(s, p)
 	m.reject(s, p)
-	m.leases.report(s, p, m.fullReason(s, p))
+	m.leases.report(s, p, m.fullReason(p))
 	m.release(s, p)
 	p.recount()
 }
@@ -130,7 +121,7 @@ func (m *Machine) grow(s *step, p *pool) {
 		return
 	}
 	for reason, missing := p.missing(s.at); missing; reason, missing = p.missing(s.at) {
-		if !m.capacity.admits(s.at, p, len(m.pods.byName)) {
+		if !m.capacity.admits(s.at, p) {
 			m.wait(s, p)
 			return
 		}
@@ -149,17 +140,11 @@ func (m *Machine) create(s *step, p *pool, reason Reason) {
 	p.failure.expire(since)
 	slot, name := m.pods.freeSlot(m.config, p)
 	end := s.at.Add(p.limits.TTL)
-	m.capacity.spend(s.at)
-	m.capacity.due = m.capacity.due || m.capacity.max > 0 && len(m.pods.byName) >= m.capacity.max
 	m.add(s, &pod{
 		pool: p, slot: slot, name: name, state: creating, since: s.at, created: s.at,
 		countsAsAttempt: true, expiry: expiry{at: end, written: end},
 	})
-	created := Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end, Reason: reason}
-	if n := len(p.queue); n > 0 {
-		created.For = p.queue[n-1].id
-	}
-	s.emit(created)
+	s.emit(Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end, Reason: reason})
 }
 
 // reject rejects the waiting leases of a pool for which there will be no pod.
@@ -181,7 +166,7 @@ func (m *Machine) reject(s *step, p *pool) {
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
 			m.leases.exhausted(s, l, "no capacity for a pod of %s within %s: %s", p.function.Reference, timeout,
-				m.capacity.reason(s.at))
+				m.capacity.reason())
 		}
 	}
 	if len(p.queue) == 0 {
@@ -190,11 +175,11 @@ func (m *Machine) reject(s *step, p *pool) {
 }
 
 // fullReason is the reason that waiting leases get while their pool waits for capacity; empty if it does not.
-func (m *Machine) fullReason(s *step, p *pool) string {
+func (m *Machine) fullReason(p *pool) string {
 	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
 		return ""
 	}
-	return m.capacity.reason(s.at)
+	return m.capacity.reason()
 }
 
 // release deletes draining pods that hold no lease, if this replica owns them.
@@ -231,18 +216,9 @@ func (e LeaseRequested) apply(m *Machine) {
 	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grant(s, p) // a lease that is granted at once never fills the queue
 	m.redirect(s, p)
-	if !m.leases.waits(l) {
-		return
-	}
-	switch {
-	case len(p.queue) > p.limits.MaxQueue:
+	if m.leases.waits(l) && len(p.queue) > p.limits.MaxQueue {
 		m.leases.exhausted(s, l, "%d evaluations wait for %s already, which is the limit",
 			p.limits.MaxQueue, p.function.Reference)
-	case m.leases.waiting > m.config.MaxWaiting:
-		p = longest(p, m.pools)
-		s.mark(p)
-		m.leases.exhausted(s, p.queue[len(p.queue)-1],
-			"%d evaluations wait for function pods already, which is the limit", m.config.MaxWaiting)
 	}
 }
 
@@ -265,8 +241,8 @@ func (e LeaseEnded) apply(m *Machine) {
 	switch {
 	case e.Broken != "":
 		l.pool.recheck(s, l.pod, e.Broken)
-	case e.Abandoned:
-		l.pool.probeAbandoned(s, l.pod)
+	case e.Abandoned && l.pod.state == ready:
+		l.pod.check(s, true, "a caller left without an answer, and its health is being probed")
 	default:
 		l.pod.use.broken = 0
 	}
@@ -331,6 +307,8 @@ func (e CreateFailed) apply(m *Machine) {
 	m.remove(s, p)
 	if e.Problem.Kind == Full {
 		m.capacity.refuse(s.at, e.Problem.Reason)
+		m.wait(s, p.pool)
+		m.evict(s)
 		return
 	}
 	p.pool.countFailure(s, e.Problem)
@@ -362,7 +340,7 @@ func (e Probed) apply(m *Machine) {
 		m.recordAnswer(p)
 		p.revive(s)
 	}
-	if p.state != starting && p.state != checking && !p.abandoned() {
+	if p.state != starting && p.state != checking {
 		return
 	}
 	if e.Unhealthy != "" {
@@ -370,7 +348,6 @@ func (e Probed) apply(m *Machine) {
 		return
 	}
 	p.markReady(s)
-	m.provenTemplate = p.seen.TemplateVersion
 	p.pool.failure.reset()
 }
 
@@ -389,8 +366,7 @@ func (e Configured) apply(m *Machine) {
 	if m.config.Template != "" && m.config.Template != e.Config.Template {
 		m.since = s.moment
 	}
-	m.config, m.capacity.max = e.Config, e.Config.MaxPods
-	m.capacity.change()
+	m.config = e.Config
 	for _, p := range m.pools {
 		p.configure(s, m.config)
 	}
@@ -398,7 +374,7 @@ func (e Configured) apply(m *Machine) {
 
 func (Tick) apply(m *Machine) {
 	s := &m.step
-	m.capacity.change()
+	m.evict(s)
 	m.judgeConnectivity(s)
 	for _, p := range m.pools {
 		p.extendNeeded(s)

@@ -18,8 +18,6 @@ func alone(Function) Owner { return Owner{Mine: true, Alone: true} }
 func (e OwnersChanged) apply(m *Machine) {
 	o := &m.ownership
 	o.of, o.replicas, o.lost = e.Owner, max(e.Replicas, 1), e.Lost
-	m.capacity.replicas = o.replicas
-	m.capacity.change()
 	for _, p := range m.pools {
 		former := p.owner
 		p.owner = o.of(p.function)
@@ -118,15 +116,9 @@ func (m *Machine) redirect(s *step, p *pool) {
 
 // scanOwned does what is due once per scan interval in the pools that this replica owns.
 func (m *Machine) scanOwned(s *step) {
-	noRoom := m.noRoom(s)
 	for _, p := range m.pools {
 		if p.owner.Mine {
-			p.collect(s, noRoom)
-		}
-	}
-	separate(s, m.pools)
-	for _, p := range m.pools {
-		if p.owner.Mine {
+			p.collect(s)
 			p.trim(s)
 		}
 	}

@@ -5,6 +5,7 @@ package pool_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,16 +235,22 @@ func TestUnreachableAPISendsCallersOn(t *testing.T) {
 	}
 }
 
-// TestLimitIsBorrowedAgainst has a replica want a pod at the limit, where all pods belong to another replica.
-func TestLimitIsBorrowedAgainst(t *testing.T) {
+// TestQuotaSendsCallersToReplicasWithIdlePods reaches a quota where all idle pods belong to another replica.
+func TestQuotaSendsCallersToReplicasWithIdlePods(t *testing.T) {
 	t.Parallel()
-	s := newStage(func(p *player) { p.config.MaxPods = 1 })
+	s := newStage(nil)
 	s.handle(pool.OwnersChanged{Replicas: 2, Owner: func(f pool.Function) pool.Owner {
 		return pool.Owner{Mine: f.Reference == "g", Address: "10.0.0.2:9448"}
 	}})
-	s.handle(observed("f-1", function("f"), 1, s.now), pool.LeaseRequested{Lease: 1, Function: function("g")})
-	if _, created := last[pool.Create](s); !created {
-		t.Error("no pod is created beyond the limit, so its owner keeps the idle one for ever")
+	refused := pool.CreateFailed{Name: "g-1", Problem: pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}}
+	s.handle(observed("f-1", function("f"), 1, s.now), pool.LeaseRequested{Lease: 1, Function: function("g")}, refused)
+	if a, rejected := last[pool.Reject](s); !rejected || !a.Elsewhere || !strings.Contains(a.Reason, "exceeded quota") {
+		t.Errorf("the caller gets %+v, want it sent to the replica that owns the idle pod", a)
+	}
+	s.pass(10)
+	s.handle(pool.LeaseRequested{Lease: 2, Function: function("g"), Tried: []string{"10.0.0.2:9448"}}, refused)
+	if a, rejected := last[pool.Reject](s); rejected && a.Lease == 2 {
+		t.Errorf("a caller that asked all replicas gets %+v, want it to wait", a)
 	}
 }
 

@@ -101,7 +101,7 @@ func newPlayer(test behaviour) *player {
 		asked:   make(map[string][]uint64),
 	}
 	p.config = pool.Config{
-		MaxWaiting: 100, ScanInterval: time.Minute, SchedulingTimeout: 10 * time.Second,
+		ScanInterval: time.Minute, SchedulingTimeout: 10 * time.Second,
 		Template: "v1", PodName: playName, PodID: playID,
 	}
 	if test.config != nil {

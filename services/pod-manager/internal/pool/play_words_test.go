@@ -169,8 +169,6 @@ func (p *player) set(changes []string) {
 			p.limits.MaxConcurrency = number(value)
 		case "waitlist":
 			p.limits.MaxWaitlistLength = number(value)
-		case "all":
-			p.config.MaxPods = number(value)
 		case "template":
 			p.config.Template = value
 		case "settings":

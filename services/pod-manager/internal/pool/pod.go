@@ -137,7 +137,6 @@ func (p *pod) setState(now time.Time, to state, why string) {
 	}
 	p.state = to
 	p.why = why
-	p.health.abandonedAt = time.Time{}
 	p.pool.all.trackLeaving(p)
 }
 
@@ -163,14 +162,6 @@ func (p *pod) phase() Phase {
 
 // version is what the pod was made from.
 func (p *pod) version() version { return version{p.seen.TemplateVersion, p.seen.SettingsVersion} }
-
-// older reports whether Kubernetes created p before other.
-func (p *pod) older(other *pod) bool {
-	if !p.seen.Created.Equal(other.seen.Created) {
-		return p.seen.Created.Before(other.seen.Created)
-	}
-	return p.name < other.name
-}
 
 // newerThan reports whether the last observation of a pod is newer than o, as far as resource versions show. An
 // address that is missing in the same version was only not known yet.
@@ -246,15 +237,10 @@ const minTTL = 5 * time.Second
 type expiry struct {
 	at      time.Time
 	written time.Time // value of the annotation, now or soon
-	// spread delays the pod's extensions by up to a twentieth of the time to live, in units of 1/256 of that, so that
-	// pods that are used simultaneously are not all extended simultaneously.
-	spread uint8
 }
 
-// interval is the minimum time between two extensions.
-func (e *expiry) interval(ttl time.Duration) time.Duration {
-	return ttl/10 + ttl/20*time.Duration(e.spread)/256
-}
+// extensionInterval is the minimum time between two extensions of a pod.
+func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
 // observe takes over the annotation's value if another replica extended it. A pod without an annotation gets one with
 // the next scan.
@@ -272,7 +258,7 @@ func (e *expiry) observe(annotation, now time.Time, ttl time.Duration) {
 
 // lags reports whether the annotation is an interval behind a value that would be written now.
 func (e *expiry) lags(now time.Time, ttl time.Duration) bool {
-	return now.Add(ttl).Sub(e.written) >= e.interval(ttl)
+	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
 }
 
 // extend moves the expiry of a pod that is used to a time to live from now. It never brings the expiry forward.
@@ -286,7 +272,7 @@ func (p *pod) extend(s *step) {
 
 // writeExpiry emits the extension of a pod's expiry, if that changes the annotation by an interval.
 func (p *pod) writeExpiry(s *step) {
-	if p.uid == "" || p.expiry.at.Sub(p.expiry.written) < p.expiry.interval(p.pool.limits.TTL) {
+	if p.uid == "" || p.expiry.at.Sub(p.expiry.written) < extensionInterval(p.pool.limits.TTL) {
 		return
 	}
 	p.expiry.written = p.expiry.at

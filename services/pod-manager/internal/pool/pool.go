@@ -224,16 +224,11 @@ func (p *pool) extendNeeded(s *step) {
 	}
 }
 
-// collect drains the pods that have expired, and writes the expiry of pods without an annotation. If noRoom is true,
-// no pod can be created next to an outdated one, so collect drains the outdated pods that are not used.
-func (p *pool) collect(s *step, noRoom bool) {
+// collect drains the pods that have expired, and writes the expiry of pods without an annotation.
+func (p *pool) collect(s *step) {
 	for _, pod := range p.pods {
-		unneeded := pod.confirmed() && !p.needs(pod)
-		switch {
-		case unneeded && !s.at.Before(pod.expiry.at) && !p.keeps(s.at, pod):
+		if pod.confirmed() && !p.needs(pod) && !s.at.Before(pod.expiry.at) && !p.keeps(s.at, pod) {
 			pod.drain(s, "it was not used for its time to live", removal{eviction: evictionTTL})
-		case unneeded && noRoom && p.outdated(s.at, pod):
-			pod.replace(s)
 		}
 		if pod.state.usable() {
 			pod.writeExpiry(s)
@@ -242,35 +237,39 @@ func (p *pool) collect(s *step, noRoom bool) {
 }
 
 // trim drains pods beyond the limit: limits may have been lowered, or two replicas may have created pods concurrently.
-// Idle pods are drained first. Pods in use finish their leases, if enough other pods serve.
+// Idle pods are drained first, outdated ones before others, and those in the highest slots. Pods in use are drained only
+// if enough other pods are ready. They finish their leases.
 func (p *pool) trim(s *step) {
-	p.trimTo(s, func(pod *pod) bool { return pod.state.usable() }, func(pod *pod) bool { return pod.use.leases == 0 })
-	p.trimTo(s, func(pod *pod) bool { return pod.state == ready }, func(*pod) bool { return true })
+	limit := p.limits.MaxPods
+	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
+		limit += maxSurge // this replica or another one replaces outdated pods
+	}
+	var candidates []*pod
+	for _, pod := range slices.Backward(p.pods) {
+		if pod.state == ready {
+			candidates = append(candidates, pod)
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b *pod) int { return cmp.Compare(p.worth(s, a), p.worth(s, b)) })
+	usable, serving := p.usable(), len(candidates)
+	for _, pod := range candidates {
+		if serving > limit || usable > limit && pod.use.leases == 0 {
+			pod.drain(s, "the function has more pods than it may have", removal{eviction: evictionSurplus})
+			usable--
+			serving--
+		}
+	}
 }
 
-// trimTo drains ready pods that are suitable until no more pods than the limit count: outdated ones first, and then
-// those in the highest slots.
-func (p *pool) trimTo(s *step, counts, suitable func(*pod) bool) {
-	var outdated, rest []*pod
-	for _, pod := range slices.Backward(p.pods) {
-		switch {
-		case !counts(pod):
-		case p.outdated(s.at, pod):
-			outdated = append(outdated, pod)
-		default:
-			rest = append(rest, pod)
-		}
+// worth ranks the pods that trim drains, the first one lowest.
+func (p *pool) worth(s *step, pod *pod) (worth int) {
+	if pod.use.leases > 0 {
+		worth += 2
 	}
-	surplus := len(outdated) + len(rest) - p.limits.MaxPods
-	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
-		surplus -= maxSurge // this replica or another one replaces outdated pods
+	if !p.outdated(s.at, pod) {
+		worth++
 	}
-	for _, pod := range append(outdated, rest...) {
-		if surplus > 0 && pod.state == ready && suitable(pod) {
-			pod.drain(s, "the function has more pods than it may have", removal{eviction: evictionSurplus})
-			surplus--
-		}
-	}
+	return worth
 }
 
 // maxSurge is the number of pods beyond the limit that a function may have while an outdated pod is replaced.
@@ -351,38 +350,8 @@ func (p *pool) replaceOutdated(s *step) {
 	surplus := serving + outdated - p.versionTarget()
 	for _, pod := range p.pods {
 		if surplus > 0 && pod.state.usable() && p.outdated(s.at, pod) {
-			pod.replace(s)
+			pod.drain(s, "it was made from another template or with other settings", removal{eviction: evictionTemplate})
 			surplus--
-		}
-	}
-}
-
-// replace drains an outdated pod.
-func (p *pod) replace(s *step) {
-	p.drain(s, "it was made from another template or with other settings", removal{eviction: evictionTemplate})
-}
-
-// separate drains the younger one of two pods with the same id: they share a Service, so traffic for one may reach the
-// other. Replicas that did not know of each other create such twins, and agree on which one is drained.
-func separate(s *step, pools []*pool) {
-	oldest := make(map[string]*pod)
-	for _, p := range pools {
-		for _, pod := range p.pods {
-			first, taken := oldest[pod.id]
-			switch {
-			case !pod.confirmed():
-				continue
-			case !taken:
-				oldest[pod.id] = pod
-				continue
-			case pod.older(first):
-				oldest[pod.id] = pod
-				first, pod = pod, first
-			}
-			why := "it shares its id, and so its Service, with the older pod " + first.name
-			if pod.pool.owner.Mine {
-				pod.drain(s, why, removal{eviction: evictionSurplus})
-			}
 		}
 	}
 }

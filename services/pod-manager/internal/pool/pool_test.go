@@ -25,7 +25,7 @@ func config() pool.Config {
 				TTL: 30 * time.Minute, ReadyTimeout: 5 * time.Minute,
 			}
 		},
-		MaxWaiting: 1000, ScanInterval: time.Minute,
+		ScanInterval: time.Minute,
 		PodName: func(f pool.Function, slot int, predecessor string) string {
 			return f.Reference + string(rune('0'+slot)) + predecessor
 		},

@@ -96,9 +96,6 @@ func (t *leaseTable) exhausted(s *step, l *lease, format string, args ...any) {
 // grant grants waiting leases, first come first served. A lease with a pending verdict does not block leases behind
 // it.
 func (t *leaseTable) grant(s *step, p *pool) {
-	if len(p.queue) > 0 {
-		p.checkAbandoned(s)
-	}
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
 		if t.memoryVerdictOf(s.at, l) == pending {
@@ -154,29 +151,15 @@ func choose(p *pool, l *lease) *pod {
 }
 
 // better reports whether a is a better choice than b: the least loaded pod, the least recently used one among equals,
-// and a pod to be avoided, or an abandoned one, only if there is no other.
+// and a pod to be avoided only if there is no other.
 func better(a, b *pod, l *lease) bool {
 	if avoidA, avoidB := l.avoids(a), l.avoids(b); avoidA != avoidB {
 		return avoidB
-	}
-	if a.abandoned() != b.abandoned() {
-		return b.abandoned()
 	}
 	if a.use.leases != b.use.leases {
 		return a.use.leases < b.use.leases
 	}
 	return a.use.lastGrant < b.use.lastGrant
-}
-
-// longest returns the pool with the longest queue, p among equat. A crowd of callers of one function does not keep
-// those of others from waiting.
-func longest(p *pool, pools []*pool) *pool {
-	for _, other := range pools {
-		if len(other.queue) > len(p.queue) {
-			p = other
-		}
-	}
-	return p
 }
 
 // terminalProblem returns why no pod of p will serve its waiting leases, and when to retry; the zero Problem if a pod

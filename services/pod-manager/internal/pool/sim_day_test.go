@@ -23,7 +23,7 @@ func TestDay(t *testing.T) {
 			MaxPods: 3, MaxWaitlistLength: 2, MaxConcurrency: 4, MaxQueue: 100,
 			TTL: 30 * time.Minute, ReadyTimeout: 5 * time.Minute,
 		},
-		Global: 20, MaxWaiting: 1000, SchedulingTimeout: 30 * time.Second, Scan: time.Minute, Template: "v0", Faults: true,
+		Quota: 20, SchedulingTimeout: 30 * time.Second, Scan: time.Minute, Template: "v0", Faults: true,
 	})
 	evaluations, pods := 0, make(map[string]bool)
 	w.watch = func(action pool.Action) {

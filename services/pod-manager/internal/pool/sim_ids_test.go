@@ -4,7 +4,6 @@ package pool_test
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -37,37 +36,4 @@ func (r *referee) withIDs() map[string][]pool.PodStatus {
 		}
 	}
 	return pods
-}
-
-// judgeTwins looks with each tick whether two pods with one id, which replicas may have
-// made, both serve for longer than until the next scan.
-func (r *referee) judgeTwins(event pool.Event) error {
-	if _, tick := event.(pool.Tick); !tick {
-		return nil
-	}
-	since := r.twins
-	r.twins = make(map[[2]string]time.Time)
-	for _, pods := range r.withIDs() {
-		for i, a := range pods {
-			for _, b := range pods[i+1:] {
-				pair := [2]string{min(a.UID, b.UID), max(a.UID, b.UID)}
-				if !serves(a) || !serves(b) {
-					continue
-				}
-				if r.twins[pair] = since[pair]; since[pair].IsZero() {
-					r.twins[pair] = r.now
-				}
-				if age := r.now.Sub(r.twins[pair]); age > r.config.ScanInterval+2*time.Second {
-					return fmt.Errorf("pods %s and %s have shared an id for %s", a.Name, b.Name, age)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// serves reports whether a pod is there, and takes leases or will.
-func serves(pod pool.PodStatus) bool {
-	s := pod.State
-	return pod.UID != "" && (s == pool.Starting || s == pool.Ready)
 }

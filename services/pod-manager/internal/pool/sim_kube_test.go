@@ -49,6 +49,10 @@ func (k *kube) create(a pool.Create) {
 	w, epoch, n := k.world, k.world.epoch, k.try("create "+a.Name)
 	madeWith := w.setup
 	w.after(w.delay(2*time.Second, "create", a.Name, n), func() {
+		if _, exists := k.pods[a.Name]; !exists && w.setup.Quota > 0 && len(k.pods) >= w.setup.Quota {
+			w.later(0, pool.CreateFailed{Name: a.Name, Problem: pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}})
+			return
+		}
 		failed := k.unreachable() > 0 || w.fault(12, "create", a.Name, n)
 		if !failed || w.fault(2, "created all the same", a.Name, n) {
 			p := k.born(a, madeWith)

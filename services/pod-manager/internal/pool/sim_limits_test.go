@@ -35,15 +35,6 @@ func (r *referee) found(event pool.Event) int {
 	return 1
 }
 
-// pods counts all pods, those on their way out included.
-func (r *referee) pods() int {
-	n := 0
-	for _, p := range r.pools {
-		n += len(p.Pods)
-	}
-	return n
-}
-
 // judgeCounts compares the machine's counts of a function with the books.
 func (r *referee) judgeCounts(f pool.Function) error {
 	p := r.pools[f]

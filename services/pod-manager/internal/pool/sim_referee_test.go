@@ -28,8 +28,7 @@ type referee struct {
 	lives    lives
 	minimum  map[pool.Function]int // pods that are kept
 	requests map[pool.LeaseID]request
-	starved  map[string]time.Time    // when pods ran out of memory, by name
-	twins    map[[2]string]time.Time // since when two pods share an id, by their UIDs
+	starved  map[string]time.Time // when pods ran out of memory, by name
 	// irregular reports whether ticks do not come each second: nothing comes in time then.
 	irregular bool
 }
@@ -48,7 +47,6 @@ func newReferee(config pool.Config) *referee {
 		minimum:  make(map[pool.Function]int),
 		requests: make(map[pool.LeaseID]request),
 		starved:  make(map[string]time.Time),
-		twins:    make(map[[2]string]time.Time),
 	}
 }
 
@@ -77,9 +75,6 @@ func (r *referee) handle(now time.Time, event pool.Event) ([]pool.Action, error)
 			return actions, err
 		}
 	}
-	if n, limit := r.pods(), r.config.MaxPods; len(created) > 0 && limit > 0 && n > limit {
-		return actions, fmt.Errorf("a pod was created; there are %d, and there may be %d", n, limit)
-	}
 	if err := r.judgeTimes(event); err != nil && !r.irregular {
 		return actions, err
 	}
@@ -91,7 +86,7 @@ func (r *referee) handle(now time.Time, event pool.Event) ([]pool.Action, error)
 
 // judgeTimes looks at what has to be over in time.
 func (r *referee) judgeTimes(event pool.Event) error {
-	return cmp.Or(r.judgeLives(event), r.judgeTwins(event))
+	return r.judgeLives(event)
 }
 
 // expect writes down what an event means for the books.

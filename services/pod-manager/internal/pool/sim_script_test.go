@@ -18,7 +18,7 @@ import (
 // setup is the settings of a simulation.
 type setup struct {
 	pool.Limits
-	Global, MaxWaiting      int
+	Quota                   int // 0 for none
 	SchedulingTimeout, Scan time.Duration
 	Template                string
 	// Faults reports whether things go wrong that no stimulus asks for.
@@ -28,8 +28,8 @@ type setup struct {
 func (s setup) config() pool.Config {
 	limits := s.Limits
 	return pool.Config{
-		Limits:  func(pool.Function) pool.Limits { return limits },
-		MaxPods: s.Global, MaxWaiting: s.MaxWaiting, ScanInterval: s.Scan, SchedulingTimeout: s.SchedulingTimeout,
+		Limits:       func(pool.Function) pool.Limits { return limits },
+		ScanInterval: s.Scan, SchedulingTimeout: s.SchedulingTimeout,
 		Template: s.Template, PodName: simName, PodID: simID,
 	}
 }
@@ -114,8 +114,7 @@ func generate(seed uint64) script {
 			TTL:               pick(r, 10*time.Second, 30*time.Second, time.Minute, 5*time.Minute),
 			ReadyTimeout:      pick(r, 10*time.Second, time.Minute),
 		},
-		Global:            pick(r, 0, 0, 2, 3, 5),
-		MaxWaiting:        pick(r, 5, 1000),
+		Quota:             pick(r, 0, 0, 2, 3, 5),
 		SchedulingTimeout: pick(r, 2*time.Second, 10*time.Second),
 		Scan:              pick(r, 10*time.Second, time.Minute),
 		Template:          "v0",

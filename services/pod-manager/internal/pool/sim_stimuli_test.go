@@ -48,7 +48,7 @@ func (w *world) do(s stimulus) {
 		w.setup.MaxPods, w.setup.MaxConcurrency, w.setup.MaxQueue = 1+s.N%3, 1+s.N%4, 1+s.N
 		w.tell(pool.Configured{Config: w.setup.config()})
 	case "global":
-		w.setup.Global = s.N % 4
+		w.setup.Quota = s.N % 4
 		w.tell(pool.Configured{Config: w.setup.config()})
 	case "replica creates":
 		slot, predecessor := 1+s.N%3, ""

@@ -132,7 +132,7 @@ func describe(x any) string {
 		return text
 	case pool.Configured:
 		c := e.Config
-		return fmt.Sprintf("configured %+v, pods %d, template %s", c.Limits(pool.Function{}), c.MaxPods, c.Template)
+		return fmt.Sprintf("configured %+v, template %s", c.Limits(pool.Function{}), c.Template)
 	case pool.Create:
 		return "Create " + e.Name
 	case pool.Delete:

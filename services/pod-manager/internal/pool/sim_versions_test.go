@@ -40,7 +40,7 @@ func TestTwoVersions(t *testing.T) {
 						MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 100, MaxQueue: 100,
 						TTL: 10 * time.Minute, ReadyTimeout: time.Minute,
 					},
-					MaxWaiting: 100, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v1",
+					SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v1",
 				}
 				r := newReplicas(seed, s)
 				r.both[1] = nil

@@ -78,10 +78,10 @@ func TestReports(t *testing.T) {
 		},
 		{
 			name: "no capacity", reason: "a lease that waits for other functions' pods gets that reason", reports: true,
-			config: func(p *player) { p.config.MaxPods = 1 },
 			dialogue: `
 				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready
-				request 2 g => tell 2 queued no. 1: there are 1 function pods, which is the limit, and all are in use
+				request 2 g => create g-1; tell 2 creating no. 1: making pod g-1 ready
+				createfailed g-1 full exceeded quota => tell 2 queued no. 1: ` + noRoom + `
 			`,
 		},
 	})

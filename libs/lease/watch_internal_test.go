@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package lease_test
+package lease
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
 // short is a change in short: "+fn" for a pool, "-fn" for one that is removed.
@@ -41,8 +41,11 @@ func TestWatch(t *testing.T) {
 			[]string{"x y", "x y1", "x y1"},
 			"+x +y synced +y",
 		},
-		"added":         {"after synced too", []string{"x", "x y"}, "+x synced +y"},
-		"removed":       {"by its key", []string{"x y", "y"}, "+x +y synced -x"},
+		"added":   {"after synced too", []string{"x", "x y"}, "+x synced +y"},
+		"removed": {"by its key", []string{"x y", "y"}, "+x +y synced -x"},
+		"unreachable": {
+			"what was sent stays while no pod-manager answers", []string{"!", "x", "!", "x", "x y"}, "+x synced +y",
+		},
 		"gone and back": {"it is new then", []string{"x", "", "x"}, "+x synced -x +x"},
 	}
 	for name, tc := range tests {
@@ -52,6 +55,11 @@ func TestWatch(t *testing.T) {
 				defer cancel()
 				n := 0
 				list := func(context.Context) (pools []*podmanagerv1.Pool, err error) {
+					if tc.lists[n] == "!" {
+						err = fault.New(fault.Unavailable, "no pod-manager answers")
+						n++
+						return nil, err
+					}
 					for word := range strings.FieldsSeq(tc.lists[n]) {
 						pools = append(pools, &podmanagerv1.Pool{
 							Key:     &podmanagerv1.PoolKey{Reference: word[:1]},
@@ -63,7 +71,7 @@ func TestWatch(t *testing.T) {
 				}
 				var got []string
 				send := func(c *podmanagerv1.WatchPoolsResponse) error { got = append(got, short(c)); return nil }
-				err := lease.Watch(ctx, list, send)
+				err := watch(ctx, list, send)
 				if !errors.Is(err, context.DeadlineExceeded) || n != len(tc.lists) {
 					t.Errorf("ended with %v after %d lists, want %d and the end of the context", err, n, len(tc.lists))
 				}
@@ -80,10 +88,10 @@ func TestWatchEndsWithErrors(t *testing.T) {
 	list := func(context.Context) ([]*podmanagerv1.Pool, error) { return nil, broken }
 	none := func(context.Context) ([]*podmanagerv1.Pool, error) { return nil, nil }
 	fails := func(*podmanagerv1.WatchPoolsResponse) error { return broken }
-	if err := lease.Watch(t.Context(), list, fails); !errors.Is(err, broken) {
+	if err := watch(t.Context(), list, fails); !errors.Is(err, broken) {
 		t.Errorf("a list that fails: %v", err)
 	}
-	if err := lease.Watch(t.Context(), none, fails); !errors.Is(err, broken) {
+	if err := watch(t.Context(), none, fails); !errors.Is(err, broken) {
 		t.Errorf("a watcher that is gone: %v", err)
 	}
 }
