@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -59,5 +60,32 @@ func TestAnImageDoesNotConfigureItsServer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFunctionsInheritNoDescriptors starts the program with ten descriptors of the root directory, and evaluates in a
+// spare process and in one that starts for its evaluation.
+func TestFunctionsInheritNoDescriptors(t *testing.T) {
+	for range 10 {
+		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Close(fd) })
+	}
+	functions := t.TempDir()
+	testfn.Install(t, functions, "testfn")
+	for _, prefork := range []string{"0", "1"} {
+		for _, confined := range []string{"best-effort", "off"} {
+			port := freePort(t)
+			path := "PATH=" + os.Getenv("PATH") //nolint:forbidigo // for setpriv
+			startProgram(t, []string{path}, "--telemetry-metrics-address=off", "--serve-drain-delay=0s", "--port="+port,
+				"--prefork="+prefork, "--confine="+confined, "--", filepath.Join(functions, "testfn"), "try=descriptors")
+			for range 2 {
+				if got := string(evaluate(t, port).GetResourceList()); !strings.Contains(got, `message: "done"`) {
+					t.Errorf("prefork %s, confine %s: got\n%s\nwant no descriptors", prefork, confined, got)
+				}
+			}
+		}
 	}
 }

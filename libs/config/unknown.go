@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
 // foreign are variables with our prefix that tests of the project read. They have no effect on
@@ -34,7 +36,7 @@ func checkUnknown(cfg any) error {
 
 // advice returns what to do about an unknown variable.
 func advice(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := typo.Nearest(name, known, maxTypingErrors); near != "" {
 		return fmt.Sprintf(": is %s meant?", near)
 	}
 	return ": remove it, or see --help"
@@ -43,36 +45,3 @@ func advice(name string, known []string) string {
 // maxTypingErrors is the number of letters by which a misspelt variable may differ from the one that is
 // suggested. A larger number would suggest settings with another meaning.
 const maxTypingErrors = 3
-
-// nearest returns the known variable that differs least from name, by at most maxTypingErrors. It is empty if
-// there is none.
-func nearest(name string, known []string) string {
-	best, least := "", maxTypingErrors+1
-	for _, k := range known {
-		if d := distance(name, k); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance returns how many letters have to be inserted, deleted or replaced to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

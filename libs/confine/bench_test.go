@@ -45,19 +45,17 @@ func compare(b *testing.B, cmd fnproc.Command, spare bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	runners := []fnproc.Runner{{}, {Confiner: c}}
+	configs := []fnproc.Config{{}, {Confiner: c}}
+	runners := make([]*fnproc.Runner, len(configs))
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	for i := range runners {
+	for i, cfg := range configs {
 		if spare {
-			runners[i].Prefork = fnproc.NewPreforkPool(fnproc.PreforkConfig{
-				Keep:   func(string) int { return 1 },
-				Total:  1,
-				Unused: time.Hour,
-			})
+			cfg.Keep, cfg.Total, cfg.Unused = func(string) int { return 1 }, 1, time.Hour
 		}
+		runners[i] = fnproc.NewRunner(cfg)
 		running.Go(func() { runners[i].Maintain(ctx) })
 		runners[i].Prepare(cmd)
 	}
@@ -65,7 +63,7 @@ func compare(b *testing.B, cmd fnproc.Command, spare bool) {
 	var times [2][]time.Duration
 	for b.Loop() {
 		for i, runner := range runners {
-			for spare && runner.Prefork.Waiting() == 0 {
+			for spare && runner.Spares() == 0 {
 				<-time.After(time.Millisecond)
 			}
 			<-time.After(30 * time.Millisecond) // a spare process has read up to its input by then

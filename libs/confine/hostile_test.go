@@ -45,7 +45,7 @@ func config(t testing.TB) confine.Config {
 
 // start returns a Runner that is maintained until it is stopped, which has to be before the
 // next one is started: a process has one Reaper.
-func start(t testing.TB, cfg confine.Config) (runner fnproc.Runner, stop func()) {
+func start(t testing.TB, cfg confine.Config) (runner *fnproc.Runner, stop func()) {
 	t.Helper()
 	c, err := confine.New(cfg)
 	if err != nil {
@@ -55,7 +55,7 @@ func start(t testing.TB, cfg confine.Config) (runner fnproc.Runner, stop func())
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner = fnproc.Runner{Reaper: reaper, Confiner: c}
+	runner = fnproc.NewRunner(fnproc.Config{Reaper: reaper, Confiner: c})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { runner.Maintain(ctx) })
@@ -81,7 +81,7 @@ func command(t testing.TB, behaviour string) fnproc.Command {
 var message = regexp.MustCompile(`- message: "(.*)"`)
 
 // attempt runs a function that attempts something, and returns what came of it.
-func attempt(t testing.TB, runner fnproc.Runner, cmd fnproc.Command) string {
+func attempt(t testing.TB, runner *fnproc.Runner, cmd fnproc.Command) string {
 	t.Helper()
 	got, err := runner.Run(t.Context(), cmd, []byte("kind: Input\n"))
 	if err != nil || got.ExitCode != 0 {
@@ -252,7 +252,7 @@ func TestNotHeldBackWithout(t *testing.T) {
 			continue // held back at every level, or nothing to try without
 		}
 		cmd.Args = []string{"try=" + tc.attempt}
-		if got := attempt(t, fnproc.Runner{}, cmd); got == tc.want {
+		if got := attempt(t, fnproc.NewRunner(fnproc.Config{}), cmd); got == tc.want {
 			t.Errorf("%s: %q without confinement: the attempt shows nothing", name, got)
 		}
 	}

@@ -24,7 +24,9 @@ func TestFunctionsInheritNoDescriptors(t *testing.T) {
 	}
 	runner, stop := start(t, config(t))
 	defer stop()
-	for name, runner := range map[string]fnproc.Runner{"confined": runner, "not confined": {}} {
+	for name, runner := range map[string]*fnproc.Runner{
+		"confined": runner, "not confined": fnproc.NewRunner(fnproc.Config{}),
+	} {
 		if got := attempt(t, runner, command(t, "try=descriptors")); got != "done" {
 			t.Errorf("%s: %s", name, got)
 		}

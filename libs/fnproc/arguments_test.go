@@ -29,7 +29,7 @@ func launcher(arguments string) fnproc.Command {
 func TestArgumentsFollowLimits(t *testing.T) {
 	for _, arguments := range []string{"--a\x00b\x00", strings.Repeat("x", 300<<10)} {
 		for _, cmd := range []fnproc.Command{launcher(arguments), asUser(launcher(arguments))} {
-			out, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+			out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 			if want := arguments + "1024\n"; err != nil || string(out.Output) != want {
 				t.Errorf("%d bytes, %v, %s, want %d with the arguments and the limit", len(out.Output), err, out.Log, len(want))
 			}
@@ -49,7 +49,7 @@ func asUser(cmd fnproc.Command) fnproc.Command {
 func TestLauncherThatReadsNoArguments(t *testing.T) {
 	cmd := launcher(strings.Repeat("x", 300<<10))
 	cmd.Args[1] = "exit 7"
-	if out, err := (fnproc.Runner{}).Run(t.Context(), cmd, nil); err != nil || out.ExitCode != 7 {
+	if out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil); err != nil || out.ExitCode != 7 {
 		t.Errorf("%v, %v, want its exit code", out.ExitCode, err)
 	}
 }

@@ -24,7 +24,7 @@ func BenchmarkRun(b *testing.B) {
 			var plain, ours []time.Duration
 			for b.Loop() {
 				plain = append(plain, timed(func() { runPlain(b, cmd.Path, input) }))
-				ours = append(ours, timed(func() { runOurs(b, fnproc.Runner{}, cmd, input) }))
+				ours = append(ours, timed(func() { runOurs(b, fnproc.NewRunner(fnproc.Config{}), cmd, input) }))
 			}
 			b.ReportMetric(float64(median(plain).Microseconds()), "os/exec-µs")
 			b.ReportMetric(float64(median(ours).Microseconds()), "fnproc-µs")
@@ -37,7 +37,7 @@ func BenchmarkRun(b *testing.B) {
 // in turns. Between two evaluations there is time for the next process to start.
 func BenchmarkPrefork(b *testing.B) {
 	cmd, _ := install(b, "echo")
-	without, with := fnproc.Runner{}, startPool(b, 1)
+	without, with := fnproc.NewRunner(fnproc.Config{}), startPool(b, 1)
 	with.Prepare(cmd)
 	input := bytes.Repeat([]byte("x"), 4<<10)
 	var off, on []time.Duration
@@ -72,7 +72,7 @@ func runPlain(b *testing.B, path string, input []byte) {
 	}
 }
 
-func runOurs(b *testing.B, runner fnproc.Runner, cmd fnproc.Command, input []byte) {
+func runOurs(b *testing.B, runner *fnproc.Runner, cmd fnproc.Command, input []byte) {
 	got, err := runner.Run(b.Context(), cmd, input)
 	if err != nil || len(got.Output) != len(input) {
 		b.Fatalf("%v, %s, %d bytes of output", err, got.Status, len(got.Output))

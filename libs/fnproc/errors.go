@@ -5,8 +5,16 @@ package fnproc
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
@@ -44,4 +52,169 @@ func limitError(stream string, limit int64) error {
 // stopped is the error for an evaluation whose ctx ended.
 func stopped(ctx context.Context) error {
 	return &StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx)}
+}
+
+// StartError is a function that could not be started. Its class is fault.Exhausted, with a
+// hint when to try again, if there was no memory, process or file left for it.
+type StartError struct {
+	Path string
+	Err  error  // the system's error
+	Hint string // the probable cause, if more is known than Err
+}
+
+func (e *StartError) Error() string {
+	if e.Hint == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%v (%s)", e.Err, e.Hint)
+}
+
+func (e *StartError) Unwrap() error { return e.Err }
+
+// startError adds what the file shows to the system's words, which are the same for different
+// mistakes.
+func startError(cmd Command, err error) error {
+	if exhausted(err) {
+		return exhaustedError(cmd.Path, err)
+	}
+	l := cmd.Launch
+	switch {
+	case l != nil && errors.Is(err, syscall.E2BIG):
+		return &StartError{Path: l.Name, Err: err, Hint: tooLong}
+	case l != nil: // what does not start is the launcher, or the machine lacks what it needs
+		return fault.New(fault.Unavailable, "%w", &LaunchError{Words: err.Error(), Advice: l.Advice})
+	default:
+		return &StartError{Path: cmd.Path, Err: err, Hint: hint(cmd, err)}
+	}
+}
+
+// exhaustedError is the error of a function for which nothing was left.
+func exhaustedError(path string, err error) error {
+	start := &StartError{Path: path, Err: err, Hint: "the limit of processes, open files or memory is reached: " +
+		"try again later, or raise the container's limits"}
+	return fault.WithRetryAfter(fault.New(fault.Exhausted, "%w", start), tryAgain)
+}
+
+// tryAgain is the retry hint when the process limit or memory is exhausted: other functions
+// end soon.
+const tryAgain = time.Second
+
+// exhausted reports whether the container, or the machine, ran out of a resource.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
+		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// OtherFormat is the hint for a file that the system does not execute.
+const OtherFormat = "the file is for another architecture, or a script without a first line that names its interpreter"
+
+// hint guesses why cmd does not start.
+func hint(cmd Command, err error) string {
+	if cmd.Dir != "" {
+		if _, dirErr := os.Stat(cmd.Dir); dirErr != nil {
+			return fmt.Sprintf("the working directory is not usable: %v", dirErr)
+		}
+	}
+	file, statErr := os.Stat(cmd.Path)
+	switch {
+	case errors.Is(err, syscall.ENOEXEC):
+		return OtherFormat
+	case statErr != nil:
+		return ""
+	case file.IsDir():
+		return "it is a directory"
+	case errors.Is(err, fs.ErrNotExist):
+		return "the file is there, but not the interpreter that its first line names, or its dynamic loader"
+	case errors.Is(err, fs.ErrPermission) && file.Mode()&0o111 == 0:
+		return "the file is not executable"
+	}
+	return ""
+}
+
+// LaunchError is a launcher that failed before the function began, which is not the function's failure. Its class is
+// fault.Unavailable.
+type LaunchError struct {
+	// Words are the launcher's.
+	Words string
+	// Advice is what to do about it.
+	Advice string
+}
+
+func (e *LaunchError) Error() string {
+	return "the launcher of sandboxes failed: " + e.Words + ": " + e.Advice
+}
+
+// maxWords bounds the excerpt of what a launcher has written, in bytes.
+const maxWords = 600
+
+// limits are the system's errors of exhausted limits.
+var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
+
+// tooLong is the hint for a command that the system does not execute.
+const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
+
+// unfit are what launchers that work write about images that cannot be started, in lower case, with the probable cause.
+var unfit = []struct {
+	texts []string
+	hint  string
+}{
+	{[]string{"argument list too long"}, tooLong},
+	{
+		[]string{"can't chdir to ", "chdir `", "chdir to `", "chdir to cwd", "container init: mkdir "},
+		"the image's working directory is not there: /dev, /proc and /tmp are the sandbox's own",
+	},
+	{
+		[]string{"execvp ", "exec: ", "exec /", "exec container process", "executable", "failed to load /"},
+		"the program is for another architecture, or the image lacks the interpreter that its first line names, " +
+			"or its dynamic loader",
+	},
+}
+
+// startError returns the error of a launcher that could not start a function, nil if out is anything else.
+func (l *Launch) startError(out Outcome) error {
+	words, failed := l.words(out)
+	if !failed {
+		return nil
+	}
+	lower := strings.ToLower(words)
+	for _, errno := range limits {
+		if strings.Contains(lower, ": "+errno.Error()) {
+			return exhaustedError(l.Name, &fs.PathError{Op: "start the sandbox of", Path: l.Name, Err: errno})
+		}
+	}
+	for _, u := range unfit {
+		if slices.ContainsFunc(u.texts, func(text string) bool { return strings.Contains(lower, text) }) {
+			return &StartError{Path: l.Name, Err: errors.New(words), Hint: u.hint}
+		}
+	}
+	return fault.New(fault.Unavailable, "%w", &LaunchError{Words: words, Advice: l.Advice})
+}
+
+// begins reports whether a line begins with a message, in which "*" is any text.
+func begins(line, message string) bool {
+	for i, part := range strings.Split(message, "*") {
+		at := strings.Index(line, part)
+		if at < 0 || i == 0 && at > 0 {
+			return false
+		}
+		line = line[at+len(part):]
+	}
+	return true
+}
+
+// words returns what a launcher has written that failed before the function began: each line is one of its messages,
+// or continues one. A function that has begun writes others.
+func (l *Launch) words(out Outcome) (words string, failed bool) {
+	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
+		return "", false
+	}
+	words = strings.TrimSpace(string(out.Log))
+	for i, line := range strings.Split(words, "\n") {
+		own := func(message string) bool { return begins(line, message) }
+		continued := i > 0 && strings.HasPrefix(line, " ")
+		if !continued && !slices.ContainsFunc(l.Messages, own) {
+			return "", false
+		}
+	}
+	return excerpt.Middle(strings.ReplaceAll(words, "\n", "; "), maxWords), true
 }

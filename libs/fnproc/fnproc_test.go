@@ -75,7 +75,7 @@ func TestRunEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd, _ := install(t, tc.function)
 			cmd.MaxOutput, cmd.MaxLog = int64(len(water)), int64(len(water))
-			got, err := fnproc.Runner{}.Run(t.Context(), cmd, []byte(input))
+			got, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, []byte(input))
 			if err != nil {
 				t.Fatalf("Run: %v: %s", err, tc.reason)
 			}
@@ -111,7 +111,7 @@ func TestRunLargeInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd, dir := install(t, tc.function)
 			t.Cleanup(func() { testfn.Kill(dir) }) // without a Reaper daemons stay
-			got, err := fnproc.Runner{}.Run(t.Context(), cmd, large)
+			got, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, large)
 			if err != nil || got.ExitCode != 0 {
 				t.Fatalf("Run: %v, %s, log %q", err, got.Status, got.Log)
 			}
@@ -128,7 +128,7 @@ func TestRunStartsAsTold(t *testing.T) {
 	cmd.Args = []string{"env"}
 	cmd.Env = []string{"COLOUR=blue"}
 	cmd.Dir, cmd.Path = dir, "./testfn"
-	got, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+	got, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestRunStartsAsTold(t *testing.T) {
 	}
 
 	cmd.Env = nil
-	if got, err = (fnproc.Runner{}).Run(t.Context(), cmd, nil); err != nil {
+	if got, err = fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(got.Output), "message") {

@@ -27,13 +27,13 @@ func TestLaunchersInheritFiles(t *testing.T) {
 	}
 	cmd := launched("cat <&3; cat <&4", &fnproc.Launch{Name: "fn", Files: []string{file, file}})
 	for range 2 {
-		out, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+		out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 		if err != nil || string(out.Output) != "contentcontent" {
 			t.Errorf("got %q, %q, %v, want the content of both files", out.Output, out.Log, err)
 		}
 	}
 	cmd.Launch.Files = []string{filepath.Join(t.TempDir(), "missing")}
-	if _, err := (fnproc.Runner{}).Run(t.Context(), cmd, nil); err == nil || !strings.Contains(err.Error(), "missing") {
+	if _, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil); err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("error %v, want one that names the file", err)
 	}
 }
@@ -57,7 +57,7 @@ func TestLaunchersReportSignalsByExitCodes(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			out, err := fnproc.Runner{}.Run(t.Context(), launched(tc.script, tc.launch), nil)
+			out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), launched(tc.script, tc.launch), nil)
 			if err != nil || out.ExitCode != tc.exitCode || out.Signal != tc.signal || out.Status != tc.status {
 				t.Errorf("got %d, %v, %q, %v, want %d, %v, %q", out.ExitCode, out.Signal, out.Status, err,
 					tc.exitCode, tc.signal, tc.status)

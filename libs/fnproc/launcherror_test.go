@@ -51,7 +51,7 @@ func TestLaunchersThatFail(t *testing.T) {
 			cmd := launched(tc.script, &fnproc.Launch{
 				Name: "fn@sha256:1", Messages: []string{"bwrap: ", "mount: ", `time="`}, Advice: "do this",
 			})
-			_, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+			_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 			_, isStart := errors.AsType[*fnproc.StartError](err)
 			_, isLaunch := errors.AsType[*fnproc.LaunchError](err)
 			got := fault.Of(err)
@@ -73,7 +73,7 @@ func TestLaunchersThatFail(t *testing.T) {
 
 // TestUnknownLaunchersThatFail has a launcher whose messages are not known: what it writes may be the function's.
 func TestUnknownLaunchersThatFail(t *testing.T) {
-	_, err := fnproc.Runner{}.Run(t.Context(), launched(failing("bwrap: failed"), &fnproc.Launch{Name: "fn"}), nil)
+	_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), launched(failing("bwrap: failed"), &fnproc.Launch{Name: "fn"}), nil)
 	if err != nil {
 		t.Error(err)
 	}

@@ -15,7 +15,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func keepOf(m map[string]int) func(string) int { return func(path string) int { return m[path] } }
 
 func TestPolicyFills(t *testing.T) {
-	policy := newPolicy(PreforkConfig{
+	policy := newPolicy(Config{
 		Keep:   keepOf(map[string]int{"a": 2, "b": 2}),
 		Total:  3,
 		Unused: time.Minute,
@@ -46,7 +46,7 @@ func TestPolicyFills(t *testing.T) {
 }
 
 func TestPolicyWaitsForCalm(t *testing.T) {
-	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 2})
+	policy := newPolicy(Config{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 2})
 	a := policy.want(Command{Path: "a"}, epoch)
 	policy.began()
 	policy.began()
@@ -67,7 +67,7 @@ func TestPolicyWaitsForCalm(t *testing.T) {
 
 // TestPolicyLeavesSteadyCallersAlone has callers come again as soon as they have their answers.
 func TestPolicyLeavesSteadyCallersAlone(t *testing.T) {
-	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
+	policy := newPolicy(Config{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
 	a := policy.want(Command{Path: "a"}, epoch)
 	expect := func(want bool, reason string) {
 		t.Helper()
@@ -97,7 +97,7 @@ func TestPolicyLeavesSteadyCallersAlone(t *testing.T) {
 // TestPolicyLeavesEvaluationsAlone has an evaluation take one process of two, and the next one
 // the other.
 func TestPolicyLeavesEvaluationsAlone(t *testing.T) {
-	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 2}), Total: 2, Unused: time.Hour, Busy: 2})
+	policy := newPolicy(Config{Keep: keepOf(map[string]int{"a": 2}), Total: 2, Unused: time.Hour, Busy: 2})
 	a := policy.want(Command{Path: "a"}, epoch)
 	for range 2 {
 		policy.put(policy.next(epoch).start, &process{})
@@ -121,7 +121,7 @@ func TestPolicyLeavesEvaluationsAlone(t *testing.T) {
 
 func TestPolicyRetires(t *testing.T) {
 	keep := map[string]int{"a": 2}
-	policy := newPolicy(PreforkConfig{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})
+	policy := newPolicy(Config{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})
 	a := policy.want(Command{Path: "a"}, epoch)
 	first, second := &process{}, &process{}
 	policy.put(a, first)
@@ -144,7 +144,7 @@ func TestPolicyRetires(t *testing.T) {
 }
 
 func TestSpareSetBackoff(t *testing.T) {
-	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
+	policy := newPolicy(Config{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
 	a := policy.want(Command{Path: "a"}, epoch)
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		if got := a.failed(epoch); got != want {
@@ -202,7 +202,7 @@ func BenchmarkKey(b *testing.B) {
 	arguments := []string{strings.Repeat("x", 40<<10)}
 	for name, launch := range map[string]*Launch{"arguments": {}, "launcher's": {Key: strings.Repeat("x", 32)}} {
 		b.Run(name, func(b *testing.B) {
-			policy := newPolicy(PreforkConfig{Keep: func(string) int { return 1 }})
+			policy := newPolicy(Config{Keep: func(string) int { return 1 }})
 			for b.Loop() {
 				policy.want(Command{Path: "a", Args: arguments, Launch: launch}, epoch)
 			}

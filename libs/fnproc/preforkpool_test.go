@@ -21,30 +21,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// newPool returns a PreforkPool that keeps so many processes of each program.
-func newPool(keep int) *fnproc.PreforkPool {
-	return fnproc.NewPreforkPool(fnproc.PreforkConfig{
-		Keep:   func(string) int { return keep },
-		Total:  keep,
-		Unused: time.Hour,
-		Busy:   100,
-	})
-}
-
-// startPool returns a Runner with a Reaper and a PreforkPool of so many processes, which are
-// maintained until the test ends. The test fails if processes are left then.
-func startPool(t testing.TB, keep int) fnproc.Runner {
+// startPool returns a Runner with a Reaper that keeps so many spare processes of each program. It is
+// maintained until the test ends.
+func startPool(t testing.TB, keep int) *fnproc.Runner {
 	t.Helper()
 	reaper, err := fnproc.NewReaper(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return maintained(t, fnproc.Runner{Reaper: reaper, Prefork: newPool(keep)})
+	return maintained(t, fnproc.Config{
+		Reaper: reaper, Keep: func(string) int { return keep }, Total: keep, Unused: time.Hour, Busy: 100,
+	})
 }
 
 // maintained returns a Runner that is maintained until the test ends.
-func maintained(t testing.TB, runner fnproc.Runner) fnproc.Runner {
+func maintained(t testing.TB, cfg fnproc.Config) *fnproc.Runner {
 	t.Helper()
+	runner := fnproc.NewRunner(cfg)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { runner.Maintain(ctx) })
@@ -56,15 +49,15 @@ func maintained(t testing.TB, runner fnproc.Runner) fnproc.Runner {
 }
 
 // awaitWaiting waits until n processes wait for their evaluations. That they run is not
-// enough: one runs for a moment before the PreforkPool has it.
-func awaitWaiting(t testing.TB, runner fnproc.Runner, n int) {
+// enough: one runs for a moment before the Runner has it.
+func awaitWaiting(t testing.TB, runner *fnproc.Runner, n int) {
 	t.Helper()
 	deadline := time.After(5 * time.Minute)
-	for runner.Prefork.Waiting() != n {
+	for runner.Spares() != n {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-deadline:
-			t.Fatalf("%d processes wait for their evaluations, not %d", runner.Prefork.Waiting(), n)
+			t.Fatalf("%d processes wait for their evaluations, not %d", runner.Spares(), n)
 		}
 	}
 }
@@ -163,7 +156,7 @@ func TestPreforkSameOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd, _ := install(t, tc.function)
 			runner := startPool(t, 2)
-			want, err := fnproc.Runner{Reaper: runner.Reaper}.Run(t.Context(), cmd, []byte(input))
+			want, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, []byte(input))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,9 +256,9 @@ func (f writerFunc) Write(line []byte) (int, error) { f(line); return len(line),
 func TestPreforkBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tried attempts
-		runner := fnproc.Runner{Prefork: fnproc.NewPreforkPool(fnproc.PreforkConfig{
+		runner := fnproc.NewRunner(fnproc.Config{
 			Keep: func(string) int { return 1 }, Total: 1, Unused: 10 * time.Minute, Log: tried.log(time.Now()),
-		})}
+		})
 		runner.Prepare(fnproc.Command{Path: "/no/such/function"})
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 		defer stop()

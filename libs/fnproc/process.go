@@ -5,8 +5,12 @@ package fnproc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +26,7 @@ type process struct {
 	cmd                   Command
 	reaper                *Reaper
 	confiner              *confine.Confiner
-	memory                *MemoryWatch
+	watch                 *Watch
 	temp                  *confine.TempDir // nil without
 	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
@@ -39,13 +43,14 @@ type process struct {
 	mu     sync.Mutex // of what follows
 	reaped bool       // the ids may be another's
 	reason error      // why it was killed, nil if it was not
-	// outOfMemory is whether it was killed for memory, which is no reason: it is its own failure.
-	outOfMemory bool
+	// exhausted is what the container had run out of when the watch killed the process. It is no reason: the function
+	// has failed.
+	exhausted resource
 }
 
-func (r Runner) newProcess(cmd Command) *process {
+func (r *Runner) newProcess(cmd Command) *process {
 	return &process{
-		cmd: cmd, reaper: r.Reaper, confiner: r.Confiner, memory: r.Memory,
+		cmd: cmd, reaper: r.cfg.Reaper, confiner: r.cfg.Confiner, watch: r.cfg.Watch,
 		exited: make(chan struct{}),
 	}
 }
@@ -260,4 +265,154 @@ func (p *process) reap() (*os.ProcessState, error) {
 	defer p.mu.Unlock()
 	p.reaped = true
 	return p.Wait()
+}
+
+// minBuffer is the first size of a buffer about which nothing is known, in bytes.
+const minBuffer = 4 << 10
+
+// evaluate feeds stdin to the process, waits for its end and frees everything. It can
+// be called once.
+func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
+	p.hurryTempDir()
+	p.watch.add(p)
+	defer p.watch.remove(p)
+	stopKilling := context.AfterFunc(ctx, func() { p.kill(stopped(ctx)) })
+	p.output.expect(len(stdin) + minBuffer)
+	enlarge(len(stdin), p.stdin, p.stdout)
+	p.feed(stdin)
+	<-p.exited
+	switch {
+	case !stopKilling():
+		p.kill(stopped(ctx)) // which may not have happened yet
+	case p.killedFor() == nil && p.exhaustedBy() == nothing:
+		p.awaitOutput(ctx)
+	}
+	state, err := p.finish()
+
+	out := outcome(state)
+	p.cmd.Launch.translate(&out)
+	out.Output, out.Log = p.output.buf, p.log.buf
+	out.OutOfMemory, out.OutOfProcesses = p.exhaustedBy() == memory, p.exhaustedBy() == processes
+	if reason := p.killedFor(); reason != nil {
+		return out, reason
+	}
+	if err != nil {
+		return out, fmt.Errorf("wait for function %s: %w", p.cmd.Path, err)
+	}
+	return out, nil
+}
+
+// feed writes stdin to the process and closes its end: at once what fits into the pipe,
+// the rest as the function reads. There is no error to report: a function may end without
+// reading its input.
+func (p *process) feed(stdin []byte) {
+	p.fed = writeAvailable(p.stdin, stdin)
+	if p.fed == len(stdin) {
+		_ = p.stdin.Close()
+		return
+	}
+	p.background.Go(func() {
+		n, _ := p.stdin.Write(stdin[p.fed:])
+		p.fed += n
+		_ = p.stdin.Close()
+	})
+}
+
+// outcome returns how a process ended; a nil state is unknown.
+func outcome(state *os.ProcessState) Outcome {
+	if state == nil {
+		return Outcome{ExitCode: -1}
+	}
+	out := Outcome{ExitCode: state.ExitCode(), Status: state.String()}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		out.Signal = ws.Signal()
+	}
+	return out
+}
+
+// registry is the functions that run. A process has one, as it has one set of children,
+// whatever number of Reapers and Runners it has.
+type registry struct {
+	// starts is held for reading while a function is started, so that its pid is registered
+	// before it can be taken for an orphan.
+	starts sync.RWMutex
+	mu     sync.Mutex
+	// running counts the registrations of each pid, which is also that of a session. There
+	// are two for a moment when a pid is used again before its last owner is forgotten.
+	running map[int]int
+	// outputs are the pipes of outputs that are being read, as links of descriptors show them.
+	outputs map[string]bool
+}
+
+var functions = registry{running: map[int]int{}, outputs: map[string]bool{}}
+
+// addOutput registers a pipe. A Reaper kills no process that can write to it: what it wrote would be cut.
+func (r *registry) addOutput(pipe *os.File) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outputs[pipeLink(pipe)] = true
+}
+
+func (r *registry) removeOutput(pipe *os.File) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.outputs, pipeLink(pipe))
+}
+
+// pipeLink returns what the link of a pipe's descriptor in /proc reads.
+func pipeLink(pipe *os.File) string {
+	info, err := pipe.Stat()
+	if err != nil {
+		return ""
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("pipe:[%d]", stat.Ino)
+}
+
+// holdsOutput reports whether a process has an output open that is being read. The caller holds mu.
+func (r *registry) holdsOutput(pid int) bool {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	descriptors, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(descriptors, func(d os.DirEntry) bool {
+		link, _ := os.Readlink(filepath.Join(dir, d.Name()))
+		return r.outputs[link]
+	})
+}
+
+// start forks and registers the new process in one step, as far as a Reaper can see.
+func (r *registry) start(fork func() (*os.Process, error)) (*os.Process, error) {
+	r.starts.RLock()
+	defer r.starts.RUnlock()
+	p, err := fork()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[p.Pid]++
+	return p, nil
+}
+
+// forget forgets a process once it was reaped. Before that, a Reaper would take it for an
+// orphan and steal its exit status.
+func (r *registry) forget(pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running[pid]--; r.running[pid] <= 0 {
+		delete(r.running, pid)
+	}
+}
+
+// hold waits until no start is under way, and keeps functions from being started and
+// forgotten until release is called.
+func (r *registry) hold() (release func()) {
+	r.starts.Lock()
+	r.mu.Lock()
+	return func() {
+		r.mu.Unlock()
+		r.starts.Unlock()
+	}
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // startReaper returns a Runner whose Reaper runs until the test ends.
-func startReaper(t *testing.T) fnproc.Runner {
+func startReaper(t *testing.T) *fnproc.Runner {
 	t.Helper()
 	reaper, err := fnproc.NewReaper(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -37,7 +37,7 @@ func startReaper(t *testing.T) fnproc.Runner {
 		cancel()
 		running.Wait()
 	})
-	return fnproc.Runner{Reaper: reaper}
+	return fnproc.NewRunner(fnproc.Config{Reaper: reaper})
 }
 
 func TestReaperKillsDaemons(t *testing.T) {

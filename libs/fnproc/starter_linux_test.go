@@ -22,7 +22,7 @@ func TestLaunchersEndWithTheirStarter(t *testing.T) {
 	cmd := launched("echo >"+begun+"; exec sleep 1000", &fnproc.Launch{Starter: starter})
 	status := make(chan string)
 	go func() {
-		out, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+		out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 		if err != nil {
 			t.Errorf("got %v, want an outcome", err)
 		}
@@ -35,7 +35,7 @@ func TestLaunchersEndWithTheirStarter(t *testing.T) {
 	if got := <-status; got != "signal: killed" {
 		t.Errorf("status %q, want an end", got)
 	}
-	if _, err := (fnproc.Runner{}).Run(t.Context(), cmd, nil); err == nil || !strings.Contains(err.Error(), "no more") {
+	if _, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil); err == nil || !strings.Contains(err.Error(), "no more") {
 		t.Errorf("error %v, want none started after Close", err)
 	}
 }

@@ -67,7 +67,7 @@ func TestRunCannotStart(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := fnproc.Runner{}.Run(t.Context(), tc.cmd, []byte(input))
+			_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), tc.cmd, []byte(input))
 			start, ok := errors.AsType[*fnproc.StartError](err)
 			if !ok || start.Path != tc.cmd.Path {
 				t.Fatalf("error %v is no StartError of %s", err, tc.cmd.Path)

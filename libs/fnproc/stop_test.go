@@ -35,7 +35,7 @@ func TestRunLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd, _ := install(t, tc.function)
 			cmd.MaxOutput, cmd.MaxLog = tc.maxOutput, tc.maxLog
-			got, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+			got, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 			limit, ok := errors.AsType[*fnproc.LimitError](err)
 			if !ok || fault.Of(err) != fault.Exhausted {
 				t.Fatalf("error %v of class %v: %s", err, fault.Of(err), tc.reason)
@@ -74,7 +74,7 @@ func TestRunStops(t *testing.T) {
 				testfn.AwaitRunning(t, dir, tc.processes)
 				cancel(errShutdown)
 			})
-			got, err := fnproc.Runner{}.Run(ctx, cmd, bytes.Repeat([]byte("x"), 10<<20))
+			got, err := fnproc.NewRunner(fnproc.Config{}).Run(ctx, cmd, bytes.Repeat([]byte("x"), 10<<20))
 			if _, ok := errors.AsType[*fnproc.StoppedError](err); !ok {
 				t.Fatalf("error %v is no StoppedError: %s", err, tc.reason)
 			}
@@ -92,7 +92,7 @@ func TestRunDeadContext(t *testing.T) {
 	cmd, _ := install(t, "echo")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (fnproc.Runner{}).Run(ctx, cmd, nil); fault.Of(err) != fault.Canceled {
+	if _, err := fnproc.NewRunner(fnproc.Config{}).Run(ctx, cmd, nil); fault.Of(err) != fault.Canceled {
 		t.Errorf("error %v of class %v", err, fault.Of(err))
 	}
 }
@@ -106,7 +106,7 @@ func TestRunConcurrently(t *testing.T) {
 		runs.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), rand.N(300*time.Millisecond))
 			defer cancel()
-			got, err := fnproc.Runner{}.Run(ctx, cmd, []byte(input))
+			got, err := fnproc.NewRunner(fnproc.Config{}).Run(ctx, cmd, []byte(input))
 			switch {
 			case err == nil && string(got.Output) != input:
 				t.Errorf("%s with output %q", got.Status, got.Output)
@@ -123,7 +123,7 @@ func TestLongLogsAreCut(t *testing.T) {
 	for _, size := range []int{6000, 6001, 100_000, 2 << 20} {
 		cmd, _ := install(t, "greet="+strconv.Itoa(size))
 		cmd.MaxLog = 6000
-		got, err := fnproc.Runner{}.Run(t.Context(), cmd, []byte("input"))
+		got, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, []byte("input"))
 		if err != nil || got.ExitCode != 0 || string(got.Output) != "input" {
 			t.Fatalf("with a log of %d bytes, the function ends with %v, %s, output %q", size, err, got.Status, got.Output)
 		}

@@ -30,7 +30,7 @@ func TestFunctionsAreUnhurried(t *testing.T) {
 		MaxOutput: maxOutput,
 		MaxLog:    maxLog,
 	}
-	got, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+	got, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 	if err != nil || strings.TrimSpace(string(got.Output)) != "1000000" {
 		t.Errorf("a function's slack is %q ns (%v, %s), want a millisecond", got.Output, err, got.Log)
 	}

@@ -18,25 +18,50 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-func newRunner() *function.Runner {
-	return &function.Runner{
-		Limits:  function.Limits{MessageBytes: 1 << 20, LogBytes: 1 << 20},
-		Wording: function.WrapperWording,
-		Tracer:  noop.NewTracerProvider().Tracer("test"),
+// run runs cmd over a list, as a service does whose configuration is changed by the functions.
+func run(t *testing.T, image string, cmd fnproc.Command, change ...func(*function.ServiceConfig)) (function.Result, error) {
+	t.Helper()
+	return newService(t, change...).Evaluate(t.Context(), evaluation(image, cmd))
+}
+
+// evaluation returns an evaluation of a list.
+func evaluation(image string, cmd fnproc.Command) function.Evaluation {
+	return function.Evaluation{Image: image, Command: cmd, ResourceList: []byte(list)}
+}
+
+func newService(t *testing.T, change ...func(*function.ServiceConfig)) *function.Service {
+	t.Helper()
+	cfg := function.ServiceConfig{
+		Program: "test", Confinement: function.Confinement{Confine: confine.Off}, MaxMessageBytes: 1 << 20,
+		Env: []string{"PATH=/bin:/usr/bin"}, Wording: function.WrapperWording, Telemetry: telemetry.Discard(),
 	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	service, err := function.NewService(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+// maxMessage changes the limit of messages.
+func maxMessage(bytes int) func(*function.ServiceConfig) {
+	return func(cfg *function.ServiceConfig) { cfg.MaxMessageBytes = bytes }
 }
 
 // command installs the function of that behaviour.
@@ -48,7 +73,7 @@ func command(t *testing.T, behaviour string) fnproc.Command {
 }
 
 func TestFailureForPrograms(t *testing.T) {
-	_, err := newRunner().Run(t.Context(), "example.com/fn:v1", command(t, "exit1"), []byte(list))
+	_, err := run(t, "example.com/fn:v1", command(t, "exit1"))
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok {
 		t.Fatalf("error %v is no failure", err)
@@ -70,7 +95,7 @@ func TestFailureForPrograms(t *testing.T) {
 }
 
 func TestDetailFitsIntoAHeader(t *testing.T) {
-	_, err := newRunner().Run(t.Context(), "fn", command(t, "flood-stderr=1000000"), []byte("kind: ConfigMap"))
+	_, err := run(t, "fn", command(t, "flood-stderr=1000000"))
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok {
 		t.Fatalf("error %v is no failure", err)
@@ -87,7 +112,7 @@ func TestDetailFitsIntoAHeader(t *testing.T) {
 func TestDetailIsUTF8(t *testing.T) {
 	script := `printf 'broken \377 log' >&2; printf 'kind: ResourceList\nresults:\n- message: !!binary /w==\n'; exit 1`
 	cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
-	_, err := newRunner().Run(t.Context(), "fn", cmd, []byte(list))
+	_, err := run(t, "fn", cmd)
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok {
 		t.Fatalf("error %v is no failure", err)
@@ -106,8 +131,6 @@ func TestDetailIsUTF8(t *testing.T) {
 
 // TestWhichLimitWasPassed has functions that write too much of one of both.
 func TestWhichLimitWasPassed(t *testing.T) {
-	runner := newRunner()
-	runner.Limits = function.Limits{MessageBytes: 128 << 10, LogBytes: 64 << 10}
 	tests := map[string]struct {
 		script string
 		reason function.Reason
@@ -120,7 +143,7 @@ func TestWhichLimitWasPassed(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", tc.script}, Env: []string{"PATH=/bin:/usr/bin"}}
-			_, err := runner.Run(t.Context(), "fn", cmd, []byte(list))
+			_, err := run(t, "fn", cmd, maxMessage(128<<10))
 			failure, ok := errors.AsType[*function.Failure](err)
 			if !ok || failure.Reason != tc.reason || fault.Of(err) != fault.Exhausted ||
 				!strings.Contains(err.Error(), tc.want) {
@@ -152,19 +175,17 @@ func TestReceivedDetailIsBounded(t *testing.T) {
 }
 
 func TestLogOfASuccessIsShortenedBeforeTheOutput(t *testing.T) {
-	runner := newRunner()
-	runner.Limits = function.Limits{MessageBytes: 4 << 10, LogBytes: 1 << 20}
-	result, err := runner.Run(t.Context(), "fn", command(t, "warn"), []byte(list))
+	result, err := run(t, "fn", command(t, "warn"), maxMessage(4<<10))
 	if err != nil || string(result.Log) != "one resource is invalid\n" {
 		t.Fatalf("a short log is %q, %v", result.Log, err)
 	}
-	runner.Limits.MessageBytes = len(result.ResourceList) + 64 + 10
-	result, err = runner.Run(t.Context(), "fn", command(t, "warn"), []byte(list))
+	limit := len(result.ResourceList) + 64 + 10
+	result, err = run(t, "fn", command(t, "warn"), maxMessage(limit))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(result.ResourceList) + len(result.Log); n > runner.Limits.MessageBytes {
-		t.Errorf("output and log have %d bytes, the limit is %d", n, runner.Limits.MessageBytes)
+	if n := len(result.ResourceList) + len(result.Log); n > limit {
+		t.Errorf("output and log have %d bytes, the limit is %d", n, limit)
 	}
 }
 
@@ -181,7 +202,7 @@ func TestCallerWhoLeaves(t *testing.T) {
 		},
 	} {
 		ctx, cancel := leave()
-		_, err := newRunner().Run(ctx, "example.com/fn:v1", hang, []byte(list))
+		_, err := newService(t).Evaluate(ctx, evaluation("example.com/fn:v1", hang))
 		cancel()
 		if fault.Of(err) != class || !strings.Contains(err.Error(), "example.com/fn:v1") {
 			t.Errorf("error %v of class %v, want %v and the image", err, fault.Of(err), class)
@@ -199,8 +220,8 @@ func TestOutOfMemory(t *testing.T) {
 		}
 	}
 	count("0")
-	runner := newRunner()
-	runner.Memory = cgroup.NewKills(root)
+	service := newService(t)
+	service.SetKills(cgroup.NewKills(root))
 	killed := command(t, "signal")
 	for _, tc := range []struct{ reason, kills, want string }{
 		{"another process killed it", "0", "': signal: killed; "},
@@ -208,7 +229,7 @@ func TestOutOfMemory(t *testing.T) {
 		{"another process killed another one", "1", "': signal: killed; "},
 	} {
 		count(tc.kills)
-		_, err := runner.Run(t.Context(), "example.com/fn:v1", killed, []byte(list))
+		_, err := service.Evaluate(t.Context(), evaluation("example.com/fn:v1", killed))
 		if fault.Of(err) != fault.Internal || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q in it", tc.reason, err, tc.want)
 		}
@@ -217,9 +238,7 @@ func TestOutOfMemory(t *testing.T) {
 
 func TestSpanSaysHowTheProcessEnded(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
-	runner := newRunner()
-	runner.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
-	if _, err := runner.Run(t.Context(), "fn", command(t, "exit1"), []byte(list)); err == nil {
+	if _, err := run(t, "fn", command(t, "exit1"), recordSpans(spans)); err == nil {
 		t.Fatal("no error")
 	}
 	ended := spans.Ended()
@@ -236,20 +255,23 @@ func TestSpanSaysHowTheProcessEnded(t *testing.T) {
 // not there yet and with one that was.
 func TestPreforkIsTold(t *testing.T) {
 	spans, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
-	runner := newRunner()
-	runner.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
-	var err error
-	meter := metric.NewMeterProvider(metric.WithReader(reader)).Meter("test")
-	if runner.Preforks, err = function.NewPreforks(meter); err != nil {
-		t.Fatal(err)
-	}
 	echo := command(t, "echo")
-	keepStarted(t, runner)
+	service := newService(t, recordSpans(spans), func(cfg *function.ServiceConfig) {
+		cfg.Telemetry.Meters = metric.NewMeterProvider(metric.WithReader(reader))
+		cfg.Prefork, cfg.PreforkTotal = 1, 1
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = service.Maintain(ctx) })
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
 	for range 2 {
-		if _, err := runner.Run(t.Context(), "fn", echo, []byte(list)); err != nil {
+		if _, err := service.Evaluate(t.Context(), evaluation("fn", echo)); err != nil {
 			t.Fatal(err)
 		}
-		for start := time.Now(); runner.Processes.Prefork.Waiting() == 0 && time.Since(start) < 5*time.Minute; {
+		for start := time.Now(); service.Spares() == 0 && time.Since(start) < 5*time.Minute; {
 			<-time.After(time.Millisecond)
 		}
 	}
@@ -280,19 +302,13 @@ func TestPreforkIsTold(t *testing.T) {
 	}
 }
 
-// keepStarted has runner keep a process of each function started until the test ends.
-func keepStarted(t *testing.T, runner *function.Runner) {
-	t.Helper()
-	runner.Processes.Prefork = fnproc.NewPreforkPool(fnproc.PreforkConfig{
-		Keep: func(string) int { return 1 }, Total: 1, Unused: function.PreforkUnused, Busy: 10,
-	})
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { runner.Processes.Maintain(ctx) })
-	t.Cleanup(func() {
-		stop()
-		running.Wait()
-	})
+// recordSpans has a service record its spans.
+func recordSpans(spans *tracetest.SpanRecorder) func(*function.ServiceConfig) {
+	return func(cfg *function.ServiceConfig) {
+		tel := *cfg.Telemetry
+		tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+		cfg.Telemetry = &tel
+	}
 }
 
 func TestCheckInput(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
 // MaxPrefork is the most spare processes of one function.
@@ -38,4 +39,32 @@ func (s Settings) concurrency() int {
 		return s.Concurrency
 	}
 	return 4 * runtime.GOMAXPROCS(0)
+}
+
+// Confinement is the settings of how functions are held back, the same for all programs that
+// run some.
+type Confinement struct {
+	// Confine is what to do where the kernel cannot hold back everything: require
+	// (do not start), best-effort, or off (hold back nothing).
+	Confine confine.Level `default:"best-effort"`
+	// MaxTempBytes is how much a function may have in its temporary directory.
+	MaxTempBytes int64 `split_words:"true" default:"268435456"`
+	// MaxTempFiles is how many files and directories it may have there.
+	MaxTempFiles int64 `split_words:"true" default:"10000"`
+}
+
+// CheckConfinement adds the problems of the settings. It is a function, since Config types
+// embed Confinement and have checks of their own.
+func CheckConfinement(checks *config.Checks, c Confinement) {
+	c.Confine.Check(checks, "Confine")
+	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")
+	checks.That(c.MaxTempFiles >= 0, "MaxTempFiles", c.MaxTempFiles, "a number of files, or 0 for 10,000")
+}
+
+// minMessageBytes is the smallest sensible limit of messages, in bytes.
+const minMessageBytes = 64 << 10
+
+// CheckMessageBytes adds a problem if the limit of messages, which is the setting of a field, is not sensible.
+func CheckMessageBytes(checks *config.Checks, field string, bytes int) {
+	checks.That(bytes >= minMessageBytes && bytes <= 1<<30, field, bytes, "65536 to 1073741824 bytes")
 }

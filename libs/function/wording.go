@@ -3,7 +3,6 @@
 package function
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,12 +128,4 @@ func results(all []resourcelist.Result, limit int) string {
 		return shown
 	}
 	return shown + separator + fmt.Sprintf(more, len(all)-n)
-}
-
-// flatten puts a log on one line if that is wanted.
-func (r *Runner) flatten(log []byte) []byte {
-	if !r.FlattenLog {
-		return log
-	}
-	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
 }

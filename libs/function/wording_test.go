@@ -65,9 +65,8 @@ func TestResultsAreTold(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			runner := newRunner()
-			runner.Wording = tc.wording
-			_, err := runner.Run(t.Context(), image, validator(t, tc.findings, tc.size, tc.logged), []byte(list))
+			wording := func(cfg *function.ServiceConfig) { cfg.Wording = tc.wording }
+			_, err := run(t, image, validator(t, tc.findings, tc.size, tc.logged), wording)
 			// As in a pod: the gateway puts its own words before it.
 			err = rpcfault.ToConnect(fmt.Errorf("unable to evaluate %s with pod evaluator: %w", image, err))
 			cerr, ok := errors.AsType[*connect.Error](err)
@@ -94,7 +93,7 @@ func TestResultsAreTold(t *testing.T) {
 }
 
 func TestResolvedImage(t *testing.T) {
-	_, err := newRunner().Run(t.Context(), "fn:v1", command(t, "exit1"), []byte(list))
+	_, err := run(t, "fn:v1", command(t, "exit1"))
 	received := function.Received(err.Error(), &functionrunnerv1.FunctionFailure{Image: "fn:v1"})
 	for name, err := range map[string]error{"own": err, "another process's": received} {
 		resolved := function.Resolved(fmt.Errorf("evaluate: %w", err), "example.com/fn:v1")
@@ -142,9 +141,7 @@ func TestExecResultsFollowTheLog(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			runner := newRunner()
-			runner.Wording = function.ExecWording
-			_, err := runner.Run(t.Context(), "fn", failing(dir), []byte(list))
+			_, err := run(t, "fn", failing(dir), func(cfg *function.ServiceConfig) { cfg.Wording = function.ExecWording })
 			if want := fmt.Sprintf(words, tc.log) + tc.want; err == nil || err.Error() != want {
 				t.Errorf("error %v, want %q: %s", err, want, tc.reason)
 			}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
 // What the YAML library says of a field that it does not know, and of a value of another type. The latter has the
@@ -103,32 +105,6 @@ func fieldsOf(name string) []string {
 
 // nearest returns the name that a misspelled one may stand for; empty if none is near.
 func nearest(wrong string, names []string) string {
-	const near = 2 // edits
-	best, found := near+1, ""
-	for _, name := range slices.Sorted(slices.Values(names)) {
-		if d := distance(strings.ToLower(wrong), strings.ToLower(name)); d < best && d < len(name) {
-			best, found = d, name
-		}
-	}
-	return found
-}
-
-// distance counts the letters to insert, delete or replace to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost = 1 + min(last, row[j], row[j+1])
-			}
-			last, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	const maxEdits = 2
+	return typo.Nearest(wrong, slices.Sorted(slices.Values(names)), maxEdits)
 }

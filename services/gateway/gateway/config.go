@@ -161,7 +161,7 @@ func (c *Config) Validate() error {
 		checks.That(slices.Contains([]string{RuntimeExec, RuntimeSandbox, RuntimePod}, r), "DisableRuntimes",
 			strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec, sandbox and pod")
 	}
-	function.Limits{MessageBytes: c.MaxMessageBytes}.Check(&checks, "MaxMessageBytes")
+	function.CheckMessageBytes(&checks, "MaxMessageBytes", c.MaxMessageBytes)
 	enough := c.MemoryBudgetBytes == 0 || c.MemoryBudgetBytes >= c.MaxMessageBytes
 	checks.That(enough, "MemoryBudgetBytes", c.MemoryBudgetBytes,
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))

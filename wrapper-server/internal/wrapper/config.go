@@ -29,8 +29,6 @@ type Config struct {
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
 	// waiting included; 0 is any time. A caller's shorter deadline comes first.
 	MaxEvaluationTime time.Duration
-	// Queue is how many evaluations may wait for their turn.
-	Queue int
 	// Network allows the function to use the network.
 	Network bool
 	function.Settings
@@ -54,7 +52,6 @@ func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},
 		Confinement: function.Confinement{Confine: confine.BestEffort},
-		Queue:       100,
 		Env:         functionEnv(environ),
 	}
 	cfg.TLS.Secret = lookup(environ, secretVariable)
@@ -120,7 +117,7 @@ func flagName(field string) string {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Port > 0 && c.Port < 1<<16, "Port", c.Port, "1 to 65535")
-	function.Limits{MessageBytes: c.MaxRequestBodySize}.Check(&checks, "MaxRequestBodySize")
+	function.CheckMessageBytes(&checks, "MaxRequestBodySize", c.MaxRequestBodySize)
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	function.CheckSettings(&checks, "", c.Settings)
 	function.CheckConfinement(&checks, c.Confinement)

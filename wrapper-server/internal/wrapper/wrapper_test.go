@@ -4,11 +4,9 @@ package wrapper_test
 
 import (
 	"context"
-	"net"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -164,68 +162,6 @@ func TestFlattenLog(t *testing.T) {
 	if err != nil || string(resp.GetLog()) != "one resource is invalid" {
 		t.Errorf("log %q, %v", resp.GetLog(), err)
 	}
-}
-
-func TestQueueIsBounded(t *testing.T) {
-	cfg := load(t, nil, "--concurrency=1", "--", conformance.Install(t, t.TempDir(), "hang"))
-	cfg.Queue = 0
-	address := serveWith(t, cfg)
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	errs := make(chan error)
-	for range 2 {
-		go func() {
-			_, err := evaluate(ctx, t, address)
-			errs <- err
-		}()
-	}
-	rejected := status.Convert(<-errs)
-	if rejected.Code() != codes.ResourceExhausted || len(rejected.Details()) != 1 {
-		t.Errorf("one caller too many got %v with details %v, want ResourceExhausted with a retry hint",
-			rejected.Err(), rejected.Details())
-	}
-	leave()
-	if err := <-errs; status.Code(err) != codes.Canceled {
-		t.Errorf("the other caller got %v, want Canceled", err)
-	}
-}
-
-// TestOnePeerDoesNotTakeAllSlots has one address evaluate without end, and another one after it.
-func TestOnePeerDoesNotTakeAllSlots(t *testing.T) {
-	dir := t.TempDir()
-	address := startIn(t, dir, "hang", nil, "--concurrency=1", "--prefork=0")
-	var evaluations sync.WaitGroup
-	defer evaluations.Wait()
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	evaluateFrom := func(source string) {
-		conn := connectFrom(t, source, address)
-		evaluations.Go(func() {
-			defer func() { _ = conn.Close() }()
-			_, _ = evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
-				&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte(conformance.List)})
-		})
-	}
-	for range 3 {
-		evaluateFrom("127.0.0.2")
-	}
-	testfn.AwaitRunning(t, dir, 1)
-	evaluateFrom("127.0.0.3")
-	testfn.AwaitRunning(t, dir, 2)
-}
-
-// connectFrom returns a client whose connection comes from the address source.
-func connectFrom(t *testing.T, source, address string) *grpc.ClientConn {
-	t.Helper()
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", address)
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn
 }
 
 // timedOut is how Porch's text for a deadline that has passed begins.

@@ -82,7 +82,7 @@ func TestDelegated(t *testing.T) {
 	cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
 	ended := make(chan error, 1)
 	go func() {
-		_, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+		_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 		ended <- err
 	}()
 	for {

@@ -145,7 +145,7 @@ func TestZeroBytesAddNoArguments(t *testing.T) {
 		fn.Name, fn.Root, fn.Program = "fn@x", "/", []string{"/bin/cat", "/tmp/machine" + secret}
 		cmd := l.Command(fn)
 		cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<10
-		out, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+		out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 		if err != nil || out.ExitCode != 1 || len(out.Output) > 0 {
 			t.Errorf("%v, %s with %q, want a function that finds no file of the machine", err, out.Status, out.Output)
 		}
@@ -162,7 +162,7 @@ func TestLauncherThatReachesALimit(t *testing.T) {
 	cmd := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/true"}, Dir: "/"})
 	cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<10
 	cmd.Launch.Limits = func() confine.Limits { return confine.Limits{Processes: 1} }
-	_, err = fnproc.Runner{}.Run(t.Context(), cmd, nil)
+	_, err = fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 	if _, hint := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !hint {
 		t.Errorf("got %v, want an error with a retry hint", err)
 	}
@@ -235,7 +235,7 @@ func TestLimitsOfSandboxes(t *testing.T) {
 				Name: "fn@x", Root: "/", Program: []string{"/bin/cat", "/proc/self/limits", "/proc/self/oom_score_adj"}, Dir: "/",
 			})
 			cmd.MaxOutput, cmd.MaxLog = 1<<14, 1<<14
-			out, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+			out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 			if err != nil || out.ExitCode != 0 {
 				t.Fatalf("%v, %v: %s", err, out.Status, out.Log)
 			}

@@ -36,7 +36,7 @@ func eachLauncher(
 				fn.Name, fn.Root = "fn@x", cmp.Or(fn.Root, "/")
 				cmd := l.Command(fn)
 				cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
-				return fnproc.Runner{}.Run(t.Context(), cmd, nil)
+				return fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 			})
 		})
 	}

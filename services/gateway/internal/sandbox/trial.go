@@ -27,7 +27,7 @@ func (l *Launcher) try(ctx context.Context) error {
 	defer cancel()
 	cmd := l.Command(Function{Name: "trial", Root: "/", Program: []string{l.path, "--version"}, Dir: "/"})
 	cmd.MaxOutput, cmd.MaxLog = trialBytes, trialBytes
-	out, err := fnproc.Runner{}.Run(ctx, cmd, nil)
+	out, err := fnproc.NewRunner(fnproc.Config{}).Run(ctx, cmd, nil)
 	launch, ofLauncher := errors.AsType[*fnproc.LaunchError](err)
 	switch {
 	case err == nil && out.ExitCode == 0:

@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -76,27 +77,26 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 		paths[image] = conformance.Install(t, dir, behaviour)
 	}
 	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
-		reaper, err := fnproc.NewReaper(frame.Telemetry.Log)
+		service, err := function.NewService(function.ServiceConfig{
+			Program: "test", Settings: function.Settings{Concurrency: 1000}, Pod: true,
+			Confinement: function.Confinement{Confine: confine.Off}, MaxMessageBytes: conformance.MaxMessageBytes,
+			Wording: function.WrapperWording, Telemetry: frame.Telemetry,
+		})
 		if err != nil {
 			return serve.Component{}, err
-		}
-		runner := &function.Runner{
-			Processes: fnproc.Runner{Reaper: reaper},
-			Limits:    function.Limits{MessageBytes: conformance.MaxMessageBytes, LogBytes: function.MaxLogBytes},
-			Wording:   function.WrapperWording,
-			Tracer:    frame.Telemetry.Tracers.Tracer("test"),
 		}
 		p, err := component(conformance.MaxMessageBytes, func(ctx context.Context,
 			req *evaluator.EvaluateFunctionRequest,
 		) (*evaluator.EvaluateFunctionResponse, error) {
-			command := fnproc.Command{Path: paths[req.GetImage()], Env: []string{}}
-			result, err := runner.Run(ctx, req.GetImage(), command, req.GetResourceList())
+			result, err := service.Evaluate(ctx, function.Evaluation{
+				Image: req.GetImage(), Command: fnproc.Command{Path: paths[req.GetImage()]}, ResourceList: req.GetResourceList(),
+			})
 			if err != nil {
 				return nil, err
 			}
 			return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
 		}, nil, nil, frame)
-		p.Tasks = append(p.Tasks, func(ctx context.Context) error { reaper.Run(ctx); return nil })
+		p.Tasks = append(p.Tasks, service.Maintain)
 		return p, err
 	})
 }

@@ -21,8 +21,11 @@ package fnproc
 
 import (
 	"context"
+	"log/slog"
+	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
@@ -62,23 +65,65 @@ type Outcome struct {
 	// Status is how the main process ended, in the words of os/exec: "exit status
 	// 1", "signal: killed".
 	Status string
-	// OutOfMemory is whether the [MemoryWatch] killed it.
-	OutOfMemory bool
+	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container had no memory, or
+	// no processes, left.
+	OutOfMemory, OutOfProcesses bool
 	// Prefork is whether the process was started before its evaluation.
 	Prefork Prefork
 }
 
-// Runner runs functions. The zero value is ready to use, and one Runner serves any
-// number of goroutines.
-type Runner struct {
-	// Reaper, if not nil, ends orphans.
+// Config configures a [Runner]. With the zero value, functions are not confined and there are no spare processes.
+type Config struct {
+	// Reaper kills orphans; nil for none.
 	Reaper *Reaper
-	// Confiner, if not nil, confines functions.
+	// Confiner confines functions; nil for none.
 	Confiner *confine.Confiner
-	// Memory, if not nil, kills functions before there is no memory left.
-	Memory *MemoryWatch
-	// Prefork, if not nil, has spare processes.
-	Prefork *PreforkPool
+	// Watch kills functions before the container is exhausted; nil for none.
+	Watch *Watch
+	// Keep returns the number of spare processes of a function, which [Command.Function] names; nil for none. It is
+	// called often and concurrently, and must not call the Runner.
+	Keep func(function string) int
+	// Total is the maximum number of spare processes of all functions.
+	Total int
+	// Unused is how long the spare processes of a command are kept after its last evaluation.
+	Unused time.Duration
+	// Busy is the number of concurrent evaluations from which on no spare process is started: evaluations need the
+	// processors more. The default is one per processor.
+	Busy int
+	// Log gets a line for each spare process that ended before it was used; nil for none.
+	Log *slog.Logger
+}
+
+// Runner runs functions. It is safe for concurrent use.
+//
+// It can keep spare processes, which were started and wait for their input. Each is used for one evaluation and never
+// again, so that only the time that a function takes to start is saved, and evaluations are as separate as without.
+//
+// Spare processes are kept of a command that is in use or was prepared for. What a spare process writes before it gets
+// its input is part of its evaluation's output and log, up to 64 KiB; a process that writes more is killed. A process
+// that ended before it was used is never handed out, and the next start backs off with each such failure. If the
+// program's file has changed, its spare processes are killed at the command's next evaluation.
+type Runner struct {
+	cfg   Config
+	nudge chan struct{} // of size one: keepSpares checks everything
+	ends  sync.WaitGroup
+
+	mu     sync.Mutex
+	policy *preforkPolicy
+}
+
+// NewRunner returns a Runner. [Runner.Maintain] has to run for spare processes, orphans and temporary directories.
+func NewRunner(cfg Config) *Runner {
+	if cfg.Keep == nil {
+		cfg.Keep = func(string) int { return 0 }
+	}
+	if cfg.Busy == 0 {
+		cfg.Busy = runtime.GOMAXPROCS(0)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Runner{cfg: cfg, nudge: make(chan struct{}, 1), policy: newPolicy(cfg)}
 }
 
 // Run starts cmd, or takes a spare process of it, writes stdin to it, and returns when it
@@ -89,20 +134,18 @@ type Runner struct {
 // Outcome and no error. Errors are a [*StartError], a [*LimitError], a
 // [*StoppedError], or a failure to wait for the process; with the two in the middle
 // the Outcome still has the log so far.
-func (r Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, error) {
+func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{}, stopped(ctx)
 	}
-	claim := r.Prefork.begin(cmd, stdin)
-	defer claim.finish()
-	if claim.process != nil {
-		out, err := claim.process.evaluate(ctx, stdin)
-		if err != nil || !claim.process.untouched {
-			claim.worked()
+	set, spare := r.begin(cmd, stdin)
+	defer r.end(set)
+	if spare != nil {
+		out, err := spare.evaluate(ctx, stdin)
+		if r.usedSpare(set, err != nil || !spare.untouched) {
 			out.Prefork = PreforkHit
 			return out, err
 		}
-		claim.failed() // it was about to end when it was taken: nothing was evaluated
 	}
 	p := r.newProcess(cmd)
 	if err := p.start(len(stdin) + minBuffer); err != nil {
@@ -112,31 +155,25 @@ func (r Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, er
 	if err == nil {
 		err = cmd.Launch.startError(out)
 	}
-	out.Prefork = claim.without()
+	if set != nil {
+		out.Prefork = PreforkMiss
+	}
 	return out, err
 }
 
-// Prepare has spare processes of cmd started before its first evaluation, if it gets any.
-func (r Runner) Prepare(cmd Command) { r.Prefork.prepare(cmd) }
-
-// Forget ends the spare processes of functions, which [Command.Function] names, before what they use goes. Evaluations
-// go on.
-func (r Runner) Forget(which func(function string) bool) { r.Prefork.forget(which) }
-
-// Maintain does what goes on beside evaluations until ctx ends. No spare process and no
-// temporary directory is left then. The evaluations should be over by that time.
-func (r Runner) Maintain(ctx context.Context) {
+// Maintain keeps spare processes, kills orphans and removes temporary directories until ctx ends. Then no spare process
+// and no temporary directory is left. All evaluations should have ended by that time.
+func (r *Runner) Maintain(ctx context.Context) {
 	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var beside sync.WaitGroup
-	if r.Reaper != nil {
-		beside.Go(func() { r.Reaper.Run(reaping) })
+	var tasks sync.WaitGroup
+	if r.cfg.Reaper != nil {
+		tasks.Go(func() { r.cfg.Reaper.Run(reaping) })
 	}
-	if r.Confiner != nil {
-		beside.Go(func() { r.Confiner.Run(reaping) })
+	if r.cfg.Confiner != nil {
+		tasks.Go(func() { r.cfg.Confiner.Run(reaping) })
 	}
-	r.Prefork.run(ctx, r)
-	<-ctx.Done()
+	r.keepSpares(ctx)
 	stop() // last, for what the last processes leave behind
-	beside.Wait()
-	r.Confiner.Close()
+	tasks.Wait()
+	r.cfg.Confiner.Close()
 }

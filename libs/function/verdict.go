@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package function runs KRM functions as local processes and judges what they did:
-// whether they succeeded, and if not, which error the caller gets.
 package function
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"syscall"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
-
-	"github.com/krm-function-runner/function-runner/libs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
@@ -30,24 +25,6 @@ type Result struct {
 	Log []byte
 	// Results are the results in the list.
 	Results []resourcelist.Result
-}
-
-// Runner runs functions.
-type Runner struct {
-	// Processes runs their processes.
-	Processes fnproc.Runner
-	// Limits bound what they write.
-	Limits Limits
-	// Wording is how failures are put into words.
-	Wording Wording
-	// FlattenLog puts logs, in results and in failures, on one line each.
-	FlattenLog bool
-	// Memory explains which killed functions ran out of memory; nil explains none.
-	Memory *cgroup.Kills
-	// Tracer makes a span for each run.
-	Tracer trace.Tracer
-	// Preforks, if not nil, counts runs of functions that are kept started.
-	Preforks *Preforks
 }
 
 // maxImageBytes is imagename's bound. What is longer must not get into texts and headers,
@@ -77,41 +54,12 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	}
 }
 
-// Run runs cmd, the function of image, over list. The limits of cmd are set from
-// the runner's own. A function that fails gives a [*Failure] in the error's chain;
-// one that was stopped because ctx ended gives an error with the context's class.
-func (r *Runner) Run(ctx context.Context, image string, cmd fnproc.Command, list []byte) (Result, error) {
-	path := attribute.String("process.executable.path", cmd.Path)
-	ctx, span := r.Tracer.Start(ctx, "fn.exec", trace.WithAttributes(path))
-	defer span.End()
-	start := time.Now()
-	out, err := r.Processes.Run(ctx, r.limited(cmd), list)
-	span.SetAttributes(
-		attribute.Int("process.exit.code", out.ExitCode), attribute.String("fn.prefork", out.Prefork.String()))
-	r.Preforks.count(ctx, cmd, out.Prefork)
-	result, err := r.conclude(ctx, image, out, err, time.Since(start))
-	if err != nil {
-		span.SetStatus(codes.Error, fault.Of(err).String())
-	}
-	return result, err
-}
-
-// Prepare has processes of cmd started before its first run, if any are to be kept of
-// it.
-func (r *Runner) Prepare(cmd fnproc.Command) { r.Processes.Prepare(r.limited(cmd)) }
-
-// limited returns cmd with the runner's limits.
-func (r *Runner) limited(cmd fnproc.Command) fnproc.Command {
-	cmd.MaxOutput, cmd.MaxLog = r.Limits.output(), r.Limits.log()
-	return cmd
-}
-
 // conclude turns the end of a process, after the given time, into a result or an
 // error.
-func (r *Runner) conclude(
+func (s *Service) conclude(
 	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
 ) (Result, error) {
-	log := r.flatten(out.Log)
+	log := s.flatten(out.Log)
 	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); ok {
 		doing := "the function was running"
 		if stopped.OutputHeld {
@@ -122,7 +70,7 @@ func (r *Runner) conclude(
 	}
 	failure := Failure{Image: image, Status: out.Status, ExitCode: out.ExitCode, Stderr: string(log)}
 	if err != nil {
-		return Result{}, r.platformFailure(failure, err)
+		return Result{}, s.platformFailure(failure, err)
 	}
 	envelope, parseErr := resourcelist.Parse(ctx, out.Output)
 	failure.Results = envelope.Results
@@ -131,38 +79,83 @@ func (r *Runner) conclude(
 		return Result{}, Interrupted(ContextErr(ctx), image, took, "what the function wrote waited to be read")
 	case out.Signal != 0:
 		failure.Signal = out.Signal.String()
-		failure.Status += r.killer(out)
-		return Result{}, r.fail(failure, Signaled, parseErr)
+		failure.Status += s.killer(out)
+		return Result{}, s.fail(failure, Signaled, parseErr)
 	case out.ExitCode != 0:
-		return Result{}, r.fail(failure, Exited, parseErr)
+		return Result{}, s.fail(failure, Exited, parseErr)
 	case parseErr != nil:
-		return Result{}, r.fail(failure, OutputInvalid, parseErr)
+		return Result{}, s.fail(failure, OutputInvalid, parseErr)
 	}
-	return Result{ResourceList: out.Output, Log: r.Limits.fit(out.Output, log), Results: envelope.Results}, nil
+	return Result{ResourceList: out.Output, Log: s.fit(out.Output, log), Results: envelope.Results}, nil
 }
 
 // killer returns why a process was killed, in parentheses, if more is known than the
 // signal. It follows Porch's own words.
-func (r *Runner) killer(out fnproc.Outcome) string {
+func (s *Service) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
 	}
-	if out.OutOfMemory {
-		return " (" + r.Memory.Text() + ")"
+	why := ""
+	switch {
+	case out.OutOfMemory:
+		why = s.kills.Text()
+	case out.OutOfProcesses:
+		why = "too many processes: its container can start almost no more, and most of them are the function's: have it " +
+			"start fewer at once, or raise the container's limit of processes"
+	default:
+		why = s.kills.Explain()
 	}
-	if said := r.Memory.Explain(); said != "" {
-		return " (" + said + ")"
+	if why == "" {
+		return ""
 	}
-	return ""
+	return " (" + why + ")"
 }
 
 // platformFailure classifies an error of running the process at all.
-func (r *Runner) platformFailure(failure Failure, err error) error {
+func (s *Service) platformFailure(failure Failure, err error) error {
 	if _, ok := errors.AsType[*fnproc.LimitError](err); ok {
-		return r.fail(failure, OutputTooLarge, err)
+		return s.fail(failure, OutputTooLarge, err)
 	}
 	if _, ok := errors.AsType[*fnproc.LaunchError](err); ok { // no failure of the function, which has not begun
 		return fmt.Errorf("unable to start the sandbox for %s: %w", failure.Image, err)
 	}
-	return r.fail(failure, NotStarted, err)
+	return s.fail(failure, NotStarted, err)
+}
+
+// flatten puts a log on one line if that is wanted.
+func (s *Service) flatten(log []byte) []byte {
+	if !s.cfg.FlattenLog {
+		return log
+	}
+	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
+}
+
+// fit shortens the log of a function that succeeded if the response would become
+// too large: the output must arrive, and of the log both ends.
+func (s *Service) fit(output, log []byte) []byte {
+	const note = 64
+	left := s.cfg.MaxMessageBytes - framing - len(output)
+	if len(log) <= left {
+		return log
+	}
+	if left < note {
+		return nil
+	}
+	return []byte(excerpt.Middle(string(log), left-note))
+}
+
+// Interrupted returns the error for a caller of image whose context ended, after the given time and
+// because of cause, while something was being done for it. Porch's users know the text
+// of a deadline that passed. If it was our own limit, the error is a [*Failure]: its
+// detail reports to other services that it was not their deadline.
+func Interrupted(cause error, image string, took time.Duration, doing string) error {
+	took = took.Round(time.Millisecond)
+	if fault.Of(cause) == fault.DeadlineExceeded {
+		err := fmt.Errorf("function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
+		if _, ok := errors.AsType[*TimeLimitError](cause); ok {
+			err = &Failure{Image: image, Reason: TimedOut, message: err.Error(), cause: cause}
+		}
+		return fault.New(fault.DeadlineExceeded, "%w", err)
+	}
+	return fault.New(fault.Canceled, "function %q: the caller left after %v, %s: %w", image, took, doing, cause)
 }

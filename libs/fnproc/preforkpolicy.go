@@ -26,7 +26,7 @@ const calm = 20 * time.Millisecond
 // preforkPolicy decides which processes are kept started. It does no I/O, has no clock and is
 // not safe for concurrent use.
 type preforkPolicy struct {
-	cfg       PreforkConfig
+	cfg       Config
 	running   int       // evaluations
 	freeSince time.Time // since when fewer of them run than there are processors
 	kept      int       // processes in all sets
@@ -40,13 +40,12 @@ type spareSet struct {
 	processes []*process // the one that was started first is first
 	lastUse   time.Time
 	lastTaken time.Time // when an evaluation took a process
-	demand    demand
-	failures  int // of processes in a row
+	failures  int       // of processes in a row
 	notUntil  time.Time
 	forgotten bool // it is no set of the policy any more
 }
 
-func newPolicy(cfg PreforkConfig) *preforkPolicy {
+func newPolicy(cfg Config) *preforkPolicy {
 	return &preforkPolicy{cfg: cfg, byKey: map[string]*spareSet{}}
 }
 
@@ -73,7 +72,7 @@ func (policy *preforkPolicy) ended(now time.Time) {
 
 // want records that cmd is in use. It returns nil if it gets no spare processes.
 func (policy *preforkPolicy) want(cmd Command, now time.Time) *spareSet {
-	if policy.cfg.Keep(cmd.Function()) <= 0 {
+	if cmd.Shared || policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil
 	}
 	k := key(cmd)
@@ -126,16 +125,6 @@ func (policy *preforkPolicy) forget(which func(function string) bool) (ending []
 	return ending
 }
 
-// relieve removes the processes beyond the base of each set, and returns them.
-func (policy *preforkPolicy) relieve() (ending []*process) {
-	for _, set := range policy.byKey {
-		for base := policy.base(set); len(set.processes) > base; {
-			ending = append(ending, policy.pop(set))
-		}
-	}
-	return ending
-}
-
 // worked records that a process of the set was of use.
 func (set *spareSet) worked() { set.failures, set.notUntil = 0, time.Time{} }
 
@@ -171,14 +160,10 @@ func (policy *preforkPolicy) next(now time.Time) plan {
 			continue
 		}
 		todo.wakeAt(policy.expiry(set))
-		if keep > policy.base(set) {
-			todo.wakeAt(set.demand.since.Add(demandWindow))
-		}
 		switch {
 		case len(set.processes) == keep || !policy.hasCapacity():
 		case policy.due(set).After(now):
 			todo.wakeAt(policy.due(set))
-		case len(set.processes) >= policy.base(set) && !policy.spacious():
 		case todo.start == nil || set.lastUse.After(todo.start.lastUse):
 			todo.start = set
 		}
@@ -220,22 +205,12 @@ func (policy *preforkPolicy) hasCapacity() bool {
 	return policy.running < policy.cfg.Busy && policy.kept < policy.cfg.Total
 }
 
-// keep returns how many processes of a set to keep.
+// keep returns the number of processes of a set to keep.
 func (policy *preforkPolicy) keep(set *spareSet, now time.Time) int {
 	if !policy.expiry(set).After(now) {
 		return 0
 	}
-	return set.demand.spares(policy.base(set), now)
-}
-
-// base returns how many are kept however few evaluations run at a time.
-func (policy *preforkPolicy) base(set *spareSet) int {
 	return max(0, policy.cfg.Keep(set.cmd.Function()))
-}
-
-// spacious reports whether there is memory for more than these.
-func (policy *preforkPolicy) spacious() bool {
-	return policy.cfg.Spacious == nil || policy.cfg.Spacious()
 }
 
 // expiry returns when a set is not in use any more.

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// usualProcesses is the assumed limit of a container without a limit of its own: the pod or the node has one, which the
+// container does not see.
+const usualProcesses = 4096
+
+// Processes returns the maximum number of processes and threads in the control group at root, and their current number.
+// It returns false on a machine without such a group.
+func Processes(root string) (limit, used int64, ok bool) {
+	for _, dir := range []string{root, filepath.Join(root, "pids")} {
+		if used, ok = readNumber(filepath.Join(dir, "pids.current")); ok {
+			if limit, ok = readNumber(filepath.Join(dir, "pids.max")); !ok {
+				limit = usualProcesses
+			}
+			return limit, used, true
+		}
+	}
+	return 0, 0, false
+}
+
+// readNumber returns the number in a file.
+func readNumber(file string) (number int64, ok bool) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	number, err = strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
+	return number, err == nil
+}
