@@ -33,7 +33,8 @@ func TestLaunchersInheritFiles(t *testing.T) {
 		}
 	}
 	cmd.Launch.Files = []string{filepath.Join(t.TempDir(), "missing")}
-	if _, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil); err == nil || !strings.Contains(err.Error(), "missing") {
+	_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
+	if err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("error %v, want one that names the file", err)
 	}
 }

@@ -73,7 +73,8 @@ func TestLaunchersThatFail(t *testing.T) {
 
 // TestUnknownLaunchersThatFail has a launcher whose messages are not known: what it writes may be the function's.
 func TestUnknownLaunchersThatFail(t *testing.T) {
-	_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), launched(failing("bwrap: failed"), &fnproc.Launch{Name: "fn"}), nil)
+	cmd := launched(failing("bwrap: failed"), &fnproc.Launch{Name: "fn"})
+	_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 	if err != nil {
 		t.Error(err)
 	}

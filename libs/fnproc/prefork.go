@@ -27,7 +27,7 @@ const (
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
 // begin records that an evaluation begins. It returns the command's set of spare processes, nil if the command gets
-// none, and one of the processes, nil if there is none. The process belongs to the evaluation. The caller must call end.
+// none, and one of the processes, nil if there is none. The process belongs to the evaluation. Callers must call end.
 //
 // An evaluation without input gets no spare process: it would be unknown whether the process had
 // read its input.

@@ -35,7 +35,8 @@ func TestLaunchersEndWithTheirStarter(t *testing.T) {
 	if got := <-status; got != "signal: killed" {
 		t.Errorf("status %q, want an end", got)
 	}
-	if _, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil); err == nil || !strings.Contains(err.Error(), "no more") {
+	_, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
+	if err == nil || !strings.Contains(err.Error(), "no more") {
 		t.Errorf("error %v, want none started after Close", err)
 	}
 }

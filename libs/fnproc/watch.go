@@ -21,8 +21,8 @@ const (
 // startRate is the number of processes that a function can start per second.
 const startRate = 20_000
 
-// victimDivisor is the part of a container's limit, an eighth, that a function must use to be killed by a [Watch]. If all
-// functions are smaller, something else exhausts the container.
+// victimDivisor is the part of a container's limit, an eighth, that a function must use to be killed by a [Watch]. If
+// all functions are smaller, something else exhausts the container.
 const victimDivisor = 8
 
 // resource is something of which a container has a limited amount.
@@ -43,8 +43,8 @@ type Usage struct {
 
 // Watch kills the function that uses most of the container's memory before no memory is left. The kernel would do so
 // too, but only after it has searched for memory everywhere. Meanwhile each process of the container that needs a page
-// waits, including the server. Likewise, it kills the function with the most processes before no process can be started:
-// a server that needs a thread then would exit. It is safe for concurrent use; a nil Watch does nothing.
+// waits, including the server. Likewise, it kills the function with the most processes before no process can be
+// started: a server that needs a thread then would exit. It is safe for concurrent use; a nil Watch does nothing.
 type Watch struct {
 	memory, processes func() (Usage, bool)
 

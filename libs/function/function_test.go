@@ -33,7 +33,9 @@ import (
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
 // run runs cmd over a list, as a service does whose configuration is changed by the functions.
-func run(t *testing.T, image string, cmd fnproc.Command, change ...func(*function.ServiceConfig)) (function.Result, error) {
+func run(
+	t *testing.T, image string, cmd fnproc.Command, change ...func(*function.ServiceConfig),
+) (function.Result, error) {
 	t.Helper()
 	return newService(t, change...).Evaluate(t.Context(), evaluation(image, cmd))
 }

@@ -16,10 +16,10 @@ import (
 // pod bounds the evaluations of a pod's one function. A plain bound is enough: callers lease the pod from a
 // pod-manager, which counts them.
 //
-// The function may also use directories such as /tmp, as it could in a container of its own. Concurrent evaluations must
-// not see each other's files there. So a function runs without these directories at first. If it is denied a file, it
-// runs again alone, with the directories, which are emptied before and after. If that helps, all later evaluations run
-// one at a time. Functions are pure, so running one again is safe.
+// The function may also use directories such as /tmp, as it could in a container of its own. Concurrent evaluations
+// must not see each other's files there. So a function runs without these directories at first. If it is denied a file,
+// it runs again alone, with the directories, which are emptied before and after. If that helps, all later evaluations
+// run one at a time. Functions are pure, so running one again is safe.
 type pod struct {
 	slots       *semaphore.Weighted
 	concurrency int64

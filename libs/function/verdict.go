@@ -95,7 +95,7 @@ func (s *Service) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
 	}
-	why := ""
+	var why string
 	switch {
 	case out.OutOfMemory:
 		why = s.kills.Text()

@@ -5,8 +5,8 @@ package typo
 
 import "strings"
 
-// Nearest returns the first of the names with the fewest letters to insert, delete or replace, whatever their case. It is
-// empty if that takes more than maxEdits letters, or as many as the name has.
+// Nearest returns the first of the names with the fewest letters to insert, delete or replace, whatever their case. It
+// is empty if that takes more than maxEdits letters, or as many as the name has.
 func Nearest(wrong string, names []string, maxEdits int) string {
 	nearest, fewest := "", maxEdits+1
 	for _, name := range names {
