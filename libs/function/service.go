@@ -184,9 +184,9 @@ type Evaluation struct {
 	RunLimit func() TimeLimit
 }
 
-// Evaluate runs a function when it has a slot. The input is one that [CheckInput] accepts. A function that fails gives a
-// [*Failure] in the error's chain; one that was stopped because ctx ended gives an error with the context's class; an
-// evaluation that gets no slot gives one of class fault.Exhausted with a retry hint.
+// Evaluate runs a function when it has a slot. The input is one that [CheckInput] accepts. If the function fails, the
+// error's chain contains a [*Failure]. If it was stopped because ctx ended, the error has the context's class. If there
+// is no slot, the error has the class fault.Exhausted and a retry hint.
 func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	if s.pod != nil {
 		return s.pod.evaluate(ctx, e.Image, func(withDirs bool) (Result, error) {

@@ -20,7 +20,7 @@ const MaxLogBytes = 1 << 20
 type Settings struct {
 	// Concurrency is how many functions run at a time; 0 is four for each processor.
 	Concurrency int `default:"0"`
-	// Prefork is how many spare processes each function in use has at least, unless its own
+	// Prefork is how many spare processes each function in use has, unless its own
 	// configuration says otherwise; 0 is none.
 	Prefork int `default:"2"`
 }
