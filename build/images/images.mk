@@ -4,10 +4,10 @@ GORELEASER := $(TOOLS)/goreleaser@$(GORELEASER_VERSION)/goreleaser
 $(GORELEASER):
 	$(call tool,github.com/goreleaser/goreleaser/v2,$(GORELEASER_VERSION))
 
-# Everything that needs neither a registry nor credentials: archives, packages, the chart, the manifests, checksums.
+# Everything that needs neither a registry nor credentials nor docker: archives, packages, the chart, the manifests, checksums.
 .PHONY: release-snapshot
 release-snapshot: $(GORELEASER) $(HELM) ## Make the files of a release here, without publishing, in .build/dist
-	@PATH="$(dir $(HELM)):$$PATH" $(GORELEASER) release --snapshot --clean --skip=sign,sbom
+	@PATH="$(dir $(HELM)):$$PATH" $(GORELEASER) release --snapshot --clean --skip=sign,sbom,docker
 
 .PHONY: images
 images: ## Build all images with ko and push them to REPO=registry/path (TAG=latest)
