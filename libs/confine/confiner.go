@@ -16,15 +16,13 @@ import (
 
 // Confiner starts confined processes. A nil Confiner starts them without restrictions.
 type Confiner struct {
-	cfg          Config
-	kernel       kernel
-	files        fileRules
-	filters      map[bool]*filter // by whether the network is allowed; nil without seccomp
-	temp         *tempDirs
-	shared       sharedDirs
-	sharedRules  fileRules
-	ready        chan processSetup // filled by Run
-	refillNeeded chan struct{}     // of size one: Run has to fill ready
+	cfg         Config
+	kernel      kernel
+	files       fileRules
+	filters     map[bool]*filter // by whether the network is allowed; nil without seccomp
+	temp        *tempDirs
+	shared      sharedDirs
+	sharedRules fileRules
 }
 
 // New returns a Confiner, nil if the level is Off. With Require it fails unless this kernel
@@ -35,10 +33,7 @@ func New(cfg Config) (*Confiner, error) {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
 	cfg = cfg.withDefaults()
-	c := &Confiner{
-		cfg: cfg, kernel: cfg.probe(),
-		ready: make(chan processSetup, maxReady), refillNeeded: make(chan struct{}, 1),
-	}
+	c := &Confiner{cfg: cfg, kernel: cfg.probe()}
 	if err := c.build(); err != nil {
 		return nil, fmt.Errorf("confine functions: %w", err)
 	}
@@ -85,7 +80,7 @@ func (c *Confiner) build() error {
 			}
 		}
 	}
-	temp, err := newTempDirs(c.cfg, c.refill)
+	temp, err := newTempDirs(c.cfg)
 	if err != nil {
 		c.cfg.Log.Warn("functions have no directory for temporary files", "error", err)
 	}
@@ -104,7 +99,6 @@ func (c *Confiner) Close() {
 	if c == nil {
 		return
 	}
-	c.releaseReady()
 	c.files.close()
 	c.sharedRules.close()
 	c.temp.close()
@@ -120,27 +114,27 @@ func (c *Confiner) Start(
 		p, err := start(env)
 		return p, nil, err
 	}
-	setup, err := c.takeSetup()
+	temp, err := c.temp.make()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer setup.rules.close()
-	env = setup.temp.environment(env)
+	rules, err := c.rules(fn, temp)
+	defer rules.close()
+	env = temp.environment(env)
 	if fn.Shared {
-		setup.temp.countShared(c.shared)
-		err = setup.rules.add(c.kernel, c.sharedRules)
+		temp.countShared(c.shared)
 	}
 	var p *os.Process
-	if err = errors.Join(err, setup.rules.addProgram(c.kernel, fn)); err == nil {
+	if err == nil {
 		thread.Own(func() {
-			if err = c.restrict(fn, setup.rules); err == nil {
+			if err = c.restrict(fn, rules); err == nil {
 				p, err = start(env)
 			}
 		})
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, setup.temp.Remove())
+		return nil, nil, errors.Join(err, temp.Remove())
 	}
 	c.limit(p.Pid)
-	return p, setup.temp, nil
+	return p, temp, nil
 }

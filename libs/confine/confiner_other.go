@@ -5,7 +5,6 @@
 package confine
 
 import (
-	"context"
 	"errors"
 	"os"
 	"runtime"
@@ -22,9 +21,6 @@ func New(cfg Config) (*Confiner, error) {
 	cfg.Log.Warn("functions are not confined", "setting", "FNR_CONFINE", "level", cfg.Level, "system", runtime.GOOS)
 	return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 }
-
-// Run does nothing.
-func (c *Confiner) Run(context.Context) {}
 
 // Close does nothing.
 func (c *Confiner) Close() {}

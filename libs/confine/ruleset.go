@@ -18,8 +18,8 @@ type ruleset struct{ fd int }
 // noRules is where there is no Landlock.
 var noRules = ruleset{-1}
 
-// rules returns the rules of a process with that temporary directory, without its program.
-func (c *Confiner) rules(temp *TempDir) (ruleset, error) {
+// rules returns the rules of a process that runs fn, with its temporary directory.
+func (c *Confiner) rules(fn Function, temp *TempDir) (ruleset, error) {
 	if c.kernel.abi < abiFiles {
 		return noRules, nil
 	}
@@ -28,28 +28,20 @@ func (c *Confiner) rules(temp *TempDir) (ruleset, error) {
 		return noRules, fmt.Errorf("make the Landlock rules of a function: %w", err)
 	}
 	r := ruleset{fd}
-	var private fileRules
+	program := fn.Path
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(fn.Dir, program)
+	}
+	private := fileRules(nil).add(program, readFile) // no rule if the program is missing: the start reports that
 	if temp != nil {
 		private = private.add(temp.path, own)
 	}
 	defer private.close()
-	if err := errors.Join(r.add(c.kernel, c.files), r.add(c.kernel, private)); err != nil {
-		r.close()
-		return noRules, err
+	err = errors.Join(r.add(c.kernel, c.files), r.add(c.kernel, private))
+	if fn.Shared {
+		err = errors.Join(err, r.add(c.kernel, c.sharedRules))
 	}
-	return r, nil
-}
-
-// addProgram lets the process execute fn, and read it. A program that cannot be opened has
-// no rule: that it is missing is for the start to find out.
-func (r ruleset) addProgram(k kernel, fn Function) error {
-	path := fn.Path
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(fn.Dir, path)
-	}
-	program := fileRules(nil).add(path, readFile)
-	defer program.close()
-	return r.add(k, program)
+	return r, err
 }
 
 func (r ruleset) add(k kernel, rules fileRules) error {

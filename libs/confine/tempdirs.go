@@ -29,7 +29,6 @@ type tempDirs struct {
 	lock     *os.File
 	maxBytes int64
 	maxFiles int64
-	removed  func()
 	removals sync.WaitGroup // of removeLater
 
 	mu        sync.Mutex
@@ -53,9 +52,7 @@ func (cfg Config) tempDir() string {
 }
 
 // newTempDirs also removes what programs left that ended before they could do it.
-//
-// It calls removed after it has removed a directory later.
-func newTempDirs(cfg Config, removed func()) (*tempDirs, error) {
+func newTempDirs(cfg Config) (*tempDirs, error) {
 	parent := cfg.tempDir()
 	sweep(parent)
 	base, err := os.MkdirTemp(parent, tempPrefix)
@@ -67,7 +64,7 @@ func newTempDirs(cfg Config, removed func()) (*tempDirs, error) {
 		err = fmt.Errorf("lock the directory for the temporary files of functions: %w", err)
 		return nil, errors.Join(err, os.Remove(base))
 	}
-	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles, removed: removed}, nil
+	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}, nil
 }
 
 // lockDir locks a directory until the file is closed, or this program has ended.
@@ -149,7 +146,6 @@ func (t *tempDirs) removeLater(path string) bool {
 	time.AfterFunc(removeAfter, func() {
 		defer t.removals.Done()
 		_ = t.remove(path) // tried again with a later one
-		t.removed()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.removing--

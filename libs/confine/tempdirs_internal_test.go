@@ -15,7 +15,7 @@ import (
 // TestRemoveLaterIsBounded has more evaluations end at a time than directories may wait for their removal.
 func TestRemoveLaterIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dirs, err := newTempDirs(Config{TempDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.withDefaults(), func() {})
+		dirs, err := newTempDirs(Config{TempDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.withDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestRemoveLaterIsBounded(t *testing.T) {
 func TestCloseWaitsForRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := t.TempDir()
-		dirs, err := newTempDirs(Config{TempDir: parent, Log: slog.New(slog.DiscardHandler)}.withDefaults(), func() {})
+		dirs, err := newTempDirs(Config{TempDir: parent, Log: slog.New(slog.DiscardHandler)}.withDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 // Package descriptors keeps open files of this program from the programs that it starts.
 package descriptors
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// CloseOnExec marks all descriptors of this program as close-on-exec, except standard input, output and error. Go opens
+// files that way. Descriptors that this program inherited from its parent, and descriptors of C libraries, may lack the
+// mark.
+func CloseOnExec() {
+	const first = 3
+	if closeRange(first) == nil {
+		return
+	}
+	entries, _ := os.ReadDir("/dev/fd")
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= first {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}

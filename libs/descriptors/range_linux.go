@@ -8,5 +8,5 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeRange marks all descriptors by one system call. It fails before Linux 5.11.
-func closeRange() error { return unix.CloseRange(firstOwn, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
+// closeRange marks all descriptors from the first on by one system call. It fails before Linux 5.11.
+func closeRange(first uint) error { return unix.CloseRange(first, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }

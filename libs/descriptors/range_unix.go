@@ -7,4 +7,4 @@ package descriptors
 import "errors"
 
 // closeRange fails: the system call is Linux's.
-func closeRange() error { return errors.ErrUnsupported }
+func closeRange(uint) error { return errors.ErrUnsupported }

@@ -169,9 +169,6 @@ func (r *Runner) Maintain(ctx context.Context) {
 	if r.cfg.Reaper != nil {
 		tasks.Go(func() { r.cfg.Reaper.Run(reaping) })
 	}
-	if r.cfg.Confiner != nil {
-		tasks.Go(func() { r.cfg.Confiner.Run(reaping) })
-	}
 	r.keepSpares(ctx)
 	stop() // last, for what the last processes leave behind
 	tasks.Wait()
