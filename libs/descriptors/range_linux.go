@@ -9,4 +9,6 @@ import (
 )
 
 // closeRange marks all descriptors from the first on by one system call. It fails before Linux 5.11.
-func closeRange(first uint) error { return unix.CloseRange(first, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
+func closeRange(first uint) error {
+	return unix.CloseRange(first, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+}
