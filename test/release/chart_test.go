@@ -79,7 +79,9 @@ func asOverlay(output string) []string {
 func simplify(value any) {
 	switch value := value.(type) {
 	case map[string]any:
-		delete(value, "app.kubernetes.io/instance")
+		for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
+			delete(value, label)
+		}
 		for key, part := range value {
 			if variables, ok := part.([]any); ok && key == "env" {
 				value[key] = withoutIssuer(variables)

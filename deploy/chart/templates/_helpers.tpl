@@ -12,3 +12,15 @@
   value: {{ toString $value | quote }}
 {{- end -}}
 {{- end -}}
+
+{{/* The labels of an object that belongs to a part of the system: include "labels" (list . "gateway") */}}
+{{- define "labels" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: function-runner
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/version: {{ $root.Values.image.tag | default $root.Chart.AppVersion | quote }}
+app.kubernetes.io/component: {{ index . 1 }}
+app.kubernetes.io/part-of: function-runner
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- end -}}

@@ -29,7 +29,7 @@ const (
 	// handover is how long two replicas may hold different views of who owns a function.
 	handover = 20 * time.Second
 	// imageAnnotation has the image of a function pod.
-	imageAnnotation = "fn.kpt.dev/image-reference"
+	imageAnnotation = "krm-function-runner.github.io/image-reference"
 )
 
 // use is that a replica had leases on a function pod.
@@ -122,15 +122,15 @@ func (w *watcher) lookAtPods(ctx context.Context) {
 
 func (w *watcher) lookAtOwners(ctx context.Context) {
 	list, err := s.Client.CoordinationV1().Leases(w.sys.functions).List(ctx,
-		metav1.ListOptions{LabelSelector: "fn.kpt.dev/pod-manager=member"})
+		metav1.ListOptions{LabelSelector: "krm-function-runner.github.io/pod-manager=member"})
 	if err != nil {
 		return
 	}
 	now := division{at: time.Now()}
 	for _, lease := range list.Items {
 		alive := lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < 15*time.Second
-		if alive && lease.Annotations["fn.kpt.dev/stood-down"] == "" {
-			now.addresses = append(now.addresses, lease.Annotations["fn.kpt.dev/address"])
+		if alive && lease.Annotations["krm-function-runner.github.io/stood-down"] == "" {
+			now.addresses = append(now.addresses, lease.Annotations["krm-function-runner.github.io/address"])
 		}
 	}
 	slices.Sort(now.addresses)

@@ -46,7 +46,7 @@ func forged(t *testing.T, id string) *tls.Config {
 // stolen is how an attacker connects who has the certificate and the key of a function pod.
 func stolen(t *testing.T, pod corev1.Pod) *tls.Config {
 	t.Helper()
-	proof, err := mtls.NewProof(pod.Annotations["fn.kpt.dev/identity"], pod.Annotations["fn.kpt.dev/identity-secret"])
+	proof, err := mtls.NewProof(pod.Annotations["krm-function-runner.github.io/identity"], pod.Annotations["krm-function-runner.github.io/identity-secret"])
 	if err != nil {
 		t.Fatalf("pod %s: %v", pod.Name, err)
 	}

@@ -27,7 +27,7 @@ const (
 	appLabel = "app"
 	// idLabel has the name of a function pod's Service, and imageAnnotation the image.
 	idLabel         = "fn.kpt.dev/image"
-	imageAnnotation = "fn.kpt.dev/image-reference"
+	imageAnnotation = "krm-function-runner.github.io/image-reference"
 )
 
 var s *suite.Suite

@@ -61,7 +61,7 @@ func TestManyCallersOfAColdFunction(t *testing.T) {
 		}
 		slots := make(map[string]string)
 		for _, pod := range sys.functionPods(t) {
-			slot := pod.Annotations["fn.kpt.dev/slot"]
+			slot := pod.Annotations["krm-function-runner.github.io/slot"]
 			if other, taken := slots[slot]; taken {
 				t.Errorf("%s and %s are both in slot %s", other, pod.Name, slot)
 			}

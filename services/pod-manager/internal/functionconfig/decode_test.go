@@ -293,7 +293,7 @@ func TestSettingsAnnotation(t *testing.T) {
 			"minpods is not known: the settings are minPods, maxConcurrency",
 		},
 		"twice":    {"which one counts?", "{prefork: 1, prefork: 2}", "not an object"},
-		"type":     {"types are strict", "{maxQueue: many}", `annotation fn.kpt.dev/settings.maxQueue is "many"`},
+		"type":     {"types are strict", "{maxQueue: many}", `annotation krm-function-runner.github.io/settings.maxQueue is "many"`},
 		"negative": {"less than none", "{minPods: -1}", "minPods is -1"},
 		"prefork": {
 			"no machine has so much to spare",
@@ -345,7 +345,7 @@ func FuzzDecode(f *testing.F) {
 		`{}`, `{"spec":{"image":"fn","binaryExecutor":{"tags":["v1"],"path":"fn"}}}`, `{"spec":{"image":"a/b"}}`,
 		`{"spec":{"image":"fn","prefixes":["",null,"x"],"podExecutor":{"timeToLive":"5s",` +
 			`"templateOverrides":{"container":{"env":[{"name":"A"}]}}}}}`,
-		`{"metadata":{"annotations":{"fn.kpt.dev/settings":"{minPods: 1}"}},` +
+		`{"metadata":{"annotations":{"krm-function-runner.github.io/settings":"{minPods: 1}"}},` +
 			`"spec":{"image":"fn","podExecutor":{"tags":["v1"]}}}`,
 		`{"spec":{"image":"fn","podExecutor":{"maxParallelExecutions":1e99,` +
 			`"templateOverrides":{"container":{"resources":{"limits":{"cpu":1}}}}}}}`,

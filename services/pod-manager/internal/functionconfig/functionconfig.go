@@ -17,7 +17,7 @@ import (
 const (
 	// SettingsAnnotation has the settings that Porch's fields cannot express, as an object in
 	// JSON or YAML.
-	SettingsAnnotation = "fn.kpt.dev/settings"
+	SettingsAnnotation = "krm-function-runner.github.io/settings"
 	// Finalizer is that of Porch's own function runner. Objects that have it cannot be deleted
 	// until it is removed.
 	Finalizer = "config.porch.kpt.dev/functionconfig-function-runner"

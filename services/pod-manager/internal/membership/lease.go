@@ -12,13 +12,13 @@ import (
 
 const (
 	// labelMember is on the Leases of replicas, and on no others.
-	labelMember = "fn.kpt.dev/pod-manager"
+	labelMember = "krm-function-runner.github.io/pod-manager"
 	// memberValue is its value.
 	memberValue = "member"
 	// annotationAddress is where gateways reach the replica.
-	annotationAddress = "fn.kpt.dev/address"
+	annotationAddress = "krm-function-runner.github.io/address"
 	// annotationStoodDown is why the replica owns nothing.
-	annotationStoodDown = "fn.kpt.dev/stood-down"
+	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	// fieldManager is the name under which Leases are written.
 	fieldManager = "krm-function-runner"
 )

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,9 +142,20 @@ func TestBuild(t *testing.T) {
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("%s (-want +got, update with -update):\n%s", tc.reason, diff)
 			}
+			for _, key := range porchKey.FindAllString(got, -1) {
+				if !slices.Contains(porchKeys, key) {
+					t.Errorf("%s is in Porch's domain, and Porch does not define it", key)
+				}
+			}
 		})
 	}
 }
+
+// porchKey matches keys in Porch's domain, and porchKeys are the ones that Porch defines.
+var (
+	porchKey  = regexp.MustCompile(`\bfn\.kpt\.dev/[\w-]+`)
+	porchKeys = []string{"fn.kpt.dev/image", "fn.kpt.dev/template-version", "fn.kpt.dev/reclaim-after"}
+)
 
 // TestPodsOfAFunctionAreSpread holds that the pods of one function count for each other, and what a template
 // says stays.

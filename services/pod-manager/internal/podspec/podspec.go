@@ -29,20 +29,20 @@ const (
 	LabelID = "fn.kpt.dev/image"
 	// LabelPool is the label that all pods of a function have alike, by which the scheduler spreads
 	// them over nodes.
-	LabelPool = "fn.kpt.dev/pool"
+	LabelPool = "krm-function-runner.github.io/pool"
 	// AnnotationTemplateVersion is the version of the template that was used.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
 	// AnnotationSettingsVersion identifies the settings beside the template that shaped the pod,
 	// see [Builder.SettingsVersion].
-	AnnotationSettingsVersion = "fn.kpt.dev/settings-version"
+	AnnotationSettingsVersion = "krm-function-runner.github.io/settings-version"
 	// AnnotationReclaimAfter is when the pod may be collected, in Unix seconds.
 	AnnotationReclaimAfter = "fn.kpt.dev/reclaim-after"
 	// AnnotationReference is the image's canonical name with tag, without digest.
-	AnnotationReference = "fn.kpt.dev/image-reference"
+	AnnotationReference = "krm-function-runner.github.io/image-reference"
 	// AnnotationDigest is the digest that the tag meant.
-	AnnotationDigest = "fn.kpt.dev/image-digest"
+	AnnotationDigest = "krm-function-runner.github.io/image-digest"
 	// AnnotationSlot is the pod's number in its pool, from one.
-	AnnotationSlot = "fn.kpt.dev/slot"
+	AnnotationSlot = "krm-function-runner.github.io/slot"
 	// AnnotationSafeToEvict lets the cluster autoscaler remove nodes with function
 	// pods, unless the template sets another one.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"

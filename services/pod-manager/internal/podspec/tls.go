@@ -13,10 +13,10 @@ import (
 
 const (
 	// AnnotationIdentity is the SPIFFE ID of a pod that proves who it is.
-	AnnotationIdentity = "fn.kpt.dev/identity"
+	AnnotationIdentity = "krm-function-runner.github.io/identity"
 	// AnnotationSecret is what it proves that with: who can read it, and has the network send them what is meant
 	// for the pod, can answer in the pod's place. It opens nothing else.
-	AnnotationSecret = "fn.kpt.dev/identity-secret" //nolint:gosec // the name of it
+	AnnotationSecret = "krm-function-runner.github.io/identity-secret" //nolint:gosec // the name of it
 )
 
 // TLS has function pods prove who they are, and answer to certain callers only.

@@ -19,7 +19,7 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = podspec.FieldManager
 	// annotationCopyOf names the file that the Secret is a copy of.
-	annotationCopyOf = "fn.kpt.dev/copy-of"
+	annotationCopyOf = "krm-function-runner.github.io/copy-of"
 	// keySum is where the Secret has the checksum of what we wrote, so that a change
 	// by hand can be distinguished from the work of another replica. It stands among the data
 	// since it would help to guess a weak password.
