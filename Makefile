@@ -205,7 +205,7 @@ SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
 unit: prepare testdata-times $(HELM) ## Run the tests that need only this machine
 	@failed=; \
 	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
-	 ! command -v chromium >/dev/null || { (cd services/gateway && go test -vet=off -tags chromium -run Browser ./gateway) && (cd test && go test -vet=off -tags chromium -run Browsers ./deploy); } || failed=1; \
+	 ! command -v chromium >/dev/null || { (cd services/gateway && go test -vet=off -tags chromium -run Browser ./gateway) && (cd test && go test -count=1 -vet=off -tags chromium -run Browsers ./deploy); } || failed=1; \
 	 ! command -v tmux >/dev/null || (cd fnctl && go test -vet=off -tags tmux -run Screens ./internal/cli) || failed=1; \
 	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
 	 (cd functions && $(GO_TEST) ./...) || failed=1; \

@@ -43,14 +43,23 @@ type Panel struct {
 		Datasource         struct{ Type string }
 	}
 	FieldConfig struct{ Defaults struct{ Unit string } }
+	Panels      []Panel // of a row
 }
 
-// Read reads a dashboard.
-func Read(content []byte) (d Dashboard, err error) {
-	if err = json.Unmarshal(content, &d); err != nil {
-		err = fmt.Errorf("read a dashboard: %w", err)
+// Read reads a dashboard, with the panels of its rows in place of the rows.
+func Read(content []byte) (Dashboard, error) {
+	var read, d Dashboard
+	if err := json.Unmarshal(content, &read); err != nil {
+		return d, fmt.Errorf("read a dashboard: %w", err)
 	}
-	return d, err
+	d.Title = read.Title
+	for _, p := range read.Panels {
+		if p.Targets != nil {
+			d.Panels = append(d.Panels, p)
+		}
+		d.Panels = append(d.Panels, p.Panels...)
+	}
+	return d, nil
 }
 
 // Line is what one series of a query had, by seconds since the chart begins.

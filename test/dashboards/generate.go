@@ -17,6 +17,14 @@ type board struct {
 	title, description string
 	panels             []panel
 	searches           []search // below the panels
+	stats              []stat   // above the panels
+	rows               []row    // at the end, closed: features that not every system uses
+}
+
+// row is a part of a dashboard that is closed at first.
+type row struct {
+	title  string
+	panels []panel
 }
 
 // object is one of JSON.
@@ -64,14 +72,20 @@ func operatorRules(dir string) ([]byte, error) {
 
 // json returns the dashboard in Grafana's form.
 func (b board) json(name string) object {
-	var panels []object
-	for i, p := range b.panels {
-		panels = append(panels, p.json(i))
+	var g grid
+	for _, s := range b.stats {
+		g.add(s.json(), statWidth, statHeight)
 	}
-	choices := variables()
-	for i, s := range b.searches {
-		panels = append(panels, s.json(len(b.panels)+i))
+	for _, p := range b.panels {
+		g.add(p.json(), width, height)
 	}
+	for _, s := range b.searches {
+		g.add(s.json(), width, height)
+	}
+	for _, r := range b.rows {
+		g.addRow(r)
+	}
+	choices := variables(b)
 	if len(b.searches) > 0 {
 		choices = append(choices, searchVariables()...)
 	}
@@ -79,7 +93,7 @@ func (b board) json(name string) object {
 		"uid": "function-runner-" + name, "title": b.title, "description": b.description, "tags": []string{"function-runner"},
 		"schemaVersion": 39, "editable": true, "refresh": "30s", "timezone": "browser",
 		"time":       object{"from": "now-1h", "to": "now"},
-		"templating": object{"list": choices}, "panels": panels, "annotations": object{"list": []object{}},
+		"templating": object{"list": choices}, "panels": g.panels, "annotations": object{"list": []object{}},
 		"links": []object{{
 			"type": "dashboards", "tags": []string{"function-runner"}, "title": "Function Runner", "asDropdown": true,
 			"keepTime": true, "includeVars": true, "icon": "", "tooltip": "The other dashboards", "targetBlank": false,
@@ -87,8 +101,8 @@ func (b board) json(name string) object {
 	}
 }
 
-// variables returns what a user may choose.
-func variables() []object {
+// variables returns the choices of a user: the functions only where a query uses them.
+func variables(b board) []object {
 	datasource := object{"type": "prometheus", "uid": "${datasource}"}
 	choice := func(name, label, query string) object {
 		return object{
@@ -96,44 +110,123 @@ func variables() []object {
 			"includeAll": true, "multi": true, "allValue": ".*", "current": object{"text": "All", "value": "$__all"},
 		}
 	}
-	return []object{
+	all := []object{
 		{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"},
 		choice("namespace", "Namespace", "label_values(fn_build_info, namespace)"),
-		choice("function", "Function", "label_values(fn_evaluations_total, image)"),
 	}
+	if strings.Contains(fmt.Sprint(b), "{#") || len(b.searches) > 0 {
+		all = append(all, choice("function", "Function", "label_values(fn_evaluations_total, image)"))
+	}
+	return all
 }
 
-// Panels are in rows of three.
+// Sizes in Grafana's grid: three panels or six stats are side by side.
 const (
-	perRow = 3
-	width  = 24 / perRow
-	height = 8
+	gridWidth             = 24
+	width, height         = 8, 8
+	statWidth, statHeight = 4, 4
 )
 
-// place returns where the panel with a number is.
-func place(n int) object {
-	return object{"x": n % perRow * width, "y": n / perRow * height, "w": width, "h": height}
+// grid places panels from left to right and from top to bottom.
+type grid struct {
+	panels     []object
+	ids        int
+	x, y, line int // the place of the next panel, and the height of the line that it is in
 }
 
-// json returns the panel with a number in Grafana's form.
-func (p panel) json(n int) object {
-	datasource := object{"type": "prometheus", "uid": "${datasource}"}
-	targets := make([]object, len(p.queries))
-	for i, q := range p.queries {
-		targets[i] = object{
-			"refId": string(rune('A' + i)), "expr": selected(q.expr), "legendFormat": q.legend, "datasource": datasource,
-			"exemplar": strings.Contains(q.expr, "_bucket"),
+// add places a panel.
+func (g *grid) add(panel object, w, h int) {
+	g.panels = append(g.panels, g.place(panel, w, h))
+}
+
+func (g *grid) place(panel object, w, h int) object {
+	if g.x+w > gridWidth || h != g.line {
+		g.x, g.y, g.line = 0, g.y+g.line, h
+	}
+	g.ids++
+	panel["id"], panel["gridPos"] = g.ids, object{"x": g.x, "y": g.y, "w": w, "h": h}
+	g.x += w
+	return panel
+}
+
+// addRow places a closed row, which contains its panels.
+func (g *grid) addRow(r row) {
+	head := object{"type": "row", "title": r.title, "collapsed": true}
+	g.add(head, gridWidth, 1)
+	var panels []object
+	for _, p := range r.panels {
+		panels = append(panels, g.place(p.json(), width, height))
+	}
+	head["panels"] = panels
+	g.x = gridWidth
+}
+
+// targets returns queries in Grafana's form.
+func targets(queries []query) []object {
+	all := make([]object, len(queries))
+	for i, q := range queries {
+		all[i] = object{
+			"refId": string(rune('A' + i)), "expr": selected(q.expr), "legendFormat": q.legend,
+			"datasource": object{"type": "prometheus", "uid": "${datasource}"}, "exemplar": strings.Contains(q.expr, "_bucket"),
 		}
 	}
-	return object{
-		"id": n + 1, "type": "timeseries", "title": p.title, "description": p.description, "datasource": datasource,
-		"gridPos":     place(n),
-		"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
+	return all
+}
+
+// step is a threshold from a value on; null is for all values.
+func step(color string, from any) object { return object{"color": color, "value": from} }
+
+// toFunction leads from a line of a function to the dashboard of that function.
+var toFunction = object{
+	"title": "This function", "targetBlank": false,
+	"url": "/d/function-runner-function?${datasource:queryparam}&${namespace:queryparam}&${__url_time_range}" +
+		"&var-function=${__field.labels.image}",
+}
+
+// json returns the panel in Grafana's form: with a line where its alert begins, a link to the alert's runbook, and
+// from lines of functions a link to the function's dashboard.
+func (p panel) json() object {
+	defaults := object{"unit": p.unit, "min": 0}
+	panel := object{
+		"type": "timeseries", "title": p.title, "description": p.description,
+		"datasource":  object{"type": "prometheus", "uid": "${datasource}"},
+		"fieldConfig": object{"defaults": defaults, "overrides": []object{}},
 		"options": object{
 			"legend":  object{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}},
 			"tooltip": object{"mode": "multi", "sort": "desc"},
 		},
-		"targets": targets,
+		"targets": targets(p.queries),
+	}
+	if a, ok := alerted[p.title]; ok {
+		panel["links"] = []object{{
+			"type": "link", "title": "Runbook", "url": runbooks + a.alert + ".md", "targetBlank": true, "icon": "doc",
+			"tooltip": a.alert, "tags": []string{}, "asDropdown": false, "includeVars": false, "keepTime": false,
+		}}
+		if a.limit > 0 {
+			defaults["custom"] = object{"thresholdsStyle": object{"mode": "line"}}
+			defaults["thresholds"] = object{"mode": "absolute", "steps": []object{step("transparent", nil), step("red", a.limit)}}
+		}
+	}
+	if strings.Contains(p.queries[0].legend, "{{image}}") {
+		defaults["links"] = []object{toFunction}
+	}
+	return panel
+}
+
+// json returns the stat in Grafana's form.
+func (s stat) json() object {
+	return object{
+		"type": "stat", "title": s.title, "description": s.description,
+		"datasource": object{"type": "prometheus", "uid": "${datasource}"},
+		"fieldConfig": object{"overrides": []object{}, "defaults": object{
+			"unit": s.unit, "thresholds": object{"mode": "absolute", "steps": s.steps},
+		}},
+		"options": object{
+			"colorMode": "background", "graphMode": "area", "justifyMode": "auto", "orientation": "auto", "textMode": "value",
+			"wideLayout": true, "showPercentChange": false, "percentChangeColorMode": "standard",
+			"reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
+		},
+		"targets": targets(s.queries),
 	}
 }
 

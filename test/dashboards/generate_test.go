@@ -12,6 +12,22 @@ import (
 
 const dir = "../../deploy/observability"
 
+func TestAlertedPanelsExist(t *testing.T) {
+	titles := map[string]bool{}
+	for _, b := range dashboards {
+		for _, r := range append(b.rows, row{panels: b.panels}) {
+			for _, p := range r.panels {
+				titles[p.title] = true
+			}
+		}
+	}
+	for title := range alerted {
+		if !titles[title] {
+			t.Errorf("no panel is called %q", title)
+		}
+	}
+}
+
 func TestFilesAreGenerated(t *testing.T) {
 	files, err := generate(dir)
 	if err != nil {

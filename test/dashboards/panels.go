@@ -9,6 +9,39 @@ type panel struct {
 	queries                  []query
 }
 
+// stat is a number with the colour of its state. It has the signs of a panel.
+type stat struct {
+	title, description, unit string
+	queries                  []query
+	steps                    []object
+}
+
+// runbooks is where the pages of alerts are.
+const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
+
+// alerted are the panels that show what an alert is about, by title, with the value at which it fires if that is one of
+// the panel's. Tests compare the names with the alerts.
+var alerted = map[string]struct {
+	limit float64
+	alert string
+}{
+	"Failures of the system":    {0.05, "FunctionRunnerEvaluationsFail"},
+	"Error budget burn":         {14.4, "FunctionRunnerErrorBudgetBurns"},
+	"Duration":                  {10, "FunctionRunnerEvaluationsSlow"},
+	"What callers wait for now": {50, "FunctionRunnerCallersWait"},
+	"Rejected":                  {0.1, "FunctionRunnerRequestsRejected"},
+	"Certificates":              {3600, "FunctionRunnerCertificateExpires"},
+	"Cold starts":               {0, "FunctionRunnerColdStartsFail"},
+	"Retries":                   {0, "FunctionRunnerPodsBreak"},
+	"Replicas":                  {0, "FunctionRunnerReplicaMissing"},
+	"Ownership":                 {0, "FunctionRunnerNoOwner"},
+	"Kubernetes API":            {0, "FunctionRunnerKubernetesAPIFails"},
+	"Pull secret":               {0, "FunctionRunnerPullSecretStale"},
+	"Issuer":                    {0, "FunctionRunnerCertificatesNotRenewed"},
+	"Versions":                  {0, "FunctionRunnerProgramDown"},
+	"Failures":                  {0.2, "FunctionRunnerRegistryFails"},
+}
+
 // query is one set of lines.
 type query struct{ expr, legend string }
 
@@ -35,6 +68,38 @@ func mean(histogram, selector, label, legend string) query {
 		return by + " (rate(" + histogram + suffix + selector + "[$__rate_interval]))"
 	}
 	return query{part("_sum") + " / " + part("_count"), legend}
+}
+
+// stats are the state of the system at a glance.
+var stats = []stat{
+	{
+		"Evaluations", "Evaluations that ended.", "reqps",
+		one("sum(rate(fn_evaluations_total{@}[$__rate_interval]))", ""), []object{step("blue", nil)},
+	},
+	{
+		"System failures", "The share of evaluations that the system failed. The objective is 0.5 % in 30 days.", "percentunit",
+		one("max(function_runner:evaluation_failures:ratio_rate5m{@})", ""),
+		[]object{step("green", nil), step("orange", 0.005), step("red", 0.05)},
+	},
+	{
+		"p95", "The duration that 19 of 20 evaluations do not exceed.", "s",
+		one("histogram_quantile(0.95, sum by (le) (rate(fn_evaluation_duration_seconds_bucket{@}[$__rate_interval])))", ""),
+		[]object{step("green", nil), step("orange", 5), step("red", 10)},
+	},
+	{
+		"Waiting", "Evaluations that wait and do not run.", "short", one(`sum(fn_evaluations_active{@phase!="run"})`, ""),
+		[]object{step("green", nil), step("orange", 10), step("red", 50)},
+	},
+	{
+		"Pods ready", "The share of function pods that are ready.", "percentunit", one(
+			`sum(max by (namespace, image) (fn_pods{@state="ready"})) / sum(max by (namespace, image, state) (fn_pods{@}))`, ""),
+		[]object{step("red", nil), step("orange", 0.5), step("green", 0.8)},
+	},
+	{
+		"Certificate expiry", "Time until the first certificate expires, with mutual TLS.", "s",
+		one("min(fn_certificate_expiry_timestamp_seconds{@} - time())", ""),
+		[]object{step("red", nil), step("orange", 3600), step("green", 4*3600)},
+	},
 }
 
 // dashboards are all of them, by the name of the file.
@@ -93,36 +158,43 @@ var dashboards = map[string]board{
 				{"sum by (pod) (fn_requests_excess{@})", "{{pod}}: behind others of their function"},
 			},
 		},
-		{"Local binaries", "Evaluations that run as local binaries, and evaluations queued for it.", "short", []query{
-			{"sum(fn_exec_running{@})", "running"}, {"sum(fn_exec_queue_depth{@})", "queued"},
-		}},
-		{
-			"Spare processes", "Evaluations for which a spare process was ready (hit), or a process had to be started (miss).",
-			"reqps", one("sum by (outcome) (rate(fn_prefork_total{@}[$__rate_interval]))", "{{outcome}}"),
-		},
-		{
-			"Result cache", "Evaluations of functions whose results are remembered, by how they were answered.", "reqps",
-			one("sum by (outcome) (rate(fn_result_cache_lookups_total{@}[$__rate_interval]))", "{{outcome}}"),
-		},
-		{
-			"Remembered results", "Bytes of results that each gateway remembers.", "bytes",
-			one("sum by (pod) (fn_result_cache_size_bytes{@})", "{{pod}}"),
-		},
-		{
-			"Certificates", "Time until the first certificate of a program, and of an issuer, expires.", "s",
-			one("min by (certificate) (fn_certificate_expiry_timestamp_seconds{@} - time())", "{{certificate}}"),
-		},
-		{
-			"Identities of callers", "Requests rejected because of who sent them.", "reqps",
-			[]query{
-				{"sum by (port, reason) (rate(fn_callers_rejected_total{@}[$__rate_interval]))", "{{port}}: {{reason}}"},
-			},
-		},
 		{
 			"Versions", "Programs by version: more than one during an upgrade.", "short",
 			one("count by (version) (fn_build_info{@})", "{{version}}"),
 		},
-	}, nil},
+	}, nil, stats, []row{
+		{"Local binaries", []panel{
+			{"Local binaries", "Evaluations that run as local binaries, and evaluations queued for it.", "short", []query{
+				{"sum(fn_exec_running{@})", "running"}, {"sum(fn_exec_queue_depth{@})", "queued"},
+			}},
+			{
+				"Spare processes", "Evaluations for which a spare process was ready (hit), or a process had to be started (miss).",
+				"reqps", one("sum by (outcome) (rate(fn_prefork_total{@}[$__rate_interval]))", "{{outcome}}"),
+			},
+		}},
+		{"Result cache", []panel{
+			{
+				"Result cache", "Evaluations of functions whose results are remembered, by how they were answered.", "reqps",
+				one("sum by (outcome) (rate(fn_result_cache_lookups_total{@}[$__rate_interval]))", "{{outcome}}"),
+			},
+			{
+				"Remembered results", "Bytes of results that each gateway remembers.", "bytes",
+				one("sum by (pod) (fn_result_cache_size_bytes{@})", "{{pod}}"),
+			},
+		}},
+		{"Mutual TLS", []panel{
+			{
+				"Certificates", "Time until the first certificate of a program, and of an issuer, expires.", "s",
+				one("min by (certificate) (fn_certificate_expiry_timestamp_seconds{@} - time())", "{{certificate}}"),
+			},
+			{
+				"Identities of callers", "Requests rejected because of who sent them.", "reqps",
+				[]query{
+					{"sum by (port, reason) (rate(fn_callers_rejected_total{@}[$__rate_interval]))", "{{port}}: {{reason}}"},
+				},
+			},
+		}},
+	}},
 	"function": {"Function Runner: one function", "What one function, or a few, do. Choose them above.", []panel{
 		{
 			"Evaluations", "Evaluations that ended, by their code.", "reqps",
@@ -145,7 +217,7 @@ var dashboards = map[string]board{
 			"Cold starts", "Leases that waited for a new pod, by outcome.", "reqps",
 			one("sum by (outcome) (rate(fn_cold_starts_total{#}[$__rate_interval]))", "{{outcome}}"),
 		},
-	}, nil},
+	}, nil, nil, nil},
 	"cold-starts": {"Function Runner: cold starts", "What a cold start consists of, and where the time goes.", []panel{
 		{
 			"Cold starts", "Leases that waited for a new pod, by outcome.", "reqps",
@@ -171,7 +243,7 @@ var dashboards = map[string]board{
 			"Actions", "Time of the actions of the pod-manager on the Kubernetes API.", "s",
 			[]query{mean("fn_kube_action_duration_seconds", "{@}", "action", "{{action}}")},
 		},
-	}, nil},
+	}, nil, nil, nil},
 	"pods": {"Function Runner: pools and pods", "Function pods, the queue, and the replicas that manage them.", []panel{
 		{
 			"Pods", "Function pods by state, and outdated ones that serve until new pods are ready.", "short", []query{
@@ -205,9 +277,13 @@ var dashboards = map[string]board{
 			"Ownership", "1 while a replica may own functions, with the reason.", "short",
 			one("fn_replica_owning{@}", "{{pod}} {{reason}}"),
 		},
-		{"Functions by owner", "Functions that each replica owns, and how many it took over in a second.", "short", []query{
-			{"fn_functions_owned{@}", "{{pod}}"}, {"rate(fn_takeovers_total{@}[$__rate_interval])", "{{pod}} taken over"},
-		}},
+		{
+			"Functions by owner", "Functions that each replica owns.", "short", one("fn_functions_owned{@}", "{{pod}}"),
+		},
+		{
+			"Takeovers", "Functions that a replica took over from others.", "reqps",
+			one("rate(fn_takeovers_total{@}[$__rate_interval])", "{{pod}}"),
+		},
 		{
 			"Silent replicas", "Replicas of other services that did not answer.", "reqps",
 			one("sum by (service) (rate(fn_silent_replicas_total{@}[$__rate_interval]))", "{{service}}"),
@@ -216,20 +292,30 @@ var dashboards = map[string]board{
 			{"sum by (view) (rate(fn_kube_watch_failures_total{@}[$__rate_interval]))", "{{view}}"},
 			{"sum(rate(fn_kube_template_failures_total{@}[$__rate_interval]))", "templates"},
 		}},
-		{"Pull secret", "1 while it matches its file, and writes of it.", "short", []query{
-			{"min(fn_pull_secret_in_step{@})", "in step"},
-			{"sum by (outcome) (rate(fn_pull_secret_writes_total{@}[$__rate_interval]))", "writes: {{outcome}}"},
-		}},
-		{"Issuer", "1 while all certificates are up to date, and certificates that were issued.", "short", []query{
-			{"min(fn_issuer_in_step{@})", "in step"},
-			{"min(fn_pods_certified{@})", "new pods have certificates"},
-			{"sum by (secret) (rate(fn_issuer_certificates_total{@}[$__rate_interval]))", "{{secret}}"},
-		}},
 		{
 			"Memory", "Of each program. Functions that run beside it are not in it.", "bytes",
-			one("process_resident_memory_bytes{@}", "{{pod}}"),
+			one(`process_resident_memory_bytes{@app=~"gateway|pod-manager|image-resolver|function-runner"}`, "{{pod}}"),
 		},
-	}, nil},
+	}, nil, nil, []row{
+		{"Private registries", []panel{
+			{
+				"Pull secret", "1 while it matches its file.", "short", one("min(fn_pull_secret_in_step{@})", "in step"),
+			},
+			{
+				"Pull secret writes", "By outcome.", "reqps",
+				one("sum by (outcome) (rate(fn_pull_secret_writes_total{@}[$__rate_interval]))", "{{outcome}}"),
+			},
+		}},
+		{"Mutual TLS", []panel{
+			{"Issuer", "1 while all certificates are up to date, and while new pods get certificates.", "short", []query{
+				{"min(fn_issuer_in_step{@})", "in step"}, {"min(fn_pods_certified{@})", "new pods have certificates"},
+			}},
+			{
+				"Issued certificates", "By Secret.", "reqps",
+				one("sum by (secret) (rate(fn_issuer_certificates_total{@}[$__rate_interval]))", "{{secret}}"),
+			},
+		}},
+	}},
 	"registries": {"Function Runner: registries", "Requests to registries and the cache of their answers.", []panel{
 		{
 			"Requests", "By registry and answer.", "reqps",
@@ -251,11 +337,14 @@ var dashboards = map[string]board{
 			"Stale answers", "Old tags and images that were used because the image-resolver did not answer.", "reqps",
 			one("sum by (kind) (rate(fn_stale_answers_total{@}[$__rate_interval]))", "{{kind}}"),
 		},
-		{"Tags and cache", "Tags that moved to another image in the last hour, and the size of the cache.", "short", []query{
-			{"sum(increase(fn_resolver_tag_moves_total{@}[1h]))", "moved tags"},
-			{"sum by (pod) (fn_resolver_cache_size_bytes{@})", "bytes {{pod}}"},
-		}},
-	}, nil},
+		{
+			"Moved tags", "Tags that moved to another image in the last hour.", "short",
+			one("sum(increase(fn_resolver_tag_moves_total{@}[1h]))", "moved tags"),
+		},
+		{
+			"Cache", "Size of the cache of answers.", "bytes", one("sum by (pod) (fn_resolver_cache_size_bytes{@})", "{{pod}}"),
+		},
+	}, nil, nil, nil},
 	"traces": {
 		"Function Runner: traces", "Single evaluations: from a point in a graph to its trace, and to the lines of its log.",
 		[]panel{
@@ -273,6 +362,6 @@ var dashboards = map[string]board{
 				one("sum by (code) (rate(fn_evaluations_total{#}[$__rate_interval]))", "{{code}}"),
 			},
 		},
-		searches,
+		searches, nil, nil,
 	},
 }

@@ -34,7 +34,14 @@ func TestPrometheusAcceptsTheRules(t *testing.T) {
 func TestPrometheusAcceptsThePanels(t *testing.T) {
 	var rules []object
 	for name, b := range dashboards {
-		for i, p := range b.panels {
+		panels := b.panels
+		for _, r := range b.rows {
+			panels = append(panels, r.panels...)
+		}
+		for _, s := range b.stats {
+			panels = append(panels, panel{s.title, s.description, s.unit, s.queries})
+		}
+		for i, p := range panels {
 			for j, q := range p.queries {
 				expr := strings.ReplaceAll(selected(q.expr), "$__rate_interval", "5m")
 				record := fmt.Sprintf("%s:%d:%d", strings.ReplaceAll(name, "-", "_"), i, j)

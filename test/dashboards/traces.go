@@ -57,16 +57,16 @@ var searches = []search{
 	},
 }
 
-// json returns the panel with a number in Grafana's form.
-func (s search) json(n int) object {
+// json returns the panel in Grafana's form.
+func (s search) json() object {
 	datasource := object{"type": s.source, "uid": "${" + s.source + "}"}
 	target := object{"refId": "A", "datasource": datasource}
 	for key, value := range s.query {
 		target[key] = value
 	}
 	return object{
-		"id": n + 1, "type": s.kind, "title": s.title, "description": s.description, "datasource": datasource,
-		"gridPos": place(n), "targets": []object{target},
+		"type": s.kind, "title": s.title, "description": s.description, "datasource": datasource,
+		"targets":     []object{target},
 		"fieldConfig": object{"defaults": object{}, "overrides": []object{}},
 		"options":     searchOptions[s.kind],
 	}

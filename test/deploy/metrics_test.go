@@ -95,13 +95,17 @@ type grafana struct {
 	SchemaVersion int
 	Time          struct{ From, To string }
 	Templating    struct{ List []struct{ Name, Type string } }
-	Panels        []struct {
-		ID                       int
-		Type, Title, Description string
-		GridPos                  struct{ X, Y, W, H int }
-		Datasource               struct{ Type, UID string }
-		Targets                  []struct{ RefID, Expr, Query, Tags string }
-	}
+	Panels        []grafanaPanel
+}
+
+type grafanaPanel struct {
+	ID                       int
+	Type, Title, Description string
+	GridPos                  struct{ X, Y, W, H int }
+	Datasource               struct{ Type, UID string }
+	Targets                  []struct{ RefID, Expr, Query, Tags string }
+	Links                    []struct{ URL string }
+	Panels                   []grafanaPanel // of a row
 }
 
 // has reports whether a data source is one of the variables.
@@ -123,6 +127,11 @@ func boards(t *testing.T) map[string]grafana {
 		if err := json.Unmarshal(content, &board); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		for i := 0; i < len(board.Panels); i++ {
+			if row := board.Panels[i]; row.Type == "row" {
+				board.Panels = slices.Replace(board.Panels, i, i+1, row.Panels...)
+			}
+		}
 		all[name] = board
 	}
 	return all
@@ -132,8 +141,14 @@ func boards(t *testing.T) map[string]grafana {
 func TestDashboards(t *testing.T) {
 	for name, board := range boards(t) {
 		if board.UID == "" || board.Title == "" || board.SchemaVersion < 36 || board.Time.From == "" ||
-			len(board.Panels) == 0 || len(board.Templating.List) < 3 {
+			len(board.Panels) == 0 || len(board.Templating.List) < 2 {
 			t.Errorf("%s is no dashboard: %+v", name, board)
+		}
+		content := string(mustRead(t, filepath.Join(deploy, "observability/dashboards", name)))
+		for _, v := range board.Templating.List {
+			if !strings.Contains(content, "$"+v.Name) && !strings.Contains(content, "${"+v.Name+"}") {
+				t.Errorf("%s has the choice %s, which no query uses", name, v.Name)
+			}
 		}
 		ids := map[int]bool{}
 		for _, p := range board.Panels {
@@ -143,6 +158,11 @@ func TestDashboards(t *testing.T) {
 				t.Errorf("%s lacks a field: %+v", where, p)
 			}
 			ids[p.ID] = true
+			for _, link := range p.Links {
+				if _, page, ok := strings.Cut(link.URL, "/docs/runbooks/"); ok {
+					mustRead(t, filepath.Join(root, "docs/runbooks", page))
+				}
+			}
 			for _, target := range p.Targets {
 				if p.Datasource.Type == "prometheus" {
 					checkExpression(t, where, target.Expr)
@@ -208,7 +228,7 @@ func TestAlerts(t *testing.T) {
 		if !strings.Contains(index, "("+r.Alert+".md)") {
 			t.Errorf("docs/runbooks/README.md has no row for %s", r.Alert)
 		}
-		if r.Alert == "" || r.For == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" ||
+		if !strings.HasPrefix(r.Alert, "FunctionRunner") || r.For == "" || r.Annotations["dashboard_url"] == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" ||
 			r.Annotations["description"] == "" {
 			t.Errorf("%s says too little: %+v", r.Alert, r)
 		}
@@ -216,7 +236,9 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s has the page %q", r.Alert, r.Annotations["runbook_url"])
 		}
 		page := string(mustRead(t, filepath.Join(root, "docs/runbooks", r.Alert+".md")))
-		for _, part := range []string{"# " + r.Alert + "\n", "\n## First look\n", "\n## Causes\n", "\n## Commands\n"} {
+		for _, part := range []string{
+			"# " + r.Alert + "\n\n## Meaning\n", "\n## Impact\n", "\n## Diagnosis\n", "\n## Mitigation\n",
+		} {
 			if !strings.Contains(page, part) {
 				t.Errorf("docs/runbooks/%s.md lacks %q", r.Alert, part)
 			}

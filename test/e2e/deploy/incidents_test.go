@@ -36,49 +36,49 @@ type incident struct {
 }
 
 // failing are the alerts that are about evaluations that fail, whatever the cause.
-var failing = []string{"EvaluationsFailForOurReasons", "ErrorBudgetBurns", "ColdStartsFail", "EvaluationsAreSlow"}
+var failing = []string{"FunctionRunnerEvaluationsFail", "FunctionRunnerErrorBudgetBurns", "FunctionRunnerColdStartsFail", "FunctionRunnerEvaluationsSlow"}
 
 // incidents are in the order in which they happen to a system. None fires before its own.
 var incidents = []incident{
-	{name: "an image with a typo", alerts: []string{"ColdStartsFail"}, cause: typo, look: look{
-		"ColdStartsFail", "overview.json: Evaluations", regexp.MustCompile("set-namespase.*(MANIFEST|NAME)_UNKNOWN"),
+	{name: "an image with a typo", alerts: []string{"FunctionRunnerColdStartsFail"}, cause: typo, look: look{
+		"FunctionRunnerColdStartsFail", "overview.json: Evaluations", regexp.MustCompile("set-namespase.*(MANIFEST|NAME)_UNKNOWN"),
 	}},
-	{name: "unreadable credentials", alerts: []string{"PullSecretIsBehind"}, cause: unreadableCredentials},
+	{name: "unreadable credentials", alerts: []string{"FunctionRunnerPullSecretStale"}, cause: unreadableCredentials},
 	{
-		name: "an authority that was overwritten", alerts: []string{"IssuerIsBehind", "CertificateExpires"},
+		name: "an authority that was overwritten", alerts: []string{"FunctionRunnerCertificatesNotRenewed", "FunctionRunnerCertificateExpires"},
 		cause: noAuthority,
 	},
 	{
-		name: "a dead registry", alerts: []string{"RegistryFails", "EvaluationsFailForOurReasons", "ErrorBudgetBurns"},
+		name: "a dead registry", alerts: []string{"FunctionRunnerRegistryFails", "FunctionRunnerEvaluationsFail", "FunctionRunnerErrorBudgetBurns"},
 		also: failing, short: true, cause: deadRegistry, look: look{
-			"RegistryFails", "registries.json: Requests", regexp.MustCompile("connection refused"),
+			"FunctionRunnerRegistryFails", "registries.json: Requests", regexp.MustCompile("connection refused"),
 		},
 	},
 	{
-		name: "a crowd", alerts: []string{"CallersWait", "RequestsAreRefused", "EvaluationsAreSlow"}, also: failing,
+		name: "a crowd", alerts: []string{"FunctionRunnerCallersWait", "FunctionRunnerRequestsRejected", "FunctionRunnerEvaluationsSlow"}, also: failing,
 		cause: crowd, look: look{
-			"RequestsAreRefused", "overview.json: Rejected", regexp.MustCompile(`"exhausted".*evaluations wait for .* already`),
+			"FunctionRunnerRequestsRejected", "overview.json: Rejected", regexp.MustCompile(`"exhausted".*evaluations wait for .* already`),
 		},
 	},
-	{name: "no image-resolver", alerts: []string{"ProgramIsDown"}, also: failing, cause: noResolver},
-	{name: "pods that break", alerts: []string{"PodsBreak"}, also: failing, cause: breakingPods},
-	{name: "a node out of memory", alerts: []string{"ColdStartsFail"}, also: failing, cause: nodeFull, look: look{
-		"ColdStartsFail", "overview.json: What callers wait for now", regexp.MustCompile("Insufficient memory"),
+	{name: "no image-resolver", alerts: []string{"FunctionRunnerProgramDown"}, also: failing, cause: noResolver},
+	{name: "pods that break", alerts: []string{"FunctionRunnerPodsBreak"}, also: failing, cause: breakingPods},
+	{name: "a node out of memory", alerts: []string{"FunctionRunnerColdStartsFail"}, also: failing, cause: nodeFull, look: look{
+		"FunctionRunnerColdStartsFail", "overview.json: What callers wait for now", regexp.MustCompile("Insufficient memory"),
 	}},
 	{
-		name: "no Kubernetes API", alerts: []string{"KubernetesAPIFails", "NoReplicaOwnsFunctions"}, cause: noAPI,
-		also: slices.Concat(failing, []string{"PullSecretIsBehind", "IssuerIsBehind"}), look: look{
-			"KubernetesAPIFails", "pods.json: Kubernetes API", regexp.MustCompile("watch interrupted.*refused"),
+		name: "no Kubernetes API", alerts: []string{"FunctionRunnerKubernetesAPIFails", "FunctionRunnerNoOwner"}, cause: noAPI,
+		also: slices.Concat(failing, []string{"FunctionRunnerPullSecretStale", "FunctionRunnerCertificatesNotRenewed"}), look: look{
+			"FunctionRunnerKubernetesAPIFails", "pods.json: Kubernetes API", regexp.MustCompile("watch interrupted.*refused"),
 		},
 	},
 	{
-		name: "one pod-manager of two that is gone", alerts: []string{"ReplicaIsMissing"}, cause: lostManager,
-		also: []string{"ProgramIsDown"}, // until Prometheus knows that the pod is gone, for seconds that count as minutes
-		look: look{"ReplicaIsMissing", "pods.json: Replicas", regexp.MustCompile("exceeded quota")},
+		name: "one pod-manager of two that is gone", alerts: []string{"FunctionRunnerReplicaMissing"}, cause: lostManager,
+		also: []string{"FunctionRunnerProgramDown"}, // until Prometheus knows that the pod is gone, for seconds that count as minutes
+		look: look{"FunctionRunnerReplicaMissing", "pods.json: Replicas", regexp.MustCompile("exceeded quota")},
 	},
 	{
-		name: "no pod-manager", alerts: []string{"ProgramIsDown"}, short: true, cause: noManager,
-		also: slices.Concat(failing, []string{"NoReplicaOwnsFunctions", "ReplicaIsMissing"}),
+		name: "no pod-manager", alerts: []string{"FunctionRunnerProgramDown"}, short: true, cause: noManager,
+		also: slices.Concat(failing, []string{"FunctionRunnerNoOwner", "FunctionRunnerReplicaMissing"}),
 	},
 }
 
@@ -156,7 +156,7 @@ func (p place) credentials(ctx context.Context, t *testing.T, content string) {
 	}
 }
 
-// crowdQueue is the limit of the queue of one function: more than the callers that alert CallersWait is for.
+// crowdQueue is the limit of the queue of one function: more than the callers that alert FunctionRunnerCallersWait is for.
 const crowdQueue = "60"
 
 // crowd has more callers of a slow function than it has pods, and more than may be queued.
@@ -166,7 +166,7 @@ func crowd(ctx context.Context, t *testing.T, at place) {
 		if call == 0 { // not all at once, so that some end in each second
 			wait(ctx, time.Duration(caller)*150*time.Millisecond)
 		}
-		limited, cancel := context.WithTimeout(ctx, 15*time.Second) // longer than EvaluationsAreSlow is for
+		limited, cancel := context.WithTimeout(ctx, 15*time.Second) // longer than FunctionRunnerEvaluationsSlow is for
 		defer cancel()
 		_ = suite.Sleep(limited, conn, image, time.Minute)
 		wait(limited, 5*time.Second)

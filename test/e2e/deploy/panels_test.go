@@ -122,17 +122,20 @@ func panelQueries(t *testing.T, namespace string, without []string) []panelQuery
 		if err != nil {
 			t.Fatal(err)
 		}
-		var dashboard struct {
-			Panels []struct {
-				Title   string
-				Targets []struct {
-					Expr       string
-					Datasource struct{ Type string }
-				}
+		type panel struct {
+			Title   string
+			Targets []struct {
+				Expr       string
+				Datasource struct{ Type string }
 			}
+			Panels []panel // of a row
 		}
+		var dashboard panel
 		if err := json.Unmarshal(content, &dashboard); err != nil {
 			t.Fatal(err)
+		}
+		for _, row := range dashboard.Panels {
+			dashboard.Panels = append(dashboard.Panels, row.Panels...)
 		}
 		for _, p := range dashboard.Panels {
 			for _, target := range p.Targets {
