@@ -153,10 +153,7 @@ var dashboards = map[string]board{
 		},
 		{
 			"Queued for the memory budget", "Requests and answers that wait for it.", "short",
-			[]query{
-				{"sum by (pod) (fn_requests_queued{@})", "{{pod}}"},
-				{"sum by (pod) (fn_requests_excess{@})", "{{pod}}: behind others of their function"},
-			},
+			one("sum by (pod) (fn_requests_queued{@})", "{{pod}}"),
 		},
 		{
 			"Versions", "Programs by version: more than one during an upgrade.", "short",

@@ -13,31 +13,27 @@ var named = []mutation{
 	},
 	{
 		Name: "output is not counted in the memory budget", Package: "services/gateway/internal/frontdoor",
-		Edits: []edit{{`(held\.Answer\(ctx, )int64\(len\(resp\.ResourceList\)\+len\(resp\.Log\)\)`, "${1}0"}},
+		Edits: []edit{{`(reservation\.Answer\(ctx, )int64\(len\(resp\.ResourceList\)\+len\(resp\.Log\)\)`, "${1}0"}},
 	},
 	{
-		Name: "a request that leaves the queue does not admit the next", Package: "libs/membudget",
-		Edits: []edit{{`(slices\.Delete\(\w+\.(?:waiting|queue), [^\n]*\n\s*)\w+\.admit\(\)[^\n]*`, "${1}"}},
+		Name: "a request that leaves the queue does not admit the next", Package: "libs/evalserve",
+		Edits: []edit{{`b\.admit\(\) // a request behind it[^\n]*`, ""}},
 	},
 	{
-		Name: "a function may have all memory", Package: "libs/membudget",
-		Edits: []edit{{`(full\[everywhere\] = )bytes > 0`, "${1}false"}},
+		Name: "a function may use all memory", Package: "libs/evalserve",
+		Edits: []edit{{`u == nil \|\| u\.bytes == 0`, "true"}},
 	},
 	{
-		Name: "a function may have all streams of a connection", Package: "libs/membudget",
-		Edits: []edit{{`>= functionStreams`, "< 0"}},
+		Name: "an address may use all memory", Package: "libs/evalserve",
+		Edits: []edit{{`\(peer == 0 \|\| `, "(true || "}},
 	},
 	{
-		Name: "queued requests displace no crowd", Package: "libs/membudget",
-		Edits: []edit{{` && !b\.displace\(q\)`, ""}},
-	},
-	{
-		Name: "a crowd keeps the streams of a connection", Package: "libs/membudget",
-		Edits: []edit{{`\n\s*r\.budget\.leaveStream\(x\)`, ""}},
+		Name: "a stuck function keeps the memory of its address", Package: "libs/evalserve",
+		Edits: []edit{{`!needed \|\| `, "true || needed || "}},
 	},
 	{
 		Name: "requests are not claimed for their functions", Package: "services/gateway/internal/frontdoor",
-		Edits: []edit{{`membudget\.Of\(ctx\)\.Claim\(ctx, name\)`, "error(nil)"}}, Tests: []string{"./gateway"},
+		Edits: []edit{{`evalserve\.Of\(ctx\)\.Claim\(ctx, name\)`, "error(nil)"}},
 	},
 	{
 		Name: "servers have no ReadHeaderTimeout", Package: "libs/serve",

@@ -46,7 +46,7 @@ func (b *bench) memory(ctx context.Context) error {
 
 // roundTrips measures large messages over connections with a delay.
 func (b *bench) roundTrips(ctx context.Context) error {
-	return b.goBench(ctx, "libs", "./listwire", "RoundTrip")
+	return b.goBench(ctx, "libs", "./evalserve", "RoundTrip")
 }
 
 // goBench prints the results of a benchmark of Go in a module.

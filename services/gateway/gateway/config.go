@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/evalserve"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/membudget"
 )
 
 // The runtimes, which are evaluators by their names.
@@ -47,17 +47,11 @@ type Config struct {
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
 	// MemoryBudgetBytes is the memory budget: bytes of requests that are being read, queued or evaluated, with their
 	// outputs. Zero means an eighth of the container's memory limit, and without a limit 128 MiB or four of the
-	// largest requests. A client address may use three fourths of the budget, and the evaluations of a function three
-	// fourths of the address's part ([why](#crowds-of-one-function)). A larger request runs alone.
+	// largest requests. A request that does not fit [waits](#memory). A larger request runs alone.
 	MemoryBudgetBytes int `split_words:"true" default:"0"`
-	// MemoryBudgetWait is how long a request may be queued for the memory budget.
-	MemoryBudgetWait time.Duration `split_words:"true" default:"5m"`
 	// LogFunctionOutput is true if stderr and results of failed functions, which may contain secrets, are logged. If
 	// false, only image, reason, exit code and signal are logged.
 	LogFunctionOutput bool `split_words:"true" default:"false"`
-	// MaxLogRate is how many evaluations that succeeded, and how many that failed, are logged in a second.
-	// The next line counts the evaluations that were not logged.
-	MaxLogRate float64 `split_words:"true" default:"10"`
 	// MaxEvaluationTime limits an evaluation, [waiting included](#time-and-fair-shares). Zero means no limit.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
 	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
@@ -101,20 +95,14 @@ type Config struct {
 type PodConfig struct {
 	// MaxRetries is how often an evaluation is retried on another pod after a pod broke.
 	MaxRetries int `split_words:"true" default:"2"`
-	// ConnectTimeout is how long a new pod may take until there is a connection.
-	ConnectTimeout time.Duration `split_words:"true" default:"5s"`
 	// IdleTimeout is how long a connection to a pod is kept without use.
 	IdleTimeout time.Duration `split_words:"true" default:"5m"`
-	// MaxIdleConnections is how many connections are kept without use.
-	MaxIdleConnections int `split_words:"true" default:"1000"`
 }
 
 // check adds the problems of the settings.
 func (c PodConfig) check(checks *config.Checks) {
 	checks.That(c.MaxRetries >= 0, "Pod.MaxRetries", c.MaxRetries, "0 or more")
-	checks.That(c.ConnectTimeout > 0, "Pod.ConnectTimeout", c.ConnectTimeout, "more than zero")
 	checks.That(c.IdleTimeout > 0, "Pod.IdleTimeout", c.IdleTimeout, "more than zero")
-	checks.That(c.MaxIdleConnections >= 0, "Pod.MaxIdleConnections", c.MaxIdleConnections, "0 or more")
 }
 
 // ExecConfig is the settings of the exec evaluator.
@@ -165,8 +153,6 @@ func (c *Config) Validate() error {
 	enough := c.MemoryBudgetBytes == 0 || c.MemoryBudgetBytes >= c.MaxMessageBytes
 	checks.That(enough, "MemoryBudgetBytes", c.MemoryBudgetBytes,
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
-	checks.That(c.MaxLogRate >= 0 && c.MaxLogRate <= 1e6, "MaxLogRate", c.MaxLogRate, "0 to 1000000 lines a second")
-	checks.That(c.MemoryBudgetWait >= 0, "MemoryBudgetWait", c.MemoryBudgetWait, "zero or more")
 	c.Policy.check(&checks)
 	switch {
 	case c.Enabled(RuntimeExec):
@@ -196,5 +182,5 @@ func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)
 	}
-	return membudget.Default(root, c.MaxMessageBytes)
+	return evalserve.DefaultBytes(root, c.MaxMessageBytes)
 }

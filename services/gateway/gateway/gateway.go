@@ -11,15 +11,13 @@ import (
 	"net/http"
 	"slices"
 
-	"connectrpc.com/connect"
-
 	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/listwire"
+	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -29,86 +27,161 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
-// evaluators are those of a gateway, in their order, with what they know of tags and the tasks that they need.
+// maxLogRate is the maximum number of log lines per second, for evaluations that succeed and for evaluations that fail.
+const maxLogRate = 10
+
+// New returns the gateway as a part of a program.
+func New(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
+	component, err := newComponent(cfg, services, frame)
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
+	}
+	return component, nil
+}
+
+func newComponent(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
+	evaluators, err := newEvaluators(cfg, services, frame)
+	if err != nil {
+		return serve.Component{}, err
+	}
+	policy, err := imagepolicy.New(imagepolicy.Lists(cfg.Policy))
+	if err != nil {
+		return serve.Component{}, err
+	}
+	ended := history.New()
+	door, err := frontdoor.New(frontdoor.Config{
+		Names:               naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tags(services), Policy: policy},
+		Chain:               evaluators.chain(),
+		MaxMessageBytes:     int64(cfg.MaxMessageBytes),
+		MemoryBudgetBytes:   cfg.memoryBudget(cgroup.Container),
+		MemoryBudgetSetting: config.Variable("MemoryBudgetBytes"),
+		LogFunctionOutput:   cfg.LogFunctionOutput,
+		MaxLogRate:          maxLogRate,
+		MaxEvaluationTime:   cfg.MaxEvaluationTime,
+		MaxTimeSetting:      config.Variable("MaxEvaluationTime"),
+		Telemetry:           frame.Telemetry,
+		History:             ended,
+	})
+	if err != nil {
+		return serve.Component{}, err
+	}
+	warnings := func() []string {
+		warnings := frame.Identity.Details()
+		if n := door.QueuedForMemory(); n > 0 {
+			warnings = append(warnings, fmt.Sprintf("the memory budget is used up, %d requests wait for it: raise %s",
+				n, config.Variable("MemoryBudgetBytes")))
+		}
+		return warnings
+	}
+	shown := status.New(ended, door.Active(), hostname(), warnings)
+	handler, err := newHandler(cfg, services.PodManager, frame, door, shown)
+	if err != nil {
+		return serve.Component{}, err
+	}
+	endpoints, err := newEndpoints(cfg, handler, frame)
+	if err != nil {
+		return serve.Component{}, err
+	}
+	if cfg.StatusAddress != "" {
+		endpoints = append(endpoints, statusPage(cfg, shown, services.PodManager, frame))
+	}
+	return serve.Component{Endpoints: endpoints, Tasks: tasks(evaluators, services, frame)}, nil
+}
+
+// tasks returns all background tasks of a gateway.
+func tasks(e evaluators, services Services, frame program.Frame) (tasks []serve.Task) {
+	if e.exec != nil {
+		tasks = append(tasks, e.exec.Watch, e.exec.Maintain)
+	}
+	if e.exec != nil && services.Binaries != nil {
+		tasks = append(tasks, func(ctx context.Context) error {
+			binaries.Follow(ctx, services.Binaries, frame.Telemetry.Log, e.exec.Use)
+			return nil
+		})
+	}
+	if e.sandbox != nil {
+		tasks = append(tasks, e.sandbox.Maintain)
+	}
+	if e.pod != nil {
+		tasks = append(tasks, e.conns.Run)
+	}
+	return tasks
+}
+
+// evaluators holds the evaluators that are enabled. The others are nil.
 type evaluators struct {
-	chain evaluation.Chain
-	tags  []naming.TagSource
-	tasks []serve.Task
+	exec    *execeval.Evaluator
+	sandbox *sandboxeval.Evaluator
+	pod     *podeval.Evaluator
+	conns   *podconn.Pool      // of the pod evaluator
+	cache   *resultcache.Cache // nil if no results are cached
 }
 
 // newEvaluators returns the evaluators that are enabled.
 func newEvaluators(cfg Config, services Services, frame program.Frame) (e evaluators, err error) {
 	if cfg.Enabled(RuntimeExec) {
-		exec, watch, err := newExec(cfg, services.Binaries, frame)
-		if err != nil {
+		if e.exec, err = newExec(cfg, frame); err != nil {
 			return e, err
 		}
-		e.chain, e.tags, e.tasks = append(e.chain, exec), append(e.tags, exec), append(e.tasks, watch...)
 	}
-	// Results of local binaries are not remembered: their images have no digest.
-	cache, err := newResultCache(cfg, services, frame)
-	if err != nil {
+	if e.cache, err = newResultCache(cfg, services, frame); err != nil {
 		return e, err
 	}
 	if cfg.Enabled(RuntimeSandbox) && services.Sandboxes != nil {
-		sandbox, err := newSandbox(cfg, services, frame)
-		if err != nil {
+		if e.sandbox, err = newSandbox(cfg, services, frame); err != nil {
 			return e, err
 		}
-		e.chain, e.tasks = append(e.chain, cache.Wrap(sandbox)), append(e.tasks, sandbox.Maintain)
 	}
 	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
-		pod, keep, err := newPod(cfg, services, frame)
-		if err != nil {
+		e.conns = newPodConns(cfg, services, frame)
+		if e.pod, err = newPod(cfg, services, e.conns, frame); err != nil {
 			return e, err
 		}
-		e.chain, e.tasks = append(e.chain, cache.Wrap(pod)), append(e.tasks, keep)
-	}
-	if services.ImageResolver != nil {
-		e.tags = append(e.tags, resolverclient.TagSource{Resolver: services.ImageResolver})
 	}
 	return e, nil
 }
 
-// New returns the gateway as a part of a program.
-func New(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
-	evaluate, err := newEvaluators(cfg, services, frame)
-	if err != nil {
-		return serve.Component{}, err
+// chain returns the evaluators in the order in which they are asked. Results of local binaries are not cached: their
+// images have no digest.
+func (e evaluators) chain() (chain evaluation.Chain) {
+	if e.exec != nil {
+		chain = append(chain, e.exec)
 	}
-	tasks := evaluate.tasks
-	policy, err := imagepolicy.New(imagepolicy.Lists(cfg.Policy))
-	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
+	if e.sandbox != nil {
+		chain = append(chain, e.cache.Wrap(e.sandbox))
 	}
-	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluate.tags, Policy: policy}
-	handler, shown, err := newHandler(cfg, services, frame, frontdoor.Config{
-		Names: names, Chain: evaluate.chain,
-	})
-	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
+	if e.pod != nil {
+		chain = append(chain, e.cache.Wrap(e.pod))
 	}
-	endpoints, err := doors(cfg, handler, frame)
-	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
-	}
-	if cfg.StatusAddress != "" {
-		endpoints = append(endpoints, statusPage(cfg, shown, services.PodManager, frame))
-	}
-	return serve.Component{Endpoints: endpoints, Tasks: tasks}, nil
+	return chain
 }
 
-// newExec returns the exec evaluator and the tasks that it needs. A nil source has no binaries.
-func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval.Evaluator, []serve.Task, error) {
+// tags returns the sources of tags in the order in which they are asked.
+func (e evaluators) tags(services Services) (tags []naming.TagSource) {
+	if e.exec != nil {
+		tags = append(tags, e.exec)
+	}
+	if services.ImageResolver != nil {
+		tags = append(tags, resolverclient.TagSource{Resolver: services.ImageResolver})
+	}
+	return tags
+}
+
+// newExec returns the exec evaluator.
+func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	exec, err := execeval.New(execeval.Config{
+	return execeval.New(execeval.Config{
 		File:          cfg.Exec.Config,
 		Functions:     cfg.Exec.Functions,
 		DefaultPrefix: cfg.DefaultImagePrefix,
@@ -124,59 +197,21 @@ func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval
 			Telemetry:       frame.Telemetry,
 		},
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	tasks := []serve.Task{exec.Watch, exec.Maintain}
-	if source != nil {
-		tasks = append(tasks, func(ctx context.Context) error {
-			binaries.Follow(ctx, source, frame.Telemetry.Log, exec.Use)
-			return nil
-		})
-	}
-	return exec, tasks, nil
 }
 
-// newHandler returns the handler of the gateway's port, and what it shows of itself. The front door works
-// with c, which newHandler completes.
+// newHandler returns the handler of the gateway's ports. Pools is nil if there is no pod-manager.
 func newHandler(
-	cfg Config, services Services, frame program.Frame, c frontdoor.Config,
-) (http.Handler, *status.Service, error) {
-	remembered := history.New()
-	c.History, c.Telemetry = remembered, frame.Telemetry
-	c.MaxMessageBytes, c.MemoryBudgetBytes = int64(cfg.MaxMessageBytes), cfg.memoryBudget(cgroup.Container)
-	c.MemoryBudgetWait = cfg.MemoryBudgetWait
-	c.MemoryBudgetSetting = config.Variable("MemoryBudgetBytes")
-	c.LogFunctionOutput, c.MaxLogRate = cfg.LogFunctionOutput, cfg.MaxLogRate
-	c.MaxEvaluationTime = cfg.MaxEvaluationTime
-	c.MaxTimeSetting = config.Variable("MaxEvaluationTime")
-	door, err := frontdoor.New(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	shown := status.New(remembered, door.Active(), hostname(), func() []string {
-		warnings := frame.Identity.Details()
-		if n := door.QueuedForMemory(); n > 0 {
-			warnings = append(warnings, fmt.Sprintf("the memory budget is used up, %d requests wait for it: raise %s",
-				n, c.MemoryBudgetSetting))
-		}
-		return warnings
-	})
-	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Hosts: cfg.StatusHosts}
-	served := []rpcserve.Service{{
+	cfg Config, pools lease.Manager, frame program.Frame, door *frontdoor.Handler, shown *status.Service,
+) (http.Handler, error) {
+	queries := newQueries()
+	services := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,
 		MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,
-		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
-			path, handler := listwire.NewHandler(door, int64(cfg.MaxMessageBytes), options...)
-			return path, door.Bounded(handler)
-		},
-	}}
-	shows := newQueries()
-	served = append(served, statusService(shown, shows))
-	if services.PodManager != nil {
-		served = append(served, pools(cfg, services.PodManager, shows, frame))
+		Handler: door.Serve,
+	}, statusService(shown, queries)}
+	if pools != nil {
+		services = append(services, poolService(cfg, pools, queries, frame))
 	}
-	handler, err := rpcserve.NewHandler(rpc, served...)
-	return handler, shown, err
+	return rpcserve.NewHandler(
+		rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Hosts: cfg.StatusHosts}, services...)
 }

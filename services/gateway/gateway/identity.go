@@ -34,9 +34,9 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	checks.That(err == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
 }
 
-// doors returns the ports at which callers reach handler: one for all, and one with TLS for callers with a
+// newEndpoints returns the ports at which callers reach handler: one for all, and one with TLS for callers with a
 // client certificate.
-func doors(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpoint, error) {
+func newEndpoints(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpoint, error) {
 	door := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge,
 		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnectionsPerPeer,

@@ -30,7 +30,7 @@ func TestLinesHaveTraceAndCaller(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = tel.Shutdown(t.Context()) })
 	cfg := gateway.Config{
-		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod}, MaxLogRate: 10,
+		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: install(t, dir, "echo", "exit1"), Functions: dir,
 		},

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -14,28 +15,37 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
 )
 
-// newPod returns the pod evaluator and the task that it needs.
-func newPod(cfg Config, services Services, frame program.Frame) (*podeval.Evaluator, serve.Task, error) {
-	identity := cmp.Or(services.PodIdentity, frame.Identity)
-	conns := podconn.New(podconn.Config{
-		Idle: cfg.Pod.IdleTimeout, Max: cfg.Pod.MaxIdleConnections,
-		MaxMessageBytes: cfg.MaxMessageBytes, Identity: identity, Telemetry: frame.Telemetry,
+const (
+	// connectTimeout is how long a new pod may take until there is a connection.
+	connectTimeout = 5 * time.Second
+	// maxIdleConns is the maximum number of idle connections to pods. Each uses about 30 KB.
+	maxIdleConns = 1000
+)
+
+// newPodConns returns the connections to function pods.
+func newPodConns(cfg Config, services Services, frame program.Frame) *podconn.Pool {
+	return podconn.New(podconn.Config{
+		Idle: cfg.Pod.IdleTimeout, Max: maxIdleConns,
+		MaxMessageBytes: cfg.MaxMessageBytes, Identity: cmp.Or(services.PodIdentity, frame.Identity),
+		Telemetry: frame.Telemetry,
 	})
-	pod, err := podeval.New(podeval.Config{
-		Leases: services.PodManager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,
-		ConnectTimeout: cfg.Pod.ConnectTimeout, Telemetry: frame.Telemetry,
-	})
-	return pod, conns.Run, err
 }
 
-// pools returns the service that shows the pools of m, so that users need to know
+// newPod returns the pod evaluator.
+func newPod(cfg Config, services Services, conns *podconn.Pool, frame program.Frame) (*podeval.Evaluator, error) {
+	return podeval.New(podeval.Config{
+		Leases: services.PodManager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,
+		ConnectTimeout: connectTimeout, Telemetry: frame.Telemetry,
+	})
+}
+
+// poolService returns the service that shows the pools of m, so that users need to know
 // one address only.
-func pools(cfg Config, m lease.Manager, q queries, frame program.Frame) rpcserve.Service {
+func poolService(cfg Config, m lease.Manager, q queries, frame program.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: cfg.MaxMessageBytes,

@@ -9,9 +9,13 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
@@ -34,7 +38,7 @@ func startPods(t *testing.T, manager lease.Manager) string {
 		DisableRuntimes: []string{gateway.RuntimeExec},
 		PodManager:      "http://" + leaseserver.Start(t, manager, nil),
 		Pod: gateway.PodConfig{
-			MaxRetries: 2, ConnectTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdleConnections: 100,
+			MaxRetries: 2, IdleTimeout: time.Minute,
 		},
 	}
 	if err := cfg.Validate(); err != nil {
@@ -111,5 +115,53 @@ func TestPoolsAreShownByTheGateway(t *testing.T) {
 	}
 	if seen != 1 {
 		t.Errorf("saw %d pools, want 1", seen)
+	}
+}
+
+// TestPorchsControllersUseTheGateway calls the gateway as the address in POD_EVALUATOR_ADDRESS: Porch's controllers have
+// one connection of grpc-go without TLS, and send image and tag. Later versions send further fields, such as exec_path,
+// whose number is not known yet.
+func TestPorchsControllersUseTheGateway(t *testing.T) {
+	var received []*evaluator.EvaluateFunctionRequest
+	pod := testpod.Serve(t, conformance.MaxMessageBytes, func(
+		_ context.Context, req *evaluator.EvaluateFunctionRequest,
+	) (*evaluator.EvaluateFunctionResponse, error) {
+		received = append(received, req)
+		return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
+	})
+	address := startPods(t, leasetest.NewManager(func(
+		_ context.Context, open *lease.Open, _ func(*lease.Waiting),
+	) (*lease.Granted, error) {
+		if open.GetImage() != "example.com/fn/set-labels:v0.2.0" {
+			return nil, fault.New(fault.Precondition, "a pod of %s is asked for", open.GetImage())
+		}
+		return &lease.Granted{Address: pod, Pod: "pod"}, nil
+	}))
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(conformance.MaxMessageBytes), grpc.MaxCallSendMsgSize(conformance.MaxMessageBytes)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	porch := evaluator.NewFunctionEvaluatorClient(conn)
+	var later []byte
+	for _, number := range []protowire.Number{4, 15, 16, 1000} {
+		later = protowire.AppendString(protowire.AppendTag(later, number, protowire.BytesType), "/functions/set-labels")
+		later = protowire.AppendVarint(protowire.AppendTag(later, number+1, protowire.VarintType), 7)
+	}
+	for name, unknown := range map[string][]byte{"main": nil, "later": later} {
+		for image, tag := range map[string]string{"set-labels": "v0.2.0", "example.com/fn/set-labels:v0.2.0": ""} {
+			received = nil
+			req := &evaluator.EvaluateFunctionRequest{Image: image, Tag: tag, ResourceList: []byte(conformance.List)}
+			req.ProtoReflect().SetUnknown(unknown)
+			resp, err := porch.EvaluateFunction(t.Context(), req)
+			if err != nil || string(resp.GetResourceList()) != conformance.List {
+				t.Errorf("%s: %s with tag %q: %v, %q", name, image, tag, err, resp.GetResourceList())
+			}
+			if len(received) != 1 || len(received[0].ProtoReflect().GetUnknown()) > 0 {
+				t.Errorf("%s: the pod receives %v, want one request without unknown fields", name, received)
+			}
+		}
 	}
 }

@@ -124,7 +124,7 @@ func TestMissingConfigurationStopsTheStart(t *testing.T) {
 }
 
 func TestWrongSettingsAreNamed(t *testing.T) {
-	pod := gateway.PodConfig{ConnectTimeout: time.Second, IdleTimeout: time.Minute}
+	pod := gateway.PodConfig{IdleTimeout: time.Minute}
 	exec := gateway.ExecConfig{Config: "config.yaml", Functions: "functions"}
 	good := gateway.Config{Address: ":1", MaxMessageBytes: 1 << 20, Exec: exec, Pod: pod}
 	if err := good.Validate(); err != nil {
@@ -137,7 +137,6 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		"Address":            func(c *gateway.Config) { c.Address = "" },
 		"DisableRuntimes":    func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
 		"MemoryBudgetBytes":  func(c *gateway.Config) { c.MemoryBudgetBytes = 1<<20 - 1 },
-		"MemoryBudgetWait":   func(c *gateway.Config) { c.MemoryBudgetWait = -1 },
 		"MaxConnectionAge":   func(c *gateway.Config) { c.MaxConnectionAge = -1 },
 		"MaxMessageBytes":    func(c *gateway.Config) { c.MaxMessageBytes = 10 },
 		"Exec.Queue":         func(c *gateway.Config) { c.Exec.Queue = -1 },

@@ -88,7 +88,7 @@ func startRememberingAs(
 		PodManager:      "http://" + leaseserver.Start(tb, manager, nil),
 		ImageResolver:   digestOf{digest: digest}.serve(tb),
 		Pod: gateway.PodConfig{
-			MaxRetries: 2, ConnectTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdleConnections: 100,
+			MaxRetries: 2, IdleTimeout: time.Minute,
 		},
 		ResultCache: remember,
 	}

@@ -58,7 +58,7 @@ func startWatched(t *testing.T) *watched {
 		Exec: gateway.ExecConfig{
 			Config: filepath.Join(dir, "config.yaml"), Functions: dir,
 		},
-		Pod: gateway.PodConfig{ConnectTimeout: time.Minute, IdleTimeout: time.Minute, MaxIdleConnections: 9},
+		Pod: gateway.PodConfig{IdleTimeout: time.Minute},
 	}
 	write(t, cfg.Exec.Config, fmt.Sprintf(
 		"functions: [{function: echo, images: [%q]}, {function: exit1, images: [%q]}]", local, failing))

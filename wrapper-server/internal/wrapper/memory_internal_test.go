@@ -3,30 +3,31 @@
 package wrapper
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
+	"testing/synctest"
 
-	"github.com/krm-function-runner/function-runner/libs/membudget"
+	"github.com/krm-function-runner/function-runner/libs/evalserve"
 )
 
-// TestMemoryIsBounded has a request come while another client's has the memory.
+// TestMemoryIsBounded has a request arrive while another client's request uses the memory.
 func TestMemoryIsBounded(t *testing.T) {
-	s := &server{maxMessage: 100, budget: membudget.New(100, 0, "")}
-	path, handler := s.handler()
-	request := func(from string) *http.Request {
-		r := httptest.NewRequest(http.MethodPost, path+"EvaluateFunction", strings.NewReader(strings.Repeat("x", 60)))
-		r.RemoteAddr = from
-		r.Header.Set("Content-Type", "application/json")
-		return r
-	}
-	second := httptest.NewRecorder()
-	first := s.budget.Bounded(s.maxMessage, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		handler.ServeHTTP(second, request("10.0.0.2:1"))
-	}))
-	first.ServeHTTP(httptest.NewRecorder(), request("10.0.0.1:1"))
-	if second.Code != http.StatusTooManyRequests {
-		t.Errorf("the second request is answered with %d: %s", second.Code, second.Body)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{maxMessage: 100, budget: evalserve.NewBudget(100, windows, "")}
+		path, handler := s.handler()
+		body, sender := io.Pipe()
+		for _, from := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
+			r := httptest.NewRequest(http.MethodPost, path+"EvaluateFunction", body)
+			r.RemoteAddr, r.ContentLength = from, 60
+			r.Header.Set("Content-Type", "application/json")
+			go handler.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		synctest.Wait()
+		if s.budget.Reserved() != 60 || s.budget.Queued() != 1 {
+			t.Errorf("%d bytes are reserved and %d requests wait, want 60 and 1", s.budget.Reserved(), s.budget.Queued())
+		}
+		_ = sender.Close()
+	})
 }

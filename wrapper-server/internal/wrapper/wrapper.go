@@ -17,12 +17,11 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/evalserve"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/listwire"
-	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -41,8 +40,7 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	s := &server{
 		command: command(cfg), service: service, maxMessage: int64(cfg.MaxRequestBodySize),
 		maxTime: cfg.MaxEvaluationTime,
-		budget: membudget.NewBehind(
-			windows, membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout, ""),
+		budget:  evalserve.NewBudget(evalserve.DefaultBytes(cgroup.Container, cfg.MaxRequestBodySize), windows, ""),
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
@@ -109,12 +107,8 @@ type server struct {
 	service    *function.Service
 	maxTime    time.Duration
 	maxMessage int64
-	budget     *membudget.Budget
+	budget     *evalserve.Budget
 }
-
-// budgetTimeout is how long a request may be queued for memory. It is long: the gateway has chosen
-// this pod, and an evaluation before it ends soon.
-const budgetTimeout = time.Minute
 
 // maxTimeSetting is what users set to change the bound on an evaluation's time.
 const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
@@ -128,8 +122,7 @@ func (s *server) maintain(ctx context.Context) error {
 
 func (s *server) handler(options ...connect.HandlerOption) (path string, handler http.Handler) {
 	options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
-	path, handler = listwire.NewHandler(s, s.maxMessage, options...)
-	return path, s.budget.Bounded(s.maxMessage, nil, handler)
+	return evalserve.NewHandler(evalserve.Config{Service: s, Budget: s.budget, MaxMessageBytes: s.maxMessage}, options...)
 }
 
 // EvaluateFunction implements the service. The image is whatever the caller calls
@@ -142,7 +135,7 @@ func (s *server) EvaluateFunction(
 	if err != nil {
 		return nil, err
 	}
-	if err := membudget.Of(ctx).Answer(ctx, int64(len(result.ResourceList)+len(result.Log))); err != nil {
+	if err := evalserve.Of(ctx).Answer(ctx, int64(len(result.ResourceList)+len(result.Log))); err != nil {
 		return nil, err
 	}
 	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil

@@ -14,13 +14,14 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/krm-function-runner/function-runner/libs/evalserve"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
@@ -40,8 +41,6 @@ type Config struct {
 	// MaxMessageBytes bounds each request, and MemoryBudgetBytes, the memory budget, all that
 	// are in memory at a time, with their outputs.
 	MaxMessageBytes, MemoryBudgetBytes int64
-	// MemoryBudgetWait is how long a request may be queued for the memory budget.
-	MemoryBudgetWait time.Duration
 	// MemoryBudgetSetting is the name of the setting of MemoryBudgetBytes.
 	MemoryBudgetSetting string
 	// LogFunctionOutput puts into the log what functions that failed wrote.
@@ -70,10 +69,10 @@ type Handler struct {
 	maxMessage int64
 	maxTime    time.Duration
 	setting    string // of maxTime
-	budget     *membudget.Budget
+	budget     *evalserve.Budget
 }
 
-// New returns a handler. It has to be served through [Handler.Bounded].
+// New returns a handler. Callers must serve it through [Handler.Serve].
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
@@ -81,7 +80,8 @@ func New(cfg Config) (*Handler, error) {
 		tracer: tel.Tracers.Tracer("gateway"),
 		lines:  newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
-		budget: membudget.New(cfg.MemoryBudgetBytes, cfg.MemoryBudgetWait, "the gateway's setting "+cfg.MemoryBudgetSetting),
+		budget: evalserve.NewBudget(
+			cfg.MemoryBudgetBytes, serve.DefaultWindows, "the gateway's setting "+cfg.MemoryBudgetSetting),
 	}
 	var err error
 	if h.metrics, err = newMetrics(tel.Meters, h.budget); err != nil {
@@ -142,12 +142,12 @@ func (e *droppedError) Unwrap() error { return e.error }
 // answer waits until the answer to an evaluation that ended with err may be written, and
 // returns err, or a [*droppedError] if it may not.
 func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err error) error {
-	held := membudget.Of(ctx)
+	reservation := evalserve.Of(ctx)
 	if err != nil {
-		held.Evaluated(0)
+		reservation.Fail()
 		return err
 	}
-	if err := held.Answer(ctx, int64(len(resp.ResourceList)+len(resp.Log))); err != nil {
+	if err := reservation.Answer(ctx, int64(len(resp.ResourceList)+len(resp.Log))); err != nil {
 		return &droppedError{err}
 	}
 	return nil
@@ -200,7 +200,7 @@ func (h *Handler) prepare(
 // claim waits until a function may have one more request.
 func (h *Handler) claim(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
 	start := time.Now()
-	err := membudget.Of(ctx).Claim(ctx, name)
+	err := evalserve.Of(ctx).Claim(ctx, name)
 	if err != nil && ctx.Err() != nil {
 		took := time.Since(start)
 		return function.Interrupted(function.ContextErr(ctx), req.GetImage(), took, "waiting for others of the function")
@@ -237,9 +237,12 @@ func (h *Handler) report(ctx context.Context, s sample) {
 	h.remember(label, s.record(ctx))
 }
 
-// Bounded returns next, which serves h, with its requests in the memory budget.
-func (h *Handler) Bounded(next http.Handler) http.Handler {
-	return h.budget.Bounded(h.maxMessage, h.rejected, next)
+// Serve returns the HTTP handler of h and the path to serve it on.
+func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler http.Handler) {
+	options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
+	return evalserve.NewHandler(evalserve.Config{
+		Service: h, Budget: h.budget, MaxMessageBytes: h.maxMessage, Rejected: h.rejected,
+	}, options...)
 }
 
 // rejected measures and logs a request that was not read to its end.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -227,12 +226,10 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 func TestARequestThatWasGivenUpIsCounted(t *testing.T) {
 	h, scrape := newHandler(t)
 	given := connect.NewError(connect.CodeDeadlineExceeded, errors.New("given up"))
-	r := httptest.NewRequest(http.MethodPost, "/", iotest.ErrReader(given))
-	h.Bounded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadAll(r.Body); !errors.Is(err, given) {
-			t.Errorf("read: %v, want rpcserve's error", err)
-		}
-	})).ServeHTTP(httptest.NewRecorder(), r)
+	path, handler := h.Serve()
+	r := httptest.NewRequest(http.MethodPost, path+"EvaluateFunction", iotest.ErrReader(given))
+	r.Header.Set("Content-Type", "application/proto")
+	handler.ServeHTTP(httptest.NewRecorder(), r)
 	if want := `fn_rejections_total{reason="deadline_exceeded"} 1`; !strings.Contains(scrape(), want) {
 		t.Errorf("no %s", want)
 	}

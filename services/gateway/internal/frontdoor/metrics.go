@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/krm-function-runner/function-runner/libs/evalserve"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
@@ -39,10 +39,10 @@ type metrics struct {
 var sizes = metric.WithExplicitBucketBoundaries(telemetry.Bytes...)
 
 // newMetrics returns the metrics, those of the memory budget included.
-func newMetrics(provider metric.MeterProvider, budget *membudget.Budget) (*metrics, error) {
+func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metrics, error) {
 	meter := provider.Meter("gateway")
 	m := &metrics{}
-	var errs [10]error
+	var errs [9]error
 	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations", metric.WithDescription("Evaluations that ended."))
 	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), measure.Seconds,
 		metric.WithDescription("Time from request to response."))
@@ -57,13 +57,9 @@ func newMetrics(provider metric.MeterProvider, budget *membudget.Budget) (*metri
 		metric.WithDescription("Bytes reserved from the memory budget, for requests and outputs."),
 		observed(budget.Reserved))
 	_, errs[7] = meter.Int64ObservableGauge("fn.requests.queued",
-		metric.WithDescription("Requests and answers that wait for the memory budget."),
+		metric.WithDescription("Requests and answers that wait for the memory budget, or for their function's share of it."),
 		observed(budget.Queued))
 	m.active, errs[8] = measure.NewActive(provider)
-	_, errs[9] = meter.Int64ObservableGauge("fn.requests.excess",
-		metric.WithDescription("Requests that wait because others for their function have its part of the memory budget, "+
-			"or of a connection's streams."),
-		observed(func() int64 { return int64(budget.Excess()) }))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
 	}

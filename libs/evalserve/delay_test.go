@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package listwire_test
+package evalserve_test
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/krm-function-runner/function-runner/libs/evalserve"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/listwire"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
@@ -27,7 +27,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	for _, windows := range []serve.Windows{serve.DefaultWindows, {Request: 512 << 10, Connection: serve.MaxWindow}} {
 		address := servetest.Start(b, func(program.Frame) (serve.Component, error) {
 			mux := http.NewServeMux()
-			mux.Handle(listwire.NewHandler(serviceFunc(silent), 7<<20))
+			mux.Handle(evalserve.NewHandler(config(silent, 7<<20)))
 			return serve.Component{Endpoints: []serve.Endpoint{{Name: "evaluator", Handler: mux, Windows: windows}}}, nil
 		})
 		for _, delay := range []time.Duration{0, 200 * time.Microsecond, time.Millisecond} {

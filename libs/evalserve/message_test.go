@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package listwire_test
+package evalserve_test
 
 import (
 	"bytes"
@@ -20,9 +20,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/krm-function-runner/function-runner/libs/evalserve"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/listwire"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
 // most is the largest message in these tests.
@@ -37,6 +38,13 @@ func (f serviceFunc) EvaluateFunction(
 	return f(req), nil
 }
 
+// config has a service serve messages of up to most bytes within a large memory budget.
+func config(service serviceFunc, most int64) evalserve.Config {
+	return evalserve.Config{
+		Service: service, MaxMessageBytes: most, Budget: evalserve.NewBudget(1<<40, serve.DefaultWindows, ""),
+	}
+}
+
 // echo answers with the request's list, and with the names in it.
 func echo(req *evaluator.EvaluateFunctionRequest) *evaluator.EvaluateFunctionResponse {
 	return &evaluator.EvaluateFunctionResponse{
@@ -48,7 +56,7 @@ func echo(req *evaluator.EvaluateFunctionRequest) *evaluator.EvaluateFunctionRes
 func start(t testing.TB, service serviceFunc) (string, *http.Client) {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle(listwire.NewHandler(service, most,
+	mux.Handle(evalserve.NewHandler(config(service, most),
 		connect.WithReadMaxBytes(most), connect.WithSendMaxBytes(most), connect.WithCompression("gzip", nil, nil)))
 	server := httptest.NewUnstartedServer(mux)
 	server.EnableHTTP2 = true
@@ -197,7 +205,7 @@ func TestAnnouncementsTakeNoMemory(t *testing.T) {
 // TestABrokenUploadIsItsError has a connection break in the middle of a message, for a reason that Connect knows.
 func TestABrokenUploadIsItsError(t *testing.T) {
 	broken := connect.NewError(connect.CodeUnavailable, errors.New("the memory is needed"))
-	_, handler := listwire.NewHandler(serviceFunc(echo), most)
+	_, handler := evalserve.NewHandler(config(echo, most))
 	req := httptest.NewRequest(http.MethodPost, evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure,
 		io.MultiReader(bytes.NewReader(prefixed(0, 1000, list(500))), iotest.ErrReader(broken)))
 	req.ProtoMajor = 2
@@ -222,7 +230,7 @@ const uploads = 20
 
 // stalled returns how much memory uploads take that have sent some bytes, and then nothing for a while.
 func stalled(sent []byte, most int64) (taken int) {
-	_, handler := listwire.NewHandler(serviceFunc(echo), most)
+	_, handler := evalserve.NewHandler(config(echo, most))
 	before := heap()
 	var stopped, ended sync.WaitGroup
 	goOn := make(chan struct{})
@@ -272,7 +280,7 @@ func TestInterceptorsSeeWholeMessages(t *testing.T) {
 			return resp, err
 		}
 	})
-	path, handler := listwire.NewHandler(serviceFunc(echo), most, connect.WithInterceptors(sizes))
+	path, handler := evalserve.NewHandler(config(echo, most), connect.WithInterceptors(sizes))
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
 	server := httptest.NewServer(mux)
@@ -289,13 +297,13 @@ func TestInterceptorsSeeWholeMessages(t *testing.T) {
 
 // BenchmarkEvaluateFunction has an echo of lists of 5 MB, through this package and through Connect alone.
 func BenchmarkEvaluateFunction(b *testing.B) {
-	for _, through := range []string{"Connect", "listwire"} {
+	for _, through := range []string{"Connect", "evalserve"} {
 		b.Run(through, func(b *testing.B) {
 			const limit = 6 << 20
 			options := []connect.HandlerOption{connect.WithReadMaxBytes(limit)}
 			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(serviceFunc(echo), options...)
-			if strings.EqualFold(through, "listwire") {
-				path, handler = listwire.NewHandler(serviceFunc(echo), limit, options...)
+			if strings.EqualFold(through, "evalserve") {
+				path, handler = evalserve.NewHandler(config(echo, limit), options...)
 			}
 			msg, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{ResourceList: list(5_000_000), Image: "fn"})
 			if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package listwire
+package evalserve
 
 import (
 	"encoding/binary"
@@ -13,7 +13,7 @@ import (
 // response puts a list into the message that Connect writes.
 type response struct {
 	http.ResponseWriter
-	lists *lists
+	call *call
 }
 
 // Unwrap is for http.ResponseController.
@@ -27,11 +27,11 @@ var errNotAPrefix = errors.New("the response does not begin with the prefix of a
 
 // Write implements http.ResponseWriter. Connect writes a message's prefix at once.
 func (r *response) Write(p []byte) (int, error) {
-	list := r.lists.response
+	list := r.call.response
 	if len(list) == 0 {
 		return r.ResponseWriter.Write(p)
 	}
-	r.lists.response = nil
+	r.call.response = nil
 	if len(p) > 0 && p[0]&trailers != 0 { // the message could not be encoded: that is said in them
 		return r.ResponseWriter.Write(p)
 	}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evalserve
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+)
+
+const (
+	// retryAfter is the retry hint for callers that are rejected: requests come and go.
+	retryAfter = time.Second
+	// timeout bounds how long a request is queued. Callers that do not retry lose more by a rejection than by a wait.
+	timeout = 5 * time.Minute
+	// maxQueued bounds the length of the queue. One address has half of it.
+	maxQueued = 1000
+
+	// shareDivisor: an address leaves a fourth of the budget to others, and a function a fourth of an address's share.
+	shareDivisor = 4
+	// answerDivisor: an answer that is larger than its request may exceed both the budget and the address's share by an
+	// eighth of the budget. Otherwise the work of its evaluation would be lost.
+	answerDivisor = 8
+	// unreadDivisor: receive buffers hold parts of queued requests, which have no reservation. They may hold half of
+	// the budget in addition to it, and half of that for one address.
+	unreadDivisor = 2
+)
+
+// Budget bounds the bytes of requests and answers in memory, and shares them between clients, by their addresses, and
+// between functions. Other queues bound the number of evaluations, and memory runs out by their size.
+//
+// The size of a request is reserved as a whole before the request is read, so that requests which hold a part never wait
+// for each other. A request that does not fit waits in the queue. A request that is larger than the budget, or larger
+// than its address's share, is admitted when the budget or the share is unused.
+//
+// Requests of one address are admitted in their order. An address that has used up its share does not hold up other
+// addresses. In the same queue are requests that have been read and whose function has used up its share, and answers
+// that do not fit.
+type Budget struct {
+	limit   int64
+	windows serve.Windows
+	setting string // name of the setting of limit; empty if there is none
+
+	mu        sync.Mutex
+	reserved  int64
+	peers     map[string]int64 // bytes reserved by address
+	functions map[string]*usage
+	queue     []*waiter
+}
+
+// usage is what the evaluations of a function use.
+type usage struct {
+	bytes int64
+	ended time.Time // last time at which an evaluation ended, or the first began
+}
+
+// NewBudget returns a budget of limit bytes, for an endpoint with the given receive windows. Setting is the name of the
+// setting of limit, for errors. It may be empty.
+func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
+	return &Budget{
+		limit: limit, windows: windows, setting: setting,
+		peers: make(map[string]int64), functions: make(map[string]*usage),
+	}
+}
+
+// DefaultBytes returns the budget for a server in the container whose control group is at root, with messages of up to
+// maxMessage bytes: an eighth of the container's memory limit. Without a limit it is the budget for a container of a
+// gigabyte, or four of the largest messages.
+func DefaultBytes(root string, maxMessage int) int64 {
+	if limit, ok := cgroup.MemoryLimit(root); ok {
+		return limit / 8
+	}
+	return max(128<<20, 4*int64(maxMessage))
+}
+
+// Reserved returns the number of reserved bytes.
+func (b *Budget) Reserved() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reserved
+}
+
+// Queued returns how many requests and answers wait for the budget or for a share of it.
+func (b *Budget) Queued() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(len(b.queue))
+}
+
+// share returns how many bytes one address may use, and functionShare how many the evaluations of one function may use.
+func (b *Budget) share() int64         { return b.limit - b.limit/shareDivisor }
+func (b *Budget) functionShare() int64 { return b.share() - b.share()/shareDivisor }
+
+// source is where a request comes from.
+type source struct {
+	conn, peer string // addresses, with and without port
+}
+
+// stage is what a waiter waits for.
+type stage int
+
+const (
+	unread   stage = iota // a request waits to be read
+	received              // a request waits for its function's share
+	answered              // an answer waits to be written
+)
+
+// waiter is a reservation in the queue.
+type waiter struct {
+	*Reservation
+	stage    stage
+	bytes    int64         // of the reservation when the wait ends
+	function string        // whose share the reservation uses then, if stage is received
+	admitted chan struct{} // closed when the wait ends
+}
+
+// key returns what the waiter shares with the waiters that it must not overtake.
+func (w *waiter) key() string {
+	if w.stage == received {
+		return "function " + w.function
+	}
+	return "address " + w.from.peer
+}
+
+// enqueue admits w, or appends it to the queue. It returns an error if the queue is full.
+func (b *Budget) enqueue(w *waiter) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w.admitted = make(chan struct{})
+	b.queue = append(b.queue, w)
+	b.admit()
+	if at := slices.Index(b.queue, w); at >= 0 {
+		if err := b.checkQueue(w); err != nil {
+			b.queue = slices.Delete(b.queue, at, at+1)
+			return err
+		}
+	}
+	return nil
+}
+
+// checkQueue returns an error if the queue is too long with w, its last entry. The caller holds mu.
+func (b *Budget) checkQueue(w *waiter) error {
+	window := int64(b.windows.Request)
+	count, countPeer := 0, 0
+	var all, peer, conn int64 // bytes in receive buffers
+	for _, o := range b.queue {
+		count++
+		if o.from.peer == w.from.peer {
+			countPeer++
+		}
+		if o.stage != unread {
+			continue
+		}
+		buffered := min(o.bytes, window)
+		all += buffered
+		if o.from.peer == w.from.peer {
+			peer += buffered
+		}
+		if o.from.conn == w.from.conn {
+			conn += buffered
+		}
+	}
+	first := all == min(w.bytes, window) // the only unread request may always wait
+	switch {
+	case w.stage == answered:
+		return nil
+	case count > maxQueued, w.stage == unread && !first && all > b.limit/unreadDivisor:
+		return b.errFull()
+	case countPeer > maxQueued/2, w.stage == unread && !first && (peer > b.limit/unreadDivisor/2 || conn > b.maxUnread()):
+		return exhausted("too many requests from %s wait for the server's memory: send fewer at a time, use more "+
+			"connections, or try again later", w.from.peer)
+	}
+	return nil
+}
+
+// maxUnread bounds what the queued requests of one connection hold in receive buffers: requests that are being read
+// need the rest of the connection's window.
+func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
+
+// leave removes w from the queue if reason returns an error, and returns that error. It returns nil if w was admitted.
+func (b *Budget) leave(w *waiter, reason func() error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := slices.Index(b.queue, w)
+	if at < 0 {
+		return nil
+	}
+	err := reason()
+	if err != nil {
+		b.queue = slices.Delete(b.queue, at, at+1)
+		b.admit() // a request behind it may be smaller
+	}
+	return err
+}
+
+// change changes reservations, and admits what fits then.
+func (b *Budget) change(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+	b.admit()
+}
+
+// admit ends the waits of the requests and answers that fit, in their order. The caller holds mu.
+func (b *Budget) admit() {
+	blocked := make(map[string]bool)
+	b.queue = slices.DeleteFunc(b.queue, func(w *waiter) bool {
+		if blocked[w.key()] && w.stage != answered {
+			return false
+		}
+		if !b.fits(w) {
+			blocked[w.key()] = blocked[w.key()] || w.stage != answered
+			return false
+		}
+		b.resize(w.Reservation, w.bytes)
+		if w.stage == received {
+			b.use(w.Reservation, w.function)
+		}
+		close(w.admitted)
+		return true
+	})
+}
+
+// fits reports whether w can be admitted. The caller holds mu.
+func (b *Budget) fits(w *waiter) bool {
+	if w.stage == received {
+		u := b.functions[w.function]
+		return u == nil || u.bytes == 0 || u.bytes+w.bytes <= b.functionShare()
+	}
+	limit, share := b.limit, b.share()
+	if w.stage == answered {
+		limit, share = limit+b.limit/answerDivisor, share+b.limit/answerDivisor
+	}
+	others, peer := b.reserved-w.size, b.peers[w.from.peer]-w.size
+	return w.bytes <= w.size || (others == 0 || others+w.bytes <= limit) && (peer == 0 || peer+w.bytes <= share)
+}
+
+// resize changes the number of bytes that r reserves. The caller holds mu.
+func (b *Budget) resize(r *Reservation, bytes int64) {
+	b.reserved += bytes - r.size
+	if b.peers[r.from.peer] += bytes - r.size; b.peers[r.from.peer] == 0 {
+		delete(b.peers, r.from.peer)
+	}
+	r.size = bytes
+}
+
+// use counts r for a function, and endUse ends that. The caller holds mu.
+func (b *Budget) use(r *Reservation, function string) {
+	u := b.functions[function]
+	if u == nil {
+		u = &usage{ended: time.Now()}
+		b.functions[function] = u
+	}
+	u.bytes += r.size
+	r.function, r.used = function, r.size
+}
+
+func (b *Budget) endUse(r *Reservation) {
+	u := b.functions[r.function]
+	if u == nil {
+		return
+	}
+	u.ended = time.Now()
+	if u.bytes -= r.used; u.bytes == 0 {
+		delete(b.functions, r.function)
+	}
+	r.function, r.used = "", 0
+}
+
+// errFull returns the error for a request that does not fit. The caller holds mu.
+func (b *Budget) errFull() error {
+	return exhausted("requests of %d bytes are being read, queued or evaluated, and the server's memory budget is %d: "+
+		"try again later, run more replicas, or give them more memory", b.reserved, b.limit)
+}
+
+// exhausted returns an error of class fault.Exhausted with a retry hint.
+func exhausted(format string, args ...any) error {
+	return fault.WithRetryAfter(fault.New(fault.Exhausted, format, args...), retryAfter)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package evalserve serves evaluations: it bounds the memory of their messages, and does not copy resource lists.
+//
+// The bytes of a request take this way, each step in a file of its own:
+//
+//	HTTP/2        libs/serve: connections, GOAWAY, windows, pace of answers
+//	limits        libs/rpcserve: access, no compression, pace of requests
+//	[Budget]      the announced bytes are reserved before they are read, budget.go
+//	request       the message is read into memory of its size, its list stays there, request.go
+//	Connect       decodes the rest of the message, interceptors, the service
+//	[Reservation] the service waits for its function's share, and then for room for its answer, reservation.go
+//	response      the list is written between the other fields of Connect's message, response.go
+//
+// Connect alone would double its buffers until a message fits, and keep a second copy of each list.
+package evalserve
+
+import (
+	"context"
+	"math"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+)
+
+const (
+	// prefixBytes is the length of gRPC's prefix of a message: a byte of flags, and the message's length in four.
+	prefixBytes = 5
+	// listField is the number of the field resource_list, in requests and in responses.
+	listField = protowire.Number(1)
+	// fieldBytes is the maximum length of a field's number and length.
+	fieldBytes = 2 * 10
+)
+
+// Config configures the handler of an evaluator service.
+type Config struct {
+	Service evaluatorconnect.FunctionEvaluatorHandler
+	// Budget bounds the memory of requests and answers.
+	Budget *Budget
+	// MaxMessageBytes bounds each request and each response. Options must set the same limits for Connect.
+	MaxMessageBytes int64
+	// Rejected is called for each request that was not read to its end. It may be nil.
+	Rejected func(context.Context, error)
+}
+
+// call is a request with its memory and with the lists that Connect does not see. It belongs to one goroutine.
+type call struct {
+	reservation       *Reservation
+	proto             bool   // true for protocol buffers over gRPC
+	request, response []byte // lists
+	split             bool   // true if Connect's request lacks its list
+}
+
+// callKey is the key of a call in its context.
+type callKey struct{}
+
+// Of returns the reservation of the request of ctx. It is nil if the request has none.
+func Of(ctx context.Context) *Reservation {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c.reservation
+	}
+	return nil
+}
+
+// NewHandler returns the handler of a service, and the path to serve it on, as Connect's generated function does.
+// Responses are not compressed.
+func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, handler http.Handler) {
+	// The first interceptor is the outermost one: tracing measures whole messages.
+	options = append([]connect.HandlerOption{connect.WithInterceptors(exchangeLists(cfg.MaxMessageBytes))}, options...)
+	// A list is written into a message that is not compressed.
+	options = append(options, connect.WithCompressMinBytes(math.MaxInt))
+	path, next := evaluatorconnect.NewFunctionEvaluatorHandler(cfg.Service, options...)
+	return path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context()
+		from := source{conn: r.RemoteAddr, peer: serve.Peer(r.RemoteAddr)}
+		c := &call{
+			reservation: &Reservation{budget: cfg.Budget, from: from}, proto: isProto(r.Header.Get("Content-Type")),
+		}
+		defer c.reservation.release()
+		body := &body{ReadCloser: r.Body, call: c, max: cfg.MaxMessageBytes}
+		body.receive(r)
+		r = r.WithContext(context.WithValue(ctx, callKey{}, c))
+		r.Body = body
+		next.ServeHTTP(&response{ResponseWriter: w, call: c}, r)
+		if body.rejected != nil && cfg.Rejected != nil {
+			cfg.Rejected(ctx, body.rejected)
+		}
+	})
+}
+
+// exchangeLists gives the service the lists of requests, and keeps the lists of responses from Connect.
+func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			c, ok := ctx.Value(callKey{}).(*call)
+			if msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest); ok && isRequest && c.split {
+				msg.ResourceList, c.request = c.request, nil
+			}
+			resp, err := next(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			// Connect rejects a response that is too large, and writes other encodings itself.
+			msg, isResponse := resp.Any().(*evaluator.EvaluateFunctionResponse)
+			if ok && isResponse && c.proto && int64(proto.Size(msg)) <= maxMessage {
+				c.response, msg.ResourceList = msg.GetResourceList(), nil
+			}
+			return resp, nil
+		}
+	}
+}

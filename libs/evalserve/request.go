@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evalserve
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+)
+
+const (
+	// maxRestBytes bounds the fields next to a list. A larger message is left to Connect: its list, however small,
+	// would keep the memory of the whole message.
+	maxRestBytes = 64 << 10
+	// firstBytes is how much of a message is read before memory of its announced size is allocated.
+	firstBytes = 64 << 10
+)
+
+// errSecondMessage rejects a request with more than one message, before the second message is read: memory was
+// reserved for the first.
+var errSecondMessage = connect.NewError(connect.CodeUnimplemented, errors.New("unary request has multiple messages"))
+
+// isGRPC reports whether requests of a content type begin with gRPC's prefix.
+func isGRPC(contentType string) bool {
+	return strings.HasPrefix(strings.ToLower(contentType), "application/grpc")
+}
+
+// isProto reports whether Connect decodes messages of a content type as protocol buffers of gRPC. As Connect does, it
+// ignores the case of letters.
+func isProto(contentType string) bool {
+	switch strings.ToLower(contentType) {
+	case "application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto":
+		return true
+	default:
+		return false
+	}
+}
+
+// body is what Connect reads of a request. Connect gets a message of gRPC without its list.
+type body struct {
+	io.ReadCloser
+	call *call
+	max  int64 // bytes of a message; Connect rejects larger messages
+
+	err      error       // for Connect, in place of the request
+	rejected error       // reason why the request was not read to its end
+	ahead    net.Buffers // bytes that were read and that Connect has not read
+	whole    bool        // true if the message was read and nothing may follow
+	ended    bool        // true if the request has ended
+	read     int64       // bytes of a request without prefix
+}
+
+// receive reserves memory for a request, and then reads a message of gRPC. Connect reads requests of its own protocol
+// from the client: their messages are not larger once they are decoded.
+func (b *body) receive(r *http.Request) {
+	if !isGRPC(r.Header.Get("Content-Type")) {
+		size := r.ContentLength
+		if size < 0 || size > b.max {
+			size = b.max // Connect reads no more
+		}
+		b.reserve(r.Context(), size)
+		return
+	}
+	prefix := make([]byte, prefixBytes)
+	n, err := b.fill(prefix)
+	size := int64(binary.BigEndian.Uint32(prefix[1:]))
+	if err != nil || n < prefixBytes {
+		b.fail(err)
+		b.push(prefix[:n])
+		return
+	}
+	b.reserve(r.Context(), min(size, b.max))
+	if b.err == nil && prefix[0] == 0 && size <= b.max {
+		b.fail(b.receiveMessage(prefix, int(size)))
+	} else {
+		b.push(prefix) // Connect rejects it
+	}
+}
+
+// reserve reserves memory for a request. If there is none, Connect answers with the error.
+func (b *body) reserve(ctx context.Context, size int64) {
+	if b.rejected = b.call.reservation.acquire(ctx, size); b.rejected != nil {
+		b.err = rpcfault.ToConnect(b.rejected)
+	}
+}
+
+// fail has Connect read an error of the client's connection. Its error for a client that sends too slowly is
+// rpcserve's, and is of Connect's type.
+func (b *body) fail(err error) {
+	b.err = err
+	if given, ok := errors.AsType[*connect.Error](err); ok {
+		b.rejected = rpcfault.FromConnect(given)
+	}
+}
+
+// receiveMessage reads a message of size bytes. Connect gets a message that ends early as it is.
+func (b *body) receiveMessage(prefix []byte, size int) error {
+	message, err := b.readMessage(size)
+	if err != nil {
+		return err
+	}
+	b.whole = len(message) == size
+	if b.call.proto && b.whole {
+		if list, rest, ok := splitList(message); ok && len(rest) <= maxRestBytes {
+			b.call.request, b.call.split = list, true
+			message = rest
+			binary.BigEndian.PutUint32(prefix[1:], uint32(len(rest))) //nolint:gosec // bounded above
+		}
+	}
+	b.push(prefix, message)
+	return nil
+}
+
+// readMessage reads a message of size bytes, or as much of it as the client sends.
+func (b *body) readMessage(size int) ([]byte, error) {
+	message := make([]byte, min(size, firstBytes))
+	n, err := b.fill(message)
+	if err != nil || n < len(message) || n == size {
+		return message[:n], err
+	}
+	message = append(make([]byte, 0, size), message...)
+	m, err := b.fill(message[n:size])
+	return message[:n+m], err
+}
+
+// fill reads until p is full or the request ends, and returns the number of bytes.
+func (b *body) fill(p []byte) (int, error) {
+	n, err := io.ReadFull(b.ReadCloser, p)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		b.ended = true
+		return n, nil
+	}
+	return n, err
+}
+
+// push appends parts to what Connect reads next.
+func (b *body) push(parts ...[]byte) {
+	for _, part := range parts {
+		if len(part) > 0 {
+			b.ahead = append(b.ahead, part)
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	switch {
+	case b.err != nil:
+		return 0, b.err
+	case len(b.ahead) > 0 && len(p) > 0:
+		n, _ := b.ahead.Read(p) // the error is the end of what is ahead
+		return n, nil
+	case b.ended:
+		return 0, io.EOF
+	case b.whole:
+		return 0, b.end()
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if errors.Is(err, io.EOF) {
+		b.call.reservation.shrink(b.read)
+	} else {
+		b.fail(err)
+	}
+	return n, err
+}
+
+// end returns io.EOF, or an error if another message follows.
+func (b *body) end() error {
+	var next [1]byte
+	if n, err := io.ReadFull(b.ReadCloser, next[:]); n == 0 {
+		return err
+	}
+	return errSecondMessage
+}
+
+// splitList returns the list in a message, and a copy of the other fields. As for any decoder, the last of several
+// lists is the message's. ok is false if the message is not a protocol buffer.
+func splitList(message []byte) (list, rest []byte, ok bool) {
+	for len(message) > 0 {
+		number, wire, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return nil, nil, false
+		}
+		value := protowire.ConsumeFieldValue(number, wire, message[tag:])
+		if value < 0 {
+			return nil, nil, false
+		}
+		if number == listField && wire == protowire.BytesType {
+			list, _ = protowire.ConsumeBytes(message[tag:])
+		} else {
+			rest = append(rest, message[:tag+value]...)
+		}
+		message = message[tag+value:]
+	}
+	return slices.Clip(list), rest, true
+}
