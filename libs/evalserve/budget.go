@@ -33,8 +33,8 @@ const (
 // Budget bounds the bytes of requests and answers in memory, and shares them between clients, by their addresses, and
 // between functions. Other queues bound the number of evaluations, and memory runs out by their size.
 //
-// The size of a request is reserved as a whole before the request is read, so that requests which hold a part never wait
-// for each other. A request that does not fit waits in the queue. A request that is larger than the budget, or larger
+// The size of a request is reserved as a whole before the request is read, so that requests which hold a part never
+// wait for each other. A request that does not fit waits in the queue. A request that is larger than the budget, or larger
 // than its address's share, is admitted when the budget or the share is unused.
 //
 // Requests of one address are admitted in their order. An address that has used up its share does not hold up other

@@ -50,7 +50,8 @@ func hold(ctx context.Context, b *Budget, from source, function string, size int
 func checkEmpty(t *testing.T, b *Budget) {
 	t.Helper()
 	if b.Reserved() != 0 || len(b.peers)+len(b.functions)+len(b.queue) != 0 {
-		t.Errorf("afterwards %d bytes are reserved by %v, for %v, and %d are queued", b.reserved, b.peers, b.functions, len(b.queue))
+		t.Errorf("afterwards %d bytes are reserved by %v, for %v, and %d are queued",
+			b.reserved, b.peers, b.functions, len(b.queue))
 	}
 }
 
@@ -95,7 +96,8 @@ func TestRequestsAreQueued(t *testing.T) {
 			[]request{{b, 50, false, 5 * time.Second}, {b, 10, false, 4 * time.Second}},
 		},
 		"share": {
-			"one address leaves a fourth", 5 * time.Second, time.Second, []request{{a, 20, false, 5 * time.Second}, {b, 25, false, 0}},
+			"one address leaves a fourth", 5 * time.Second, time.Second,
+			[]request{{a, 20, false, 5 * time.Second}, {b, 25, false, 0}},
 		},
 		"larger than the budget": {
 			"it is admitted alone", 5 * time.Second, time.Second, []request{{b, 1000, false, 5 * time.Second}},

@@ -102,7 +102,9 @@ func TestUnknownFieldsAreCounted(t *testing.T) {
 
 // TestSlowRequestsAreReported has requests whose clients send too slowly, as rpcserve reports it.
 func TestSlowRequestsAreReported(t *testing.T) {
-	for contentType, sent := range map[string]string{"application/grpc": "", "application/grpc+proto": "\x00\x00\x00\x00\x50", "application/json": "{"} {
+	for contentType, sent := range map[string]string{
+		"application/grpc": "", "application/grpc+proto": "\x00\x00\x00\x00\x50", "application/json": "{",
+	} {
 		var rejected error
 		_, handler := NewHandler(Config{
 			Service: evaluate(nil), Budget: newTestBudget(100), MaxMessageBytes: 100,

@@ -54,12 +54,14 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 	return r.await(ctx, w, stuckTimeout, "the request waited for others of its function", func() error {
 		b := r.budget
 		u := b.functions[function]
-		needed := slices.ContainsFunc(b.queue, func(o *waiter) bool { return o.stage == unread && o.from.peer == r.from.peer })
+		needed := slices.ContainsFunc(b.queue, func(o *waiter) bool {
+			return o.stage == unread && o.from.peer == r.from.peer
+		})
 		if u == nil || !needed || time.Since(u.ended) < stuckTimeout {
 			return nil
 		}
-		return exhausted("no evaluation of %s has ended for %v, and others wait for the memory of requests for it, which may "+
-			"use %d bytes: send fewer at a time, try again later, or raise %s",
+		return exhausted("no evaluation of %s has ended for %v, and others wait for the memory of requests for it, which "+
+			"may use %d bytes: send fewer at a time, try again later, or raise %s",
 			function, stuckTimeout, b.functionShare(), b.setting)
 	})
 }

@@ -56,9 +56,10 @@ func newComponent(cfg Config, services Services, frame program.Frame) (serve.Com
 	if err != nil {
 		return serve.Component{}, err
 	}
+	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tags(services), Policy: policy}
 	ended := history.New()
 	door, err := frontdoor.New(frontdoor.Config{
-		Names:               naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tags(services), Policy: policy},
+		Names:               names,
 		Chain:               evaluators.chain(),
 		MaxMessageBytes:     int64(cfg.MaxMessageBytes),
 		MemoryBudgetBytes:   cfg.memoryBudget(cgroup.Container),

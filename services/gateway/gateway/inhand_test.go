@@ -28,8 +28,8 @@ func kibibytes(n int) []byte {
 	return []byte("kind: ResourceList\nitems:\n" + strings.Repeat(item, n<<10/len(item)))
 }
 
-// TestMemoryIsBounded has a request use most of its address's share of a gateway's memory budget. Requests of the address
-// that do not fit in addition wait and are evaluated later.
+// TestMemoryIsBounded has a request use most of its address's share of a gateway's memory budget. Requests of the
+// address that do not fit in addition wait and are evaluated later.
 func TestMemoryIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	address := startConfigured(t, gateway.Config{
@@ -39,7 +39,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	client := func(options ...connect.ClientOption) evaluatorconnect.FunctionEvaluatorClient {
 		return clientFrom(t, "127.0.0.1", address, options...)
 	}
-	evaluate := func(ctx context.Context, client evaluatorconnect.FunctionEvaluatorClient, name string, list []byte) <-chan error {
+	evaluate := func(
+		ctx context.Context, client evaluatorconnect.FunctionEvaluatorClient, name string, list []byte,
+	) <-chan error {
 		ended := make(chan error, 1)
 		go func() {
 			_, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image(name), ResourceList: list})

@@ -118,9 +118,9 @@ func TestPoolsAreShownByTheGateway(t *testing.T) {
 	}
 }
 
-// TestPorchsControllersUseTheGateway calls the gateway as the address in POD_EVALUATOR_ADDRESS: Porch's controllers have
-// one connection of grpc-go without TLS, and send image and tag. Later versions send further fields, such as exec_path,
-// whose number is not known yet.
+// TestPorchsControllersUseTheGateway calls the gateway as the address in POD_EVALUATOR_ADDRESS: Porch's controllers
+// have one connection of grpc-go without TLS, and send image and tag. Later versions send further fields, such as
+// exec_path, whose number is not known yet.
 func TestPorchsControllersUseTheGateway(t *testing.T) {
 	var received []*evaluator.EvaluateFunctionRequest
 	pod := testpod.Serve(t, conformance.MaxMessageBytes, func(

@@ -176,7 +176,8 @@ func TestOutputsAreReserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, service := h.Serve()
-		message, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: []byte("kind: ResourceList")})
+		list := []byte("kind: ResourceList")
+		message, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: list})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +214,8 @@ func TestRequestsWaitForTheirFunctionsShare(t *testing.T) {
 		var running atomic.Int64
 		closed := make(chan struct{})
 		h, err := New(Config{
-			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{hanging{running: &running, closed: closed}},
+			Names:           naming.Resolver{DefaultPrefix: "example.com"},
+			Chain:           evaluation.Chain{hanging{running: &running, closed: closed}},
 			MaxMessageBytes: 1000, MemoryBudgetBytes: 1000, Telemetry: telemetry.Discard(),
 		})
 		if err != nil {
