@@ -125,10 +125,10 @@ func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	return c.wait(ctx, f, nil)
 }
 
-// Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if there
-// is a stale entry. It returns a little before the deadline of ctx. Errors are those of Fetch, the progress of a fetch
-// that took longer than ctx (see [Progress]) or else the error of ctx, fault.Exhausted if MaxFetches are running, and
-// fault.Unavailable for a fetch that timed out.
+// Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if
+// there is a stale entry. It returns a little before the deadline of ctx. Errors are those of Fetch, the progress of a
+// fetch that took longer than ctx (see [Progress]) or else the error of ctx, fault.Exhausted if MaxFetches are running,
+// and fault.Unavailable for a fetch that timed out.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)
@@ -202,7 +202,7 @@ func (c *Cache[K, V]) join(ctx context.Context, key K) (*fetch[V], error) {
 // run fetches key, stores the result and wakes the callers.
 func (c *Cache[K, V]) run(ctx context.Context, key K, f *fetch[V]) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer context.AfterFunc(c.stopping, func() { cancel(errStopping) })()
+	defer context.AfterFunc(c.stopping, func() { cancel(errStopping) })() //nolint:contextcheck // it ends the fetch
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, c.cfg.FetchTimeout, errTimeout)
 	defer cancelTimeout()
 	func() {
@@ -273,8 +273,8 @@ func (c *Cache[K, V]) wait(ctx context.Context, f *fetch[V], stale *entry[V]) (A
 	return none, f.err
 }
 
-// Run refreshes entries in use until ctx ends, then ends all fetches and returns when they have ended. The cache fetches
-// nothing after that.
+// Run refreshes entries in use until ctx ends, then ends all fetches and returns when they have ended. The cache
+// fetches nothing after that.
 func (c *Cache[K, V]) Run(ctx context.Context) error {
 	c.keep(ctx)
 	c.mu.Lock()

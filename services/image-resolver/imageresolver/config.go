@@ -53,7 +53,8 @@ type Config struct {
 	InsecureRegistries []string `split_words:"true"`
 	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port, in addition
 	// to InsecureRegistries, RegistryTLSPaths and mirrors. With "*", all may be at private addresses; with "none", no
-	// further registry may.
+	// further registry may. If a registry at a private address is in none of these lists and does not answer as a
+	// registry, callers see one text, and the log has the cause.
 	InternalRegistries []string `split_words:"true" default:"*"`
 	// Mirrors are places to try before a registry, as registry=host/prefix. Several
 	// of one registry are tried in their order.

@@ -41,6 +41,9 @@ func TestCallersHearOfARateLimitInTime(t *testing.T) {
 					t.Fatalf("%v, want Exhausted: %s", err, tc.reason)
 				}
 				expectText(t, err, "429", "limits how often")
+				if tc.retryAfter != "" {
+					expectText(t, err, "(it asks to wait for "+tc.retryAfter+"s)")
+				}
 				if after, ok := fault.RetryAfter(err); tc.retryAfter == "10" && (!ok || after != 10*time.Second) {
 					t.Errorf("retry after %v, %t, want what the registry says", after, ok)
 				}

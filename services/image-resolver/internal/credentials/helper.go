@@ -44,8 +44,8 @@ const (
 var errTooMuch = errors.New("it wrote more than 1 MiB")
 
 // runHelper queries docker-credential-NAME for the credentials of server. They are empty if the helper has none. Errors
-// are of class fault.Precondition, or fault.Unavailable if there was no answer within limit. They contain nothing of the
-// helper's standard output, and nothing of its standard error that looks secret.
+// are of class fault.Precondition, or fault.Unavailable if there was no answer within limit. They contain nothing of
+// the helper's standard output, and nothing of its standard error that looks secret.
 func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -25,16 +25,19 @@ func (e *Error) Error() string {
 // restricted is the context key of requests that must not reach local addresses.
 type restricted struct{}
 
-// restriction is the value of the key.
-type restriction struct {
-	host    string
-	private bool // reports whether private addresses are permitted
+// Restriction says which addresses a request must not reach, in addition to local addresses.
+type Restriction struct {
+	// Host is the host of the request, for errors.
+	Host string
+	// Private is true if private addresses are permitted.
+	Private bool
+	// OnPrivate is called before a connection to a private address; it may be nil.
+	OnPrivate func()
 }
 
-// Restrict returns ctx for a request that must not reach a local address, nor a private one unless those are permitted.
-// The error names the request's host.
-func Restrict(ctx context.Context, host string, private bool) context.Context {
-	return context.WithValue(ctx, restricted{}, restriction{host, private})
+// Restrict returns ctx for a request with a restriction.
+func Restrict(ctx context.Context, r Restriction) context.Context {
+	return context.WithValue(ctx, restricted{}, r)
 }
 
 // Lift returns ctx without the restriction. A request that a proxy forwards needs it: the
@@ -46,13 +49,17 @@ func Lift(ctx context.Context) context.Context {
 // Check returns an [Error] if ctx does not permit address, as IP:port. It has to
 // be called with the address that the connection is made to, after names are resolved.
 func Check(ctx context.Context, address string) error {
-	r, ok := ctx.Value(restricted{}).(restriction)
+	r, ok := ctx.Value(restricted{}).(Restriction)
 	if !ok {
 		return nil
 	}
 	found, err := netip.ParseAddrPort(address)
-	if err == nil && !isLocal(found.Addr()) && (r.private || !isPrivate(found.Addr())) {
-		return nil
+	private := isPrivate(found.Addr())
+	if err != nil || isLocal(found.Addr()) || private && !r.Private {
+		return &Error{Host: r.Host}
 	}
-	return &Error{Host: r.host}
+	if private && r.OnPrivate != nil {
+		r.OnPrivate()
+	}
+	return nil
 }

@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 		}
 		return ok
 	}
-	restricted := dialguard.Restrict(t.Context(), "registry.example", true)
+	restricted := dialguard.Restrict(t.Context(), dialguard.Restriction{Host: "registry.example", Private: true})
 	for address, reason := range localAddresses {
 		if !rejected(restricted, address) {
 			t.Errorf("%s is allowed: %s", address, reason)
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s is rejected", address)
 		}
 	}
-	public := dialguard.Restrict(t.Context(), "registry.example", false)
+	public := dialguard.Restrict(t.Context(), dialguard.Restriction{Host: "registry.example", Private: false})
 	for address, want := range map[string]bool{
 		"10.1.2.3": true, "172.30.0.1": true, "192.168.1.1": true, "100.64.0.1": true, "fd12:3456::1": true,
 		"::ffff:10.0.0.1": true, "64:ff9b:1::10.0.0.1": true, "127.0.0.1": true, "8.8.8.8": false, "172.32.0.1": false,

@@ -23,42 +23,42 @@ import (
 // maxQuoted bounds what is quoted of a registry.
 const maxQuoted = 1000
 
-// refusal is an answer with status 401 or 403.
-type refusal struct {
+// statusError is an answer with the status of an error.
+type statusError struct {
 	error
 	status int
 }
 
-func (r refusal) Unwrap() error { return r.error }
+func (e statusError) Unwrap() error { return e.error }
 
-// refusedWith returns the status with which a registry refused what it was shown, so
-// that other credentials may help, or 0.
-func refusedWith(err error) int {
-	refused, _ := errors.AsType[refusal](err)
-	return refused.status
+// statusOf returns the status that an error of a registry or token server is about, or 0.
+func statusOf(err error) int {
+	if answer, ok := errors.AsType[*transport.Error](err); ok {
+		return answer.StatusCode
+	}
+	answer, _ := errors.AsType[statusError](err)
+	return answer.status
 }
 
-// declined is an answer with another status of an error.
-type declined struct {
-	error
-	status int
-}
-
-func (d declined) Unwrap() error { return d.error }
-
-// explain returns err, from doing op, as a classified error that a user can act
-// on. It keeps the text of err, without secrets, and not err itself.
+// explain returns err, from an operation, as a classified error that a user can act on. It keeps the text of err,
+// without secrets, and not err itself.
 func (s *Session) explain(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("registry %s: %s: %w", s.repo.RegistryStr(), op, ctx.Err())
+		return fmt.Errorf("registry %s: %s: %w", s.guard.host, op, ctx.Err())
 	}
 	cause := classify(err)
 	words := excerpt.Middle(s.guard.secrets.hide(cause.words), maxQuoted)
-	text := fmt.Sprintf("registry %s: %s: %s", s.repo.RegistryStr(), op, words)
+	if s.mustNotTell(cause, op) {
+		s.guard.client.cfg.Telemetry.Log.WarnContext(ctx, "no registry found at a private address",
+			"registry", s.guard.host, "error", words)
+		return fault.New(fault.Unavailable, "registry %s: %s: no registry answers at its address, which is private: "+
+			"check the image's name; the log of the image-resolver has the cause", s.guard.host, op)
+	}
+	text := fmt.Sprintf("registry %s: %s: %s", s.guard.host, op, words)
 	if advice := s.advice(cause); advice != "" {
 		text += ": " + advice
 	}
-	after := time.Duration(s.guard.retryAfter.Load())
+	after := s.guard.retryAfter
 	if after > 0 && cause.status == http.StatusTooManyRequests {
 		text += fmt.Sprintf(" (it asks to wait for %s)", after.Round(time.Second))
 	}
@@ -66,14 +66,19 @@ func (s *Session) explain(ctx context.Context, op string, err error) error {
 	if after > 0 && cause.class != fault.Precondition {
 		out = fault.WithRetryAfter(out, after)
 	}
-	switch cause.status {
-	case 0:
-		return out
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return refusal{out, cause.status}
-	default:
-		return declined{out, cause.status}
+	if cause.status != 0 {
+		return statusError{out, cause.status}
 	}
+	return out
+}
+
+// mustNotTell reports whether the cause of an error is not for callers, who would find out which ports of private
+// networks are open: the registry is at a private address, is not listed, and has not answered as a registry does.
+func (s *Session) mustNotTell(c cause, op string) bool {
+	_, local := errors.AsType[*localError](c.err) // is the same for all ports
+	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))
+	return s.guard.private.Load() && !s.guard.client.listed(s.guard.host) && !local &&
+		(unconnected || op == "log in" && s.scheme == "")
 }
 
 // cause is what an error is about.

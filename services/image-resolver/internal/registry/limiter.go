@@ -3,181 +3,143 @@
 package registry
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/semaphore"
 )
 
 const (
-	// maxUnproven is how many fetches a registry gets before it has answered one.
+	// maxUnproven is the maximum number of concurrent fetches from a registry that has not answered yet.
 	maxUnproven = 2
-	// silence is how long a registry may leave all its fetches without an answer until it
-	// counts as one that does not answer.
-	silence = 2 * time.Second
-	// maxProven bounds how many registries are known to answer. Callers choose registries.
+	// maxProven bounds the registries that are known to answer. Callers choose registries.
 	maxProven = 256
+	// smallAnswers is the size up to which the answers of a session count as small, in bytes. Most manifests and
+	// configurations have a few KiB.
+	smallAnswers = 64 << 10
+	// maxLarge is the maximum number of sessions that read more than that, and maxLargePerRegistry the same for one
+	// registry: an answer may have 4 MiB, and takes up to twice that while it is read.
+	maxLarge            = 4
+	maxLargePerRegistry = 2
 )
 
-// limiter bounds how many fetches use the network at a time, in all and with each registry.
-// Registries that do not answer share half of the fetches at most, so that they do not delay
-// those of registries that do.
+// limiter bounds concurrent fetches: in all, by registry, and of large answers. Registries that do not answer have a
+// pool of their own, of half the size, so that they do not delay fetches from others.
 type limiter struct {
-	total, perRegistry int
-	// large bounds the fetches that read large answers.
-	large *semaphore.Weighted
+	perRegistry             int64
+	proven, unproven, large *semaphore.Weighted
 
 	mu         sync.Mutex
-	registries map[string]*limited // those with fetches or queued fetches
-	proven     *simplelru.LRU[string, struct{}]
-	queue      list.List // of *queued, over all registries
-	// answering and silent count the fetches with registries of each kind.
-	answering, silent int
+	registries map[string]*limited // those with slots or callers that wait for one
+	answered   *simplelru.LRU[string, struct{}]
 }
 
-// limited is one registry.
+// limited is the bounds of one registry.
 type limited struct {
-	name   string
-	proven bool // it has answered, and was not silent since
-	// fetches and queued are how many there are.
-	fetches, queued int
-	silence         *time.Timer
-	// large bounds the registry's share of large answers.
-	large *semaphore.Weighted
-}
-
-// queued is a fetch that waits for a slot.
-type queued struct {
-	registry *limited
-	granted  chan struct{}
+	users        int
+	slots, large *semaphore.Weighted
 }
 
 func newLimiter(concurrent int64) *limiter {
-	total := int(concurrent)
 	l := &limiter{
-		total: total, perRegistry: max(1, total/4), large: semaphore.NewWeighted(maxLarge),
+		perRegistry: max(1, concurrent/8), proven: semaphore.NewWeighted(concurrent),
+		unproven: semaphore.NewWeighted(max(1, concurrent/2)), large: semaphore.NewWeighted(maxLarge),
 		registries: make(map[string]*limited),
 	}
-	l.proven, _ = simplelru.NewLRU[string, struct{}](maxProven, nil) // the only error is a size below one
+	l.answered, _ = simplelru.NewLRU[string, struct{}](maxProven, nil) // the only error is a size below one
 	return l
 }
 
-// acquire waits for a slot to fetch from a registry. The caller has to release it.
+// slot is the permission to fetch from a registry. It is used by one goroutine.
+type slot struct {
+	limiter  *limiter
+	name     string
+	registry *limited
+	pool     *semaphore.Weighted
+	weight   int64
+	large    bool
+	proven   bool // the registry has sent a whole answer
+}
+
+// acquire waits for a slot to fetch from a registry. The caller must release it.
 func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	l.mu.Lock()
-	r := l.enter(registry)
-	r.queued++
-	q := &queued{registry: r, granted: make(chan struct{})}
-	element := l.queue.PushBack(q)
-	l.grant()
-	l.mu.Unlock()
-	select {
-	case <-q.granted:
-		return &slot{limiter: l, registry: r}, nil
-	case <-ctx.Done():
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case <-q.granted: // meanwhile
-		return &slot{limiter: l, registry: r}, nil
-	default:
-	}
-	l.queue.Remove(element)
-	r.queued--
-	l.leave(r)
-	return nil, fmt.Errorf(
-		"registry %s: queued behind %d fetches from it, at most %d are made at a time, and fewer until it answers: %w",
-		registry,
-		r.fetches,
-		l.perRegistry,
-		ctx.Err(),
-	)
-}
-
-// grant starts the queued fetches that fit, in their order. l is locked.
-func (l *limiter) grant() {
-	var next *list.Element
-	for e := l.queue.Front(); e != nil; e = next {
-		next = e.Next()
-		q := e.Value.(*queued)
-		if !l.fits(q.registry) {
-			continue
-		}
-		l.queue.Remove(e)
-		q.registry.queued--
-		l.count(q.registry, 1)
-		close(q.granted)
-	}
-}
-
-// fits reports whether a registry may have one more fetch. l is locked.
-func (l *limiter) fits(r *limited) bool {
-	if l.answering+l.silent >= 2*l.total {
-		return false // registries that fell silent have too many
-	}
-	if r.proven {
-		return r.fetches < l.perRegistry && l.answering < l.total
-	}
-	return r.fetches < min(maxUnproven, l.perRegistry) && l.silent < max(1, l.total/2)
-}
-
-// count adds n fetches to a registry. l is locked.
-func (l *limiter) count(r *limited, n int) {
-	if r.proven {
-		l.answering += n
-	} else {
-		l.silent += n
-	}
-	if r.fetches == 0 && n > 0 {
-		r.silence = time.AfterFunc(silence, func() { l.prove(r, false) })
-	}
-	if r.fetches += n; r.fetches == 0 {
-		r.silence.Stop()
-	}
-}
-
-// prove records whether a registry with fetches answers them.
-func (l *limiter) prove(r *limited, answers bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r.fetches == 0 {
-		return // the timer fired while the last fetch ended
-	}
-	if answers {
-		r.silence.Reset(silence)
-		l.proven.Add(r.name, struct{}{})
-	} else {
-		l.proven.Remove(r.name)
-	}
-	if r.proven == answers {
-		return
-	}
-	fetches := r.fetches
-	l.count(r, -fetches)
-	r.proven = answers
-	l.count(r, fetches)
-	l.grant()
-}
-
-// enter returns a registry that is in use. l is locked.
-func (l *limiter) enter(name string) *limited {
-	r, ok := l.registries[name]
+	r, ok := l.registries[registry]
 	if !ok {
-		r = &limited{name: name, proven: l.proven.Contains(name), large: semaphore.NewWeighted(maxLargePerRegistry)}
-		l.registries[name] = r
+		r = &limited{slots: semaphore.NewWeighted(l.perRegistry), large: semaphore.NewWeighted(maxLargePerRegistry)}
+		l.registries[registry] = r
 	}
-	return r
+	r.users++
+	s := &slot{limiter: l, name: registry, registry: r, pool: l.proven, weight: 1}
+	if !l.answered.Contains(registry) {
+		s.pool, s.weight = l.unproven, max(1, l.perRegistry/maxUnproven)
+	}
+	l.mu.Unlock()
+	err := r.slots.Acquire(ctx, s.weight)
+	if err == nil {
+		if err = s.pool.Acquire(ctx, 1); err != nil {
+			r.slots.Release(s.weight)
+		}
+	}
+	if err != nil {
+		l.leave(s)
+		return nil, fmt.Errorf(
+			"registry %s: queued, at most %d fetches from it are made at a time, and %d until it answers: %w", registry, l.perRegistry, min(maxUnproven, l.perRegistry), err)
+	}
+	return s, nil
 }
 
-// leave forgets a registry that is no more in use, since callers choose registries. l is
-// locked.
-func (l *limiter) leave(r *limited) {
-	if r.fetches == 0 && r.queued == 0 {
-		delete(l.registries, r.name)
+// leave forgets a registry that is no longer in use.
+func (l *limiter) leave(s *slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.registry.users--; s.registry.users == 0 {
+		delete(l.registries, s.name)
 	}
+}
+
+// answer records that the registry has sent a whole answer. That it says that it is a registry is not enough: it would
+// keep its slots and answer nothing else.
+func (s *slot) answer() {
+	s.proven = true
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
+	s.limiter.answered.Add(s.name, struct{}{})
+}
+
+// grow waits until the session may read large answers.
+func (s *slot) grow(ctx context.Context) error {
+	if s.large {
+		return nil
+	}
+	err := s.registry.large.Acquire(ctx, 1)
+	if err == nil {
+		if err = s.limiter.large.Acquire(ctx, 1); err != nil {
+			s.registry.large.Release(1)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("other answers of more than %d KiB are being read, at most %d at a time, %d from this registry: %w",
+			smallAnswers>>10, maxLarge, maxLargePerRegistry, err)
+	}
+	s.large = true
+	return nil
+}
+
+// release gives the slot back. A registry that was silent has to prove again that it answers.
+func (s *slot) release(silent bool) {
+	if silent && !s.proven {
+		s.limiter.mu.Lock()
+		s.limiter.answered.Remove(s.name)
+		s.limiter.mu.Unlock()
+	}
+	if s.large {
+		s.limiter.large.Release(1)
+		s.registry.large.Release(1)
+	}
+	s.pool.Release(1)
+	s.registry.slots.Release(s.weight)
+	s.limiter.leave(s)
 }

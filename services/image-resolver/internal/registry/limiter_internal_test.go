@@ -18,27 +18,29 @@ func TestRegistriesAreForgotten(t *testing.T) {
 		taking.Go(func() {
 			host := strconv.Itoa(i % 100)
 			if slot, err := limits.acquire(t.Context(), host); err == nil {
-				slot.answered()
-				slot.release()
+				slot.answer()
+				slot.release(false)
 			}
 			if slot, err := limits.acquire(over, host); err == nil {
-				slot.release()
+				slot.release(true)
 			}
 		})
 	}
 	taking.Wait()
-	if len(limits.registries) != 0 || limits.queue.Len() != 0 || limits.answering != 0 || limits.silent != 0 {
+	if len(limits.registries) != 0 || !limits.proven.TryAcquire(8) || !limits.unproven.TryAcquire(4) {
 		t.Errorf("%+v after the last fetch, want no registry left: callers choose them", limits)
 	}
+	limits.proven.Release(8)
+	limits.unproven.Release(4)
 	for i := range 2 * maxProven {
 		slot, err := limits.acquire(t.Context(), "answering"+strconv.Itoa(i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		slot.answered()
-		slot.release()
+		slot.answer()
+		slot.release(false)
 	}
-	if got := limits.proven.Len(); got != maxProven {
+	if got := limits.answered.Len(); got != maxProven {
 		t.Errorf("%d registries are known to answer, want at most %d", got, maxProven)
 	}
 }

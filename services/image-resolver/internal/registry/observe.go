@@ -20,34 +20,36 @@ import (
 
 // The operations of requests.
 const (
-	opPing      = "ping"
-	opToken     = "token"
-	opManifest  = "manifest"
-	opBlob      = "blob"
-	opTags      = "tags"
-	opReferrers = "referrers"
-	opRedirect  = "redirect"
+	opPing     = "ping"
+	opToken    = "token"
+	opManifest = "manifest"
+	opBlob     = "blob"
+	opTags     = "tags"
+	opRedirect = "redirect"
 )
 
-// operation returns what a request is for.
-func operation(req *http.Request) string {
-	path := req.URL.Path
-	switch {
-	case path == "/v2/":
-		return opPing
-	case strings.HasPrefix(path, "/v2/") && strings.Contains(path, "/manifests/"):
-		return opManifest
-	case strings.HasPrefix(path, "/v2/") && strings.Contains(path, "/blobs/"):
-		return opBlob
-	case strings.HasPrefix(path, "/v2/") && strings.HasSuffix(path, "/tags/list"):
-		return opTags
-	case strings.HasPrefix(path, "/v2/") && strings.Contains(path, "/referrers/"):
-		return opReferrers
-	case req.Response != nil: // what this request follows
-		return opRedirect
-	default:
-		return opToken
+// purpose is what a request, and the redirects that it follows, are for.
+type purpose struct {
+	op    string
+	layer bool // its answer may be larger than all others
+	// tentative is true if plain HTTP follows where TLS fails.
+	tentative bool
+}
+
+// purposeKey is the context key of a request's purpose.
+type purposeKey struct{}
+
+func purposeOf(req *http.Request) purpose {
+	p, _ := req.Context().Value(purposeKey{}).(purpose)
+	return p
+}
+
+// describe returns what a request does, for errors.
+func (p purpose) describe(method string) string {
+	if p.op == opPing || p.op == opToken {
+		return "log in"
 	}
+	return strings.ToLower(method) + " " + p.op
 }
 
 // maxRegistries bounds the label of that name: callers choose the registries. All others have otherRegistries.
@@ -69,32 +71,24 @@ func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
 	const scope = "image-resolver"
 	requests, err := tel.Meters.Meter(scope).Int64Counter("fn.registry.requests",
 		metric.WithDescription("Requests sent to registries, by HTTP status or \"error\"."))
-	if err != nil {
-		return nil, err
-	}
-	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}, nil
+	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}, err
 }
 
-// observe sends a request in a span of its own and counts it. Neither names the
-// URL: its query may be a secret. The failure of a tentative request, which is followed by another one
-// of the same purpose, is not counted.
+// observe sends a request in a span of its own and counts it. Neither contains the URL: its query may be a secret. The
+// failure of a tentative request is not counted.
 func (m *metrics) observe(
-	registry string,
-	req *http.Request,
-	tentative bool,
-	send func(*http.Request) (*http.Response, error),
+	registry string, req *http.Request, send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
-	op := operation(req)
-	ctx, span := m.tracer.Start(
-		req.Context(),
-		"fn.registry."+op,
-		trace.WithSpanKind(trace.SpanKindClient),
+	p := purposeOf(req)
+	if req.Response != nil { // the answer that this request follows
+		p.op = opRedirect
+	}
+	ctx, span := m.tracer.Start(req.Context(), "fn.registry."+p.op, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(
 			attribute.String("fn.registry", registry),
 			attribute.String("http.request.method", req.Method),
 			attribute.String("server.address", req.URL.Host),
-		),
-	)
+		))
 	defer span.End()
 	resp, err := send(req)
 	code := "error"
@@ -102,15 +96,14 @@ func (m *metrics) observe(
 	case err == nil:
 		code = strconv.Itoa(resp.StatusCode)
 		span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
-	case tentative && !isDistrust(err): // nothing follows where a certificate is not trusted
+	case p.tentative && !isDistrust(err): // nothing follows where a certificate is not trusted
 		span.SetAttributes(attribute.String("fn.registry.fallback", "http"))
 		return resp, err
 	default:
-		span.SetStatus(codes.Error, kind(err))
+		span.SetStatus(codes.Error, describeFailure(err))
 	}
-	label := m.label(registry, err == nil)
-	m.requests.Add(ctx, 1, metric.WithAttributes(
-		attribute.String("registry", label), attribute.String("op", op), attribute.String("code", code)))
+	m.requests.Add(ctx, 1, metric.WithAttributes(attribute.String("registry", m.label(registry, err == nil)),
+		attribute.String("op", p.op), attribute.String("code", code)))
 	return resp, err
 }
 
@@ -127,8 +120,8 @@ func (m *metrics) label(registry string, answered bool) string {
 	return otherRegistries
 }
 
-// kind returns what failed in a few words, without any text from outside.
-func kind(err error) string {
+// describeFailure returns a few words about an error, without any text from outside.
+func describeFailure(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
 	case isDistrust(err):

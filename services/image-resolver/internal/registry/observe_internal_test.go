@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,11 +22,12 @@ func TestRegistriesThatAnswerHaveLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := func(host string, answer *http.Response, failure error) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/v2/", http.NoBody)
+		ctx := context.WithValue(t.Context(), purposeKey{}, purpose{op: opPing})
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/v2/", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = m.observe(host, req, false, func(*http.Request) (*http.Response, error) { return answer, failure })
+		_, _ = m.observe(host, req, func(*http.Request) (*http.Response, error) { return answer, failure })
 	}
 	gone, found := errors.New("connection refused"), &http.Response{StatusCode: http.StatusOK}
 	for n := range 2 * maxRegistries {

@@ -52,8 +52,7 @@ type Config struct {
 	// Mirrors are repositories' prefixes to try before a registry, by its host or
 	// host:port, or by the beginning of its repositories, such as gcr.io/kpt-fn.
 	Mirrors map[string][]string
-	// Concurrent bounds how many images are fetched at a time. A quarter of them may
-	// be of the same registry.
+	// Concurrent is the maximum number of concurrent fetches. An eighth of them may be from the same registry.
 	Concurrent int64
 	// Lookup finds the addresses of a registry's name, as net.Resolver.LookupNetIP does,
 	// which is used if it is nil.
@@ -127,11 +126,18 @@ func (c *Client) With(ctx context.Context, repository string, use func(context.C
 
 // isLocalFailure reports whether an error is one of this machine's files, such as a full disk: no other source helps.
 func isLocalFailure(err error) bool {
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return true
+	_, ofFile := errors.AsType[*fs.PathError](err)
+	return ofFile || DiskFailure(err) != nil
+}
+
+// DiskFailure returns the error of a file system that takes nothing more; nil if err is about something else.
+func DiskFailure(err error) error {
+	for _, errno := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+		if errors.Is(err, errno) {
+			return errno
+		}
 	}
-	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO},
-		func(errno error) bool { return errors.Is(err, errno) })
+	return nil
 }
 
 // withMirrors puts the answers of the mirrors before err: a site without access to the registry reads them first.
@@ -164,11 +170,8 @@ func (c *Client) sources(repository string) []string {
 // visit calls use with one source. A mirror may take half of the time that is
 // left.
 func (c *Client) visit(
-	ctx context.Context,
-	source string,
-	last bool,
-	use func(context.Context, *Session) error,
-) error {
+	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
+) (err error) {
 	if deadline, ok := ctx.Deadline(); ok && !last {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
@@ -184,13 +187,16 @@ func (c *Client) visit(
 	if err != nil {
 		return err
 	}
-	defer slot.release()
+	defer func() {
+		class := fault.Of(err)
+		slot.release(err != nil && (class == fault.Unavailable || class == fault.DeadlineExceeded))
+	}()
 	err = c.attempt(ctx, slot, source, cred, use)
 	if err == nil {
-		slot.answered()
+		slot.answer()
 	}
-	status := refusedWith(err)
-	if status == 0 || status == http.StatusForbidden && !cred.Kept {
+	status := statusOf(err)
+	if status != http.StatusUnauthorized && (status != http.StatusForbidden || !cred.Kept) {
 		return err
 	}
 	// The credential may just have been replaced, or a token have ended early: a

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,8 +43,8 @@ type retrier struct {
 	// failed is called after an attempt that is followed by another. It may read the
 	// answer.
 	failed func(req *http.Request, resp *http.Response, err error)
-	// lost is how long failed attempts and waits took so far, in nanoseconds.
-	lost atomic.Int64
+	// lost is how long failed attempts and waits took so far.
+	lost time.Duration
 }
 
 // RoundTrip sends req until the answer is final, the attempts or the time for them are used up,
@@ -63,14 +62,11 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp != nil {
 			wait = max(wait, retryAfter(resp.Header, time.Now()))
 		}
-		if !retry.Fits(ctx, wait) || !r.spend(time.Since(began)+wait) {
+		lost := r.lost + time.Since(began) + wait
+		if lost > maxLost || !retry.Fits(ctx, wait) || req.Body != nil && req.GetBody == nil {
 			return resp, err
 		}
-		if again := rewind(req); again != nil {
-			req = again
-		} else {
-			return resp, err
-		}
+		r.lost = lost
 		r.failed(req, resp, err)
 		if resp != nil {
 			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
@@ -79,17 +75,13 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !retry.Sleep(ctx, wait) {
 			return nil, ctx.Err()
 		}
+		if req.Body != nil {
+			req = req.Clone(ctx)
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
 	}
-}
-
-// spend takes an attempt and a wait from the time for them, and reports whether there was as
-// much.
-func (r *retrier) spend(took time.Duration) bool {
-	if r.lost.Add(int64(took)) <= int64(maxLost) {
-		return true
-	}
-	r.lost.Add(-int64(took))
-	return false
 }
 
 // worthRetrying reports whether the same request may succeed a little later.
@@ -129,19 +121,23 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return min(max(0, at.Sub(now)), maxRetryAfter)
 }
 
-// rewind returns req to be sent once more, or nil if its body is used up.
-func rewind(req *http.Request) *http.Request {
-	if req.Body == nil || req.Body == http.NoBody {
-		return req
-	}
-	if req.GetBody == nil {
-		return nil
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil
-	}
-	again := req.Clone(req.Context())
-	again.Body = body
-	return again
+// streamError has the form of the error with which a stream of HTTP/2 is reset: package http lets errors.As copy its
+// own, unexported one to any struct of that form.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string { return "stream reset" }
+
+// http2Ends are the texts of the errors with which connections of HTTP/2 end under a request, or are about to. Package
+// http has no other way to distinguish them.
+var http2Ends = []string{"GOAWAY", "http2: client connection", "http2: client conn "}
+
+// isReset reports whether err is a stream or a connection of HTTP/2 that was given up, as servers do that are restarted
+// or overloaded. The request was not at fault.
+func isReset(err error) bool {
+	_, reset := errors.AsType[streamError](err)
+	return reset || slices.ContainsFunc(http2Ends, func(text string) bool { return strings.Contains(err.Error(), text) })
 }

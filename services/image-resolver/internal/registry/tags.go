@@ -38,7 +38,7 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 			return nil, s.explain(ctx, "list the tags", fmt.Errorf("the list has more than %d pages, which is the limit: "+
 				"name a tag in place of a version constraint", maxPages))
 		}
-		resp, err := s.send(ctx, http.MethodGet, next)
+		resp, err := s.send(ctx, purpose{op: opTags}, http.MethodGet, next)
 		if err != nil {
 			return nil, err
 		}

@@ -127,7 +127,8 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 // errNotCached is the error for tags that only a registry knows.
 var errNotCached = errors.New("not cached")
 
-// Cached returns what Resolve would return without waiting. Entries that are due for it are refreshed in the background.
+// Cached returns what Resolve would return without waiting. Entries that are due for it are refreshed in the
+// background.
 func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
 	name, err := r.name(req, func(repository string) ([]string, error) {
 		found, ok := r.cached(ctx, key{repository: repository})

@@ -192,8 +192,8 @@ func newTransport() *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// What is received and not read yet counts for memory: 16 fetches from one
-		// registry fill half of a connection's buffer.
+		// What is received and not read yet counts for memory: eight fetches from
+		// one registry fill a quarter of a connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }

@@ -159,7 +159,7 @@ func TestRestrictedRequestReachesNoLocalAddress(t *testing.T) {
 	s := open(t, trust.Config{Directory: directory})
 	url := strings.Replace(server(t, authority.Server(t, time.Now().Add(time.Hour))), "127.0.0.1", "localhost", 1)
 	for name, rejected := range map[string]bool{"unrestricted": false, "lifted": false, "restricted": true} {
-		ctx := dialguard.Restrict(t.Context(), "registry.example", true)
+		ctx := dialguard.Restrict(t.Context(), dialguard.Restriction{Host: "registry.example", Private: true})
 		switch name {
 		case "unrestricted":
 			ctx = t.Context()

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+const (
+	// tokenTimeout bounds the answer of a token server, so that what is left of a caller's time is enough to report
+	// that it is slow.
+	tokenTimeout = 8 * time.Second
+	// maxToken bounds what is read of a token server's answer, in bytes.
+	maxToken = 64 << 10
+	// clientID is the name of this client for token servers.
+	clientID = "function-runner"
+)
+
+// challenge is the authentication that a registry requires. The zero challenge requires none.
+type challenge struct{ scheme, realm, service, scope string }
+
+// parseChallenge returns the challenge of a header to answer: Bearer if there is one, or else the first.
+func parseChallenge(header http.Header) (chosen challenge) {
+	var all []challenge
+	for _, part := range splitHeader(header.Values("WWW-Authenticate"), ',') {
+		scheme, rest, _ := strings.Cut(part, " ")
+		if !strings.Contains(scheme, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "=") {
+			all = append(all, challenge{scheme: strings.ToLower(scheme)})
+			part = rest
+		}
+		if len(all) == 0 {
+			continue
+		}
+		key, value, _ := strings.Cut(part, "=")
+		value = strings.ReplaceAll(strings.Trim(strings.TrimSpace(value), `"`), `\`, "")
+		switch last := &all[len(all)-1]; strings.ToLower(strings.TrimSpace(key)) {
+		case "realm":
+			last.realm = value
+		case "service":
+			last.service = value
+		case "scope":
+			last.scope = value
+		}
+	}
+	for _, c := range all {
+		if c.scheme == "bearer" {
+			return c
+		}
+		if chosen.scheme == "" {
+			chosen = c
+		}
+	}
+	return chosen
+}
+
+// login finds out the registry's scheme and authentication, and gets a token if there is a token server. A registry
+// that is listed as insecure is asked over TLS first. Plain HTTP must be no way around a certificate without trust.
+func (s *Session) login(ctx context.Context) error {
+	required, err := s.ping(ctx, "https")
+	if err != nil && s.guard.client.insecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
+		required, err = s.ping(ctx, "http")
+	}
+	if err == nil {
+		err = s.authorize(ctx, s.guard.host, required)
+	}
+	if err != nil {
+		return s.explain(ctx, "log in", err)
+	}
+	return nil
+}
+
+// ping returns what a registry requires.
+func (s *Session) ping(ctx context.Context, scheme string) (challenge, error) {
+	tentative := scheme == "https" && s.guard.client.insecure(s.guard.host)
+	ctx = context.WithValue(ctx, purposeKey{}, purpose{op: opPing, tentative: tentative})
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+s.guard.host+"/v2/", nil)
+	if err != nil {
+		return challenge{}, err
+	}
+	resp, err := (&http.Client{Transport: s.retrier}).Do(req)
+	if err != nil {
+		return challenge{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := transport.CheckError(resp, http.StatusOK, http.StatusUnauthorized); err != nil {
+		return challenge{}, err
+	}
+	s.scheme = scheme
+	return parseChallenge(resp.Header), nil
+}
+
+// authorize answers the challenge of a host. Other hosts than the registry's own, to which the registry redirects, get
+// no credentials.
+func (s *Session) authorize(ctx context.Context, host string, required challenge) error {
+	auth := s.cred.Auth
+	if host != s.guard.host {
+		auth = authn.AuthConfig{}
+	}
+	switch {
+	case auth.RegistryToken != "":
+		s.headers[host] = "Bearer " + auth.RegistryToken
+	case required.scheme == "bearer":
+		token, err := s.token(ctx, required, auth)
+		if err != nil {
+			return err
+		}
+		s.headers[host] = "Bearer " + token
+	default:
+		s.headers[host] = basicHeader(auth)
+	}
+	return nil
+}
+
+// basicHeader returns the header with a password, or nothing.
+func basicHeader(auth authn.AuthConfig) string {
+	if auth.Username == "" && auth.Password == "" {
+		return ""
+	}
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(auth.Username+":"+auth.Password))
+}
+
+// token gets a token from the token server that a challenge names. Not all token servers know identity tokens: those
+// get a request without.
+func (s *Session) token(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
+	realm, err := url.Parse(required.realm)
+	if err != nil || realm.Scheme != "https" && (realm.Scheme != "http" || s.scheme != "http") {
+		return "", fmt.Errorf("its challenge has the realm %q, where the URL of a token server with https should stand",
+			required.realm)
+	}
+	values := url.Values{"scope": s.scopes(required)}
+	if required.service != "" {
+		values.Set("service", required.service)
+	}
+	ctx = context.WithValue(ctx, purposeKey{}, purpose{op: opToken})
+	ctx, cancel := context.WithTimeoutCause(ctx, tokenTimeout, &slowError{host: realm.Host})
+	defer cancel()
+	token, err := "", error(nil)
+	if auth.IdentityToken != "" {
+		form := url.Values{
+			"grant_type": {"refresh_token"}, "refresh_token": {auth.IdentityToken}, "client_id": {clientID},
+			"scope": {strings.Join(values["scope"], " ")}, "service": {required.service},
+		}
+		token, err = s.requestToken(ctx, http.MethodPost, realm, form, "")
+	}
+	if auth.IdentityToken == "" || statusOf(err) == http.StatusNotFound {
+		target := *realm
+		query := target.Query()
+		for key, value := range values {
+			query[key] = append(query[key], value...)
+		}
+		target.RawQuery = query.Encode()
+		token, err = s.requestToken(ctx, http.MethodGet, &target, nil, basicHeader(auth))
+	}
+	if slow, ok := context.Cause(ctx).(*slowError); ok && err != nil { //nolint:errorlint // the cause itself
+		return "", unreachableError{slow}
+	}
+	return token, err
+}
+
+// scopes returns the scopes of a token. The scope of a challenge stands first: some token servers read only one. A
+// ping's challenge has none that is meant.
+func (s *Session) scopes(required challenge) []string {
+	own := s.repo.Scope(transport.PullScope)
+	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {
+		return []string{required.scope, own}
+	}
+	return []string{own}
+}
+
+// requestToken sends one request to a token server.
+func (s *Session) requestToken(
+	ctx context.Context, method string, target *url.URL, form url.Values, header string,
+) (string, error) {
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	if err != nil {
+		return "", err
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	client := &http.Client{Transport: &authorizer{s.retrier, map[string]string{target.Host: header}}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := transport.CheckError(resp, http.StatusOK); err != nil {
+		return "", err
+	}
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Token       string `json:"token"`
+		AccessToken string `json:"access_token"`
+	}
+	if json.Unmarshal(content, &answer) != nil || answer.Token == "" && answer.AccessToken == "" {
+		return "", &tokenError{host: resp.Request.URL.Host, contentType: beginning(resp.Header.Get("Content-Type"), 100)}
+	}
+	s.guard.secrets.add(answer.Token, answer.AccessToken)
+	if answer.AccessToken != "" {
+		return answer.AccessToken, nil
+	}
+	return answer.Token, nil
+}
+
+// authorizer adds headers to requests, by host. A redirect to another host gets none.
+type authorizer struct {
+	next    http.RoundTripper
+	headers map[string]string
+}
+
+// RoundTrip sends one request.
+func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Del("Authorization") // of an earlier hop, or of the user part of a URL
+	if header := a.headers[req.URL.Host]; header != "" {
+		req.Header.Set("Authorization", header)
+	}
+	return a.next.RoundTrip(req)
+}
+
+// tokenError is an answer of a token server without a token. It quotes nothing of it: there may be a token in an
+// unexpected field.
+type tokenError struct{ host, contentType string }
+
+func (e *tokenError) Error() string {
+	return fmt.Sprintf("the token server %s answered, and not with a token (HTTP 200, content of type %q)",
+		e.host, e.contentType)
+}
+
+// slowError is a token server that took too long.
+type slowError struct{ host string }
+
+func (e *slowError) Error() string {
+	return fmt.Sprintf("the token server %s has not answered within %v", e.host, tokenTimeout)
+}
