@@ -83,7 +83,7 @@ func (g *guard) permit(req *http.Request) error {
 		return g.rejected(host)
 	case private && purposeOf(req).op == opToken && !g.owns(host) && !g.isPrivate(req.Context()):
 		return g.rejected(host)
-	case req.URL.Scheme != "https" && !g.client.insecure(req.URL.Host):
+	case req.URL.Scheme != schemeHTTPS && !g.client.insecure(req.URL.Host):
 		return &plaintextError{host: req.URL.Host}
 	}
 	return nil

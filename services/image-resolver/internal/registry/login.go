@@ -23,6 +23,8 @@ const (
 	tokenTimeout = 8 * time.Second
 	// maxToken bounds what is read of a token server's answer, in bytes.
 	maxToken = 64 << 10
+	schemeHTTPS  = "https"
+	schemeBearer = "bearer"
 	// clientID is the name of this client for token servers.
 	clientID = "function-runner"
 )
@@ -54,7 +56,7 @@ func parseChallenge(header http.Header) (chosen challenge) {
 		}
 	}
 	for _, c := range all {
-		if c.scheme == "bearer" {
+		if c.scheme == schemeBearer {
 			return c
 		}
 		if chosen.scheme == "" {
@@ -67,7 +69,7 @@ func parseChallenge(header http.Header) (chosen challenge) {
 // login finds out the registry's scheme and authentication, and gets a token if there is a token server. A registry
 // that is listed as insecure is asked over TLS first. Plain HTTP must be no way around a certificate without trust.
 func (s *Session) login(ctx context.Context) error {
-	required, err := s.ping(ctx, "https")
+	required, err := s.ping(ctx, schemeHTTPS)
 	if err != nil && s.guard.client.insecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
 		required, err = s.ping(ctx, "http")
 	}
@@ -82,7 +84,7 @@ func (s *Session) login(ctx context.Context) error {
 
 // ping returns what a registry requires.
 func (s *Session) ping(ctx context.Context, scheme string) (challenge, error) {
-	tentative := scheme == "https" && s.guard.client.insecure(s.guard.host)
+	tentative := scheme == schemeHTTPS && s.guard.client.insecure(s.guard.host)
 	ctx = context.WithValue(ctx, purposeKey{}, purpose{op: opPing, tentative: tentative})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+s.guard.host+"/v2/", nil)
 	if err != nil {
@@ -110,7 +112,7 @@ func (s *Session) authorize(ctx context.Context, host string, required challenge
 	switch {
 	case auth.RegistryToken != "":
 		s.headers[host] = "Bearer " + auth.RegistryToken
-	case required.scheme == "bearer":
+	case required.scheme == schemeBearer:
 		token, err := s.token(ctx, required, auth)
 		if err != nil {
 			return err
@@ -134,7 +136,7 @@ func basicHeader(auth authn.AuthConfig) string {
 // get a request without.
 func (s *Session) token(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(required.realm)
-	if err != nil || realm.Scheme != "https" && (realm.Scheme != "http" || s.scheme != "http") {
+	if err != nil || realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http") {
 		return "", fmt.Errorf("its challenge has the realm %q, where the URL of a token server with https should stand",
 			required.realm)
 	}

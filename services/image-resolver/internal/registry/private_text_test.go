@@ -76,6 +76,6 @@ func TestCallersCannotScanPrivateNetworks(t *testing.T) {
 		}
 	}
 	if len(texts) != 1 {
-		t.Errorf("callers see %q, want one text", texts)
+		t.Errorf("callers see %v, want one text", texts)
 	}
 }

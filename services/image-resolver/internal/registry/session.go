@@ -185,7 +185,7 @@ func (s *Session) send(ctx context.Context, p purpose, method string, u *url.URL
 			return nil, s.explain(ctx, p.describe(method), err)
 		}
 		required := parseChallenge(resp.Header)
-		if resp.StatusCode == http.StatusUnauthorized && required.scheme == "bearer" && attempt == 1 {
+		if resp.StatusCode == http.StatusUnauthorized && required.scheme == schemeBearer && attempt == 1 {
 			_ = resp.Body.Close()
 			if err := s.authorize(ctx, resp.Request.URL.Host, required); err != nil {
 				return nil, s.explain(ctx, "log in", err)
