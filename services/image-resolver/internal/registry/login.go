@@ -22,7 +22,7 @@ const (
 	// that it is slow.
 	tokenTimeout = 8 * time.Second
 	// maxToken bounds what is read of a token server's answer, in bytes.
-	maxToken = 64 << 10
+	maxToken     = 64 << 10
 	schemeHTTPS  = "https"
 	schemeBearer = "bearer"
 	// clientID is the name of this client for token servers.
