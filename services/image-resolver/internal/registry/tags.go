@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -130,31 +131,18 @@ type tagList struct {
 	repeated int
 }
 
-// read adds the tags of a page, one by one: a page is never held as a whole.
+// read adds the tags of a page.
 func (l *tagList) read(page io.Reader) error {
-	in := json.NewDecoder(page)
-	if err := expect(in, json.Delim('{')); err != nil {
+	content, err := io.ReadAll(page)
+	if err != nil {
 		return err
 	}
-	for in.More() {
-		key, err := in.Token()
-		if err != nil {
-			return err
-		}
-		if key == "tags" {
-			err = l.readTags(in)
-		} else {
-			err = in.Decode(new(json.RawMessage))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return expect(in, json.Delim('}'))
+	return json.Unmarshal(content, &struct{ Tags *tagList }{l})
 }
 
-// readTags adds the tags of an array; null is one too.
-func (l *tagList) readTags(in *json.Decoder) error {
+// UnmarshalJSON adds the tags of an array one by one, so that the bounds hold; null is an empty one.
+func (l *tagList) UnmarshalJSON(array []byte) error {
+	in := json.NewDecoder(bytes.NewReader(array))
 	switch start, err := in.Token(); {
 	case err != nil || start == nil:
 		return err
@@ -170,7 +158,7 @@ func (l *tagList) readTags(in *json.Decoder) error {
 			return err
 		}
 	}
-	return expect(in, json.Delim(']'))
+	return nil
 }
 
 func (l *tagList) add(tag string) error {
@@ -189,13 +177,4 @@ func (l *tagList) add(tag string) error {
 	}
 	l.tags = append(l.tags, tag)
 	return nil
-}
-
-// expect reads the next token, and returns an error if it is another than want.
-func expect(in *json.Decoder, want json.Delim) error {
-	got, err := in.Token()
-	if err == nil && got != want {
-		err = fmt.Errorf("%v stands where %v should", got, want)
-	}
-	return err
 }

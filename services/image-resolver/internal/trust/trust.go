@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trust makes the connections to registries: TLS 1.2 and up with verified
-// certificates, by the system's authorities and those of configured directories, and
-// through the proxies that the environment names.
+// Package trust makes the connections to registries: TLS 1.2 and up with verified certificates, by the system's
+// authorities and those of configured directories, and through the proxies that the environment names.
 package trust
 
 import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,13 +29,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 )
 
-// Config is where certificates are found.
+// Config says where certificates are.
 type Config struct {
-	// Directory holds the files for all registries; empty for the system's
-	// authorities only. See [load] for the names of files.
+	// Directory contains the files for all registries, see [load]. Empty means the system's authorities only.
 	Directory string
-	// Directories hold the files for single registries, by host or host:port, in place
-	// of those in Directory.
+	// Directories contain the files for single registries, by host or host:port, instead of those in Directory.
 	Directories map[string]string
 	Log         *slog.Logger
 	// Changed is called after the content of a directory has changed.
@@ -57,15 +56,14 @@ type directory struct {
 	last map[string][]byte
 }
 
-// New reads the directories. Files that do not exist yet are no error, files that make
-// no sense are.
+// New reads the directories. Files that do not exist yet are no error, files that cannot be parsed are.
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, general: &directory{path: cfg.Directory}, hosts: make(map[string]*directory)}
 	for host, path := range cfg.Directories {
 		s.hosts[registryname.Canonical(host)] = &directory{path: path}
 	}
-	for _, f := range s.directories() {
-		if _, err := f.reload(); err != nil {
+	for _, d := range s.directories() {
+		if _, err := d.reload(); err != nil {
 			return nil, err
 		}
 	}
@@ -73,33 +71,26 @@ func New(cfg Config) (*Store, error) {
 }
 
 func (s *Store) directories() []*directory {
-	all := []*directory{s.general}
-	for _, f := range s.hosts {
-		all = append(all, f)
-	}
-	return all
+	return append(slices.Collect(maps.Values(s.hosts)), s.general)
 }
 
-// RoundTrip sends a request with the trust of its host. If the host's certificate
-// is not trusted, the files are looked at once more: an authority may just have
-// been replaced.
+// RoundTrip sends a request with the trust of its host. If the host's certificate is not trusted, the files are read
+// once more: an authority may just have been replaced.
 func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
-	f, ok := s.hosts[registryname.Canonical(req.URL.Host)]
+	d, ok := s.hosts[registryname.Canonical(req.URL.Host)]
 	if !ok {
-		f = s.general
+		d = s.general
 	}
 	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy != nil {
 		// The connection leads to the proxy, which the administrator has chosen.
 		req = req.WithContext(dialguard.Lift(req.Context()))
 	}
-	used := f.transport.Load()
+	used := d.transport.Load()
 	resp, err := used.RoundTrip(req)
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](
-		err,
-	); untrusted &&
-		(req.Body == nil || req.Body == http.NoBody) {
-		s.reload(req.Context(), f)
-		if now := f.transport.Load(); now != used {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	if untrusted && (req.Body == nil || req.Body == http.NoBody) {
+		s.reload(req.Context(), d)
+		if now := d.transport.Load(); now != used {
 			return now.RoundTrip(req)
 		}
 	}
@@ -109,80 +100,115 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 // Run follows changes of the directories until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
-	for _, f := range s.directories() {
-		if f.path != "" {
-			watching.Go(func() { filewatch.WatchDirectory(ctx, s.cfg.Log, f.path, func() { s.reload(ctx, f) }) })
+	for _, d := range s.directories() {
+		if d.path != "" {
+			watching.Go(func() { filewatch.WatchDirectory(ctx, s.cfg.Log, d.path, func() { s.reload(ctx, d) }) })
 		}
 	}
 	<-ctx.Done()
 	watching.Wait()
-	for _, f := range s.directories() {
-		f.transport.Load().CloseIdleConnections()
+	for _, d := range s.directories() {
+		d.transport.Load().CloseIdleConnections()
 	}
 	return nil
 }
 
-// reload reads a directory again. One that makes no sense changes nothing.
-func (s *Store) reload(ctx context.Context, f *directory) {
-	changed, err := f.reload()
+// reload reads a directory again. Files that cannot be parsed change nothing.
+func (s *Store) reload(ctx context.Context, d *directory) {
+	changed, err := d.reload()
 	if err != nil {
-		s.cfg.Log.ErrorContext(ctx, "certificates cannot be used: those last read stay in use", "error", err)
+		s.cfg.Log.ErrorContext(ctx, "certificates not applied, the last good ones stay in use", "error", err)
 		return
 	}
 	if changed {
-		s.cfg.Log.InfoContext(ctx, "read changed certificates", "directory", f.path)
+		s.cfg.Log.InfoContext(ctx, "read changed certificates", "directory", d.path)
 		s.cfg.Changed()
 	}
 }
 
-// read returns the files that the directory has, by name.
-func (f *directory) read() (map[string][]byte, error) {
-	content := make(map[string][]byte)
-	if f.path == "" {
-		return content, nil
-	}
-	for _, name := range fileNames {
-		data, err := os.ReadFile(filepath.Join(f.path, name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("read certificates: %w", err)
-		}
-		if err == nil {
-			content[name] = data
-		}
-	}
-	return content, nil
-}
-
-// reload reads the directory's files, and makes a new transport if they have changed.
-// Requests under way keep the old one.
-func (f *directory) reload() (changed bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	content, err := f.read()
+// reload reads the directory's files, and makes a new transport if they have changed. Running requests keep the old
+// transport.
+func (d *directory) reload() (changed bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	content, err := d.read()
 	if err != nil {
 		return false, err
 	}
-	old := f.transport.Load()
-	if old != nil && maps.EqualFunc(content, f.last, bytes.Equal) {
+	old := d.transport.Load()
+	if old != nil && maps.EqualFunc(content, d.last, bytes.Equal) {
 		return false, nil
 	}
 	config, err := load(content)
 	if err != nil {
-		return false, fmt.Errorf("certificates in %s: %w", f.path, err)
+		return false, fmt.Errorf("certificates in %s: %w", d.path, err)
 	}
-	transport := newTransport()
-	transport.TLSClientConfig = config
-	f.transport.Store(transport)
-	f.last = content
+	d.transport.Store(newTransport(config))
+	d.last = content
 	if old != nil {
 		old.CloseIdleConnections()
 	}
 	return old != nil, nil
 }
 
+// The files of a directory, by the names of a Kubernetes TLS secret or of docker. Authorities are added to the
+// system's; a certificate with its key is shown to registries that require one.
+var (
+	authorityFiles = []string{"ca.crt", "ca.pem"}
+	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}
+)
+
+// read returns the files that the directory has, by name.
+func (d *directory) read() (map[string][]byte, error) {
+	content := make(map[string][]byte)
+	if d.path == "" {
+		return content, nil
+	}
+	for _, name := range slices.Concat(authorityFiles, pairFiles[0][:], pairFiles[1][:]) {
+		data, err := os.ReadFile(filepath.Join(d.path, name))
+		switch {
+		case err == nil:
+			content[name] = data
+		case !errors.Is(err, os.ErrNotExist):
+			return nil, fmt.Errorf("read certificates: %w", err)
+		}
+	}
+	return content, nil
+}
+
+// load returns the TLS settings that files make, by their names.
+func load(content map[string][]byte) (*tls.Config, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("read the system's authorities: %w", err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	for _, name := range authorityFiles {
+		if pem, ok := content[name]; ok && !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM format", name)
+		}
+	}
+	for _, names := range pairFiles {
+		cert, key := content[names[0]], content[names[1]]
+		if cert == nil && key == nil {
+			continue
+		}
+		if cert == nil || key == nil {
+			return nil, fmt.Errorf("%s and %s: one is there without the other", names[0], names[1])
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("%s and %s: %w", names[0], names[1], err)
+		}
+		config.Certificates = append(config.Certificates, pair)
+	}
+	return config, nil
+}
+
 // newTransport returns a transport whose every step has a bound.
-func newTransport() *http.Transport {
+func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
+		TLSClientConfig:        config,
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dial,
 		TLSHandshakeTimeout:    10 * time.Second,
@@ -192,14 +218,14 @@ func newTransport() *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// What is received and not read yet counts for memory: eight fetches from
-		// one registry fill a quarter of a connection's buffer.
+		// What is received and not read yet counts for memory: eight fetches from one registry fill a quarter of a
+		// connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }
 
-// dial connects to an address. A restricted request gets no connection to a local address,
-// whatever the name resolved to: the address is checked that the kernel connects to.
+// dial connects to an address. A restricted request gets no connection to a local address, whatever the name resolved
+// to: the address is checked that the kernel connects to.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,
