@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string) error {
 	return publisher.Publish(ctx)
 }
 
-// parse returns what the command line describes.
+// parse returns the publisher that the command line describes.
 func parse(args []string) (release.Publisher, error) {
 	flags := flag.NewFlagSet("images", flag.ContinueOnError)
 	flags.Usage = func() {

@@ -19,11 +19,11 @@ var scale string
 //go:embed pinned/index.js
 var pinned string
 
-// sources are what the images are made of.
+// sources are the directories and files that the images are made of.
 type sources struct {
 	// team is the path of the Go function.
 	team string
-	// packages is a directory with Node.js and its libraries; empty for this machine's.
+	// packages is a directory with Node.js and its libraries. If it is empty, this machine's packages are used.
 	packages string
 }
 
@@ -62,7 +62,7 @@ func (s sources) node() ([]image.File, error) {
 	return image.NodeJS(source)
 }
 
-// program returns the files of one of this machine's programs, which is at path in the image.
+// program returns the files of a program of this machine, whose path in the image is path.
 func program(path, name string) ([]image.File, error) {
 	source, err := find(name)
 	if err != nil {

@@ -81,7 +81,7 @@ func push(ctx context.Context, host, dir string, specs []image.Spec) error {
 	return nil
 }
 
-// readOnly serves a registry to which nothing can be pushed any more once it is closed.
+// readOnly serves a registry that rejects pushes once it is closed.
 type readOnly struct {
 	content http.Handler
 	closed  atomic.Bool

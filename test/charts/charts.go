@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package charts draws dashboards with what a Prometheus has, for the documents: Grafana draws them for users.
+// Package charts draws dashboards with the data of a Prometheus, for the documents: Grafana draws them for users.
 package charts
 
 import (
@@ -28,7 +28,7 @@ const (
 	maxLines = 8
 )
 
-// Dashboard is one of Grafana's, as far as it is drawn.
+// Dashboard is the part of a Grafana dashboard that is drawn.
 type Dashboard struct {
 	Title  string
 	Panels []Panel
@@ -62,7 +62,7 @@ func Read(content []byte) (Dashboard, error) {
 	return d, nil
 }
 
-// Line is what one series of a query had, by seconds since the chart begins.
+// Line contains the values of a series, by seconds since the begin of the chart.
 type Line struct {
 	Labels map[string]string
 	Points plotter.XYs
@@ -95,7 +95,7 @@ func (d Dashboard) Write(to io.Writer, query Range) error {
 	return err
 }
 
-// chart returns the chart of a panel: one line for each series of its queries.
+// chart returns the chart of a panel, with a line for each series of its queries.
 func (p Panel) chart(query Range) (*plot.Plot, error) {
 	chart := plot.New()
 	chart.Title.Text, chart.X.Label.Text, chart.Y.Label.Text = p.Title, "seconds", unit(p.FieldConfig.Defaults.Unit)
@@ -137,7 +137,7 @@ func legend(format string, labels map[string]string) string {
 	return inLegend.ReplaceAllStringFunc(format, func(label string) string { return labels[strings.Trim(label, "{}")] })
 }
 
-// unit is how a unit of Grafana reads.
+// unit returns the readable name of a Grafana unit.
 func unit(grafana string) string {
 	names := map[string]string{"s": "seconds", "reqps": "a second", "ops": "a second", "percentunit": "share", "short": ""}
 	if name, ok := names[grafana]; ok {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command collector is the OpenTelemetry Collector with the components that the configuration in
-// deploy/observability names, built from its modules. It is a module of its own: the others do without its many
-// dependencies.
+// Command collector is the OpenTelemetry Collector with the components that the configuration in deploy/observability
+// names, built from its modules. It is a module of its own, which keeps its many dependencies out of the other
+// modules.
 package main
 
 import (

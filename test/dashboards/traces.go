@@ -2,8 +2,8 @@
 
 package main
 
-// Selectors of spans and lines by what a user has chosen. TraceQL and LogQL match whole values, and images of spans
-// have registry and digest too.
+// Selectors of spans and log lines by the variables that a user chose. TraceQL and LogQL match whole values, and
+// images of spans include registry and digest.
 const (
 	spanSelector = `resource.service.name=~"gateway|function-runner" && resource.k8s.namespace.name=~"$namespace"` +
 		` && name="fn.evaluate" && span.container.image.name=~"(.*/)?($function)(@.*)?"`
@@ -15,16 +15,16 @@ type search struct {
 	title, description string
 	// source is the type of the data source, and the variable that names it; kind is the type of the panel.
 	source, kind string
-	// query has what is asked for, in the terms of the data source.
+	// query contains the query in the language of the data source.
 	query object
 }
 
-// traceQL returns what Tempo is asked for.
+// traceQL returns a query for Tempo.
 func traceQL(query string) object {
 	return object{"queryType": "traceql", "query": query, "limit": 20, "tableType": "traces", "filters": []object{}}
 }
 
-// jaeger returns what Jaeger is asked for. It matches no patterns: a user gives tags.
+// jaeger returns a query for Jaeger, which matches no patterns: a user gives tags.
 func jaeger(tags string) object {
 	return object{
 		"queryType": "search", "service": "$service", "operation": "fn.evaluate", "limit": 20, "tags": "$tags" + tags,

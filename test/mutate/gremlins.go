@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// said is a line of gremlins: what became of a mutation, which one, and where.
+// mutationLine matches a line of gremlins: the result, the kind and the position of a mutation.
 var said = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
 
-// unleash has gremlins change a package, and prints what came of it. What it has found out
-// when the time is over counts too: that is why its lines are read, and not its report.
+// unleash runs gremlins on a package, and prints the results. Results from before a timeout count too: therefore it
+// reads gremlins' lines, and not its report.
 func (t target) unleash(ctx context.Context, o options, work string) error {
 	flag, err := t.modfile(ctx, o, work)
 	if err != nil {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutate changes the core packages of this repository in small ways, one at a time,
-// and runs their tests: a change that no test notices is one that a mistake may make too.
+// Command mutate changes the core packages of this repository in small ways, one by one, and runs their tests: a
+// mistake could make a change that no test notices.
 //
-// First come changes with a name, each of which was once not noticed. Their tests have to
-// fail. Then come the changes that gremlins finds, package by package. It prints the
-// changes that no test notices for a developer to judge, since some make no difference.
+// It begins with named changes, each of which was once not noticed. Their tests must fail. The changes that gremlins
+// finds follow, package by package. It prints the changes that no test notices for a developer to judge, since some
+// make no difference.
 package main
 
 import (
@@ -47,8 +47,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// run has the mutations tested in a sandbox, if that is possible: code that kills processes
-// may kill others when it is changed.
+// run tests the mutations in a sandbox, if possible: changed code that kills processes may kill unrelated processes.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parse(args)
 	if err != nil {
@@ -104,7 +103,7 @@ func testNamed(ctx context.Context, o options, core []target, work string) (live
 	return lived, nil
 }
 
-// unleashAll lets gremlins change the packages, one after the other.
+// unleashAll lets gremlins change the packages, one after another.
 func unleashAll(ctx context.Context, o options, core []target, work string) error {
 	fmt.Printf("\n%-45s %6s %6s %9s %11s\n", "PACKAGE", "KILLED", "LIVED", "TIMED OUT", "NOT COVERED")
 	for _, p := range core {

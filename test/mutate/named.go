@@ -21,19 +21,19 @@ type mutation struct {
 	Name    string
 	Package string // its directory in the repository
 	Edits   []edit
-	// Tests are the packages whose tests have to fail, from the module's directory; empty
-	// for the package itself.
+	// Tests are the packages whose tests must fail, relative to the module's directory. If it is empty, these are the
+	// tests of the package itself.
 	Tests []string
 }
 
-// edit replaces what a regular expression matches, which has to be once in the package's
-// source: it is found wherever in the package it has moved to.
+// edit replaces the match of a regular expression, which must match exactly once in the package's source. The match
+// may be in any file of the package.
 type edit struct{ Old, New string }
 
 // The verdicts on a mutation.
 const (
 	killed = "killed" // a test has failed
-	lived  = "LIVED"  // none has
+	lived  = "LIVED"  // no test fails
 )
 
 // module returns the directory of the module that has the package.
@@ -45,8 +45,7 @@ func (m mutation) module() string {
 	return packages[i].module
 }
 
-// test makes the mutation, in files that the compiler takes in place of the real ones, and
-// runs the tests.
+// test makes the mutation, in files that the compiler uses instead of the real files, and runs the tests.
 func (m mutation) test(ctx context.Context, o options, work string) (verdict string, err error) {
 	replaced, err := m.apply(filepath.Join(o.root, m.Package))
 	if err != nil {

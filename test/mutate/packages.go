@@ -9,8 +9,8 @@ import (
 
 // target is a package to change.
 type target struct {
-	module, dir string // of the repository, and of the module
-	// kills is whether it sends signals to processes.
+	module, dir string // module's path in the repository, package's path in the module
+	// kills is true if the package sends signals to processes.
 	kills bool
 }
 
@@ -50,7 +50,7 @@ func harmless(all []target) []target {
 	return slices.DeleteFunc(slices.Clone(all), func(t target) bool { return t.kills })
 }
 
-// contains reports whether one of the packages is at path.
+// contains reports whether all contains a package at path.
 func contains(all []target, path string) bool {
 	return slices.ContainsFunc(all, func(t target) bool { return t.path() == path })
 }

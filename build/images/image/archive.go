@@ -30,8 +30,8 @@ func archiveFiles(out io.Writer, files []File) error {
 	return compressed.Close()
 }
 
-// addFile writes one entry. Times and owners stay zero, so that equal files give equal layers. The
-// directories above the file are left to the container runtime, which creates missing ones.
+// addFile writes an entry. Times and owners stay zero, so that equal files give equal layers. The directories above
+// the file are left to the container runtime, which creates missing ones.
 func addFile(archive *tar.Writer, file File) error {
 	header := &tar.Header{Name: strings.TrimPrefix(file.Path, "/"), Mode: int64(file.Mode.Perm()), Format: tar.FormatPAX}
 	switch {

@@ -64,7 +64,7 @@ func (b Builder) Build(spec Spec) (v1.Image, error) {
 	return configure(image, spec)
 }
 
-// BuildAll makes the images, several at a time, in the order of the specs.
+// BuildAll builds the images concurrently, and returns them in the order of the specs.
 func (b Builder) BuildAll(ctx context.Context, specs []Spec) ([]v1.Image, error) {
 	images := make([]v1.Image, len(specs))
 	builds, ctx := errgroup.WithContext(ctx)

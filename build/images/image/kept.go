@@ -46,7 +46,7 @@ func openLayer(dir string) (v1.Layer, error) {
 	return layer, nil
 }
 
-// summarize computes the hashes of the layer's file in a directory, and writes them beside it.
+// summarize computes the hashes of the layer's file in a directory, and writes them next to the file.
 func summarize(dir string) error {
 	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// File is one file, directory or link of a layer.
+// File is a file, directory or link of a layer.
 type File struct {
 	// Path is absolute in the image; the directories above it are created.
 	Path string
@@ -51,7 +51,7 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	return openLayer(dir)
 }
 
-// touch marks a layer as used now, for programs that remove unused ones.
+// touch marks a layer as used now, for programs that remove unused layers.
 func touch(dir string) error {
 	if err := os.Chtimes(dir, time.Time{}, time.Now()); err != nil {
 		return fmt.Errorf("mark a kept layer as used: %w", err)
@@ -59,8 +59,8 @@ func touch(dir string) error {
 	return nil
 }
 
-// keepLayer creates the layer's directory as a whole or not at all. If the same layer is made
-// concurrently, here or in another process, the first one is kept.
+// keepLayer creates the layer's directory as a whole or not at all. If the same layer is made concurrently, here or
+// in another process, the first layer stays.
 func (b Builder) keepLayer(dir string, files []File) error {
 	if err := os.MkdirAll(b.Dir, 0o750); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 // nodeModules are the parts of Node.js that Debian has in packages of their own.
 var nodeModules = []string{"acorn", "acorn-walk", "cjs-module-lexer", "undici"}
 
-// NodeJS returns the files that a JavaScript program of one file needs beside it: those of [Program], at
-// /usr/bin/node.
+// NodeJS returns the files that a JavaScript program needs in addition to its single source file: the files of
+// [Program], at /usr/bin/node.
 func NodeJS(source string, unpacked ...string) ([]File, error) {
 	files, err := Program("/usr/bin/node", source, unpacked...)
 	if err != nil {
@@ -32,7 +32,7 @@ func NodeJS(source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// directory returns the files and links of a directory, none if it is missing, as they are below root.
+// directory returns the files and links of a directory, with paths relative to root. A missing directory has none.
 func directory(root, dir string) (files []File, err error) {
 	err = filepath.WalkDir(filepath.Join(root, dir), func(source string, entry fs.DirEntry, err error) error {
 		switch {

@@ -31,8 +31,8 @@ func Program(path, source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// sharedLibraries returns the files, its interpreter among them, that a program is linked with, directly
-// or indirectly: where each has to be, and where it is below one of the roots.
+// sharedLibraries returns the files, its interpreter among them, that a program is linked with, directly or
+// indirectly: the path of each in the image, and its path below one of the roots.
 func sharedLibraries(program string, roots []string) (map[string]string, error) {
 	found := map[string]string{}
 	pending := []string{program}
@@ -52,7 +52,7 @@ func sharedLibraries(program string, roots []string) (map[string]string, error) 
 	return found, nil
 }
 
-// imports returns the files that one program or library names.
+// imports returns the files that a program or library names.
 func imports(path string, roots []string) (map[string]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func importedLibraries(file *elf.File, roots []string) (map[string]string, error
 	return found, nil
 }
 
-// interpreter returns the interpreter that a program names, empty for none.
+// interpreter returns the interpreter that a program names. It is empty for a static program.
 func interpreter(file *elf.File) (string, error) {
 	section := file.Section(".interp")
 	if section == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Registry is a registry to push to, one image after the other.
+// Registry pushes images to a registry, one after another.
 type Registry struct {
 	Host      string
 	Auth      authn.Authenticator
@@ -67,8 +67,8 @@ type mounting struct {
 
 func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
 
-// mount returns the image with layers that need not be uploaded again: images of one program share
-// a layer, and each is in its own repository.
+// mount returns the image with layers that need not be uploaded again: images of the same program share a layer, and
+// each is in its own repository.
 func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
 	layers, err := image.Layers()
 	if err != nil || r.layers == nil {

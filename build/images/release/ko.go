@@ -43,7 +43,7 @@ type Target struct {
 	Repository, Base string
 	Tags             []string
 	Labels           map[string]string
-	// Platform is that of .ko.yaml by default.
+	// Platform is the target platform. If it is empty, .ko.yaml decides.
 	Platform string
 	// SBOM means that ko pushes a list of the program's modules beside the image, in SPDX's form.
 	SBOM bool

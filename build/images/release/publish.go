@@ -46,7 +46,7 @@ func (p Publisher) Publish(ctx context.Context) error {
 	return nil
 }
 
-// labels returns what OCI's specification of images names for users.
+// labels returns the labels that OCI's image specification defines for users.
 func (p Publisher) labels(program Program) map[string]string {
 	const key = "org.opencontainers.image."
 	labels := map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Program is one of the project's own programs.
+// Program is a program of the project.
 type Program struct {
 	Name string
 	// Module is the directory of the program's module, relative to the repository's root.
@@ -24,8 +24,8 @@ type Program struct {
 	// Links are symbolic links in the image, by their path. The program itself
 	// is /ko-app/NAME.
 	Links map[string]string
-	// Data means that the image includes what `make kodata` puts into a directory beside the
-	// program. It is DataDir in the image.
+	// Data is true if the image includes the files that `make kodata` writes into a directory next to the program. In
+	// the image they are in DataDir.
 	Data bool
 }
 

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxExport bounds one export, in bytes.
+// maxExport bounds an export, in bytes.
 const maxExport = 4 << 20
 
 // collect accepts traces as an OpenTelemetry Collector does, by OTLP over HTTP, and prints a line
@@ -33,7 +33,7 @@ func collect(ctx context.Context, address string) error {
 			return
 		}
 		printSpans(&data)
-		w.Header().Set("Content-Type", "application/x-protobuf") // of an empty message
+		w.Header().Set("Content-Type", "application/x-protobuf") // an empty message
 	})
 	return listen(ctx, address, mux)
 }

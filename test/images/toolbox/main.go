@@ -5,7 +5,7 @@
 //
 //	serve ADDRESS TEXT  answer every HTTP request with the text
 //	collect ADDRESS     accept traces by OTLP over HTTP, and print their spans
-//	get URL             print the answer to an HTTP request, once there is one
+//	get URL             print the answer to an HTTP request, retried until it succeeds
 //	resolve NAME        print the addresses of a name
 //	list DIRECTORY      print the names in a directory
 package main
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// requestTimeout bounds one request or look-up.
+	// requestTimeout bounds a request or look-up.
 	requestTimeout = 5 * time.Second
 	// retryTimeout bounds the retries of a request without an answer: the rules of a Service may
 	// arrive a moment after its pods.

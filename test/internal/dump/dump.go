@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dump keeps the objects of a cluster as files, for finding out what went wrong in it.
+// Package dump writes the objects of a cluster to files, for the analysis of failed tests.
 package dump
 
 import (
@@ -24,13 +24,13 @@ type Cluster struct {
 	Objects dynamic.Interface
 }
 
-// Namespace writes a file to dir for each kind of objects in a namespace, and one for the nodes.
-// For [metav1.NamespaceAll] it writes one for each kind. The error lists what is missing.
+// Namespace writes a file to dir for each kind of objects in a namespace, and a file for the nodes. For
+// [metav1.NamespaceAll] it writes a file for each kind of the cluster. The error lists the missing kinds.
 func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keep objects: %w", err)
 	}
-	// The available lists are returned together with the error about the others.
+	// The available lists are returned together with the error about unavailable lists.
 	lists, err := c.Kinds.ServerPreferredResources()
 	if err != nil {
 		err = fmt.Errorf("list the kinds of objects: %w", err)

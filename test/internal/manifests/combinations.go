@@ -34,8 +34,8 @@ func ComponentsOf(base string) []string {
 	return slices.Concat(Components, FunctionRunner)
 }
 
-// Namespaces is the kustomization, below the directory deploy, that creates the namespaces for all
-// others.
+// Namespaces is the kustomization, below the directory deploy, that creates the namespaces for all other
+// kustomizations.
 const Namespaces = "overlays/namespaces"
 
 // Operator is the kustomization, below the directory deploy, with objects that only a cluster with
@@ -71,8 +71,8 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 // block is a block of YAML in a document.
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// Documented returns the directories of the overlays in the documents, by their names, each beside
-// a copy of the repository's own ones.
+// Documented returns the directories of the overlays in the documents, by their names, each next to a copy of the
+// repository's overlays.
 func Documented(t testing.TB, root string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -94,7 +94,7 @@ func Documented(t testing.TB, root string) map[string]string {
 	return dirs
 }
 
-// ownOverlay returns the directory of an overlay, beside a copy of the repository's own ones.
+// ownOverlay returns the directory of an overlay, next to a copy of the repository's overlays.
 func ownOverlay(t testing.TB, root, content string) string {
 	t.Helper()
 	overlay := filepath.Join(Copy(t, filepath.Join(root, "deploy")), "overlays/own")
@@ -107,7 +107,7 @@ func ownOverlay(t testing.TB, root, content string) string {
 	return overlay
 }
 
-// Copy copies the directory deploy into another one of the same name, and returns its path.
+// Copy copies the directory deploy into a temporary directory of the same name, and returns its path.
 func Copy(t testing.TB, deploy string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "deploy")

@@ -58,7 +58,7 @@ func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// known are the kinds that Decode supports: those of Kubernetes, and of Istio those above.
+// knownKinds returns the kinds that Decode supports: the kinds of Kubernetes, and the kinds of Istio above.
 func known() *runtime.Scheme {
 	all := runtime.NewScheme()
 	all.AddKnownTypes(Mesh, &AuthorizationPolicy{})

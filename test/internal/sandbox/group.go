@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountPoint is where the hierarchies of control groups are.
+// mountPoint is the mount point of the hierarchies of control groups.
 const mountPoint = "/sys/fs/cgroup"
 
-// prefix begins the names of all groups and directories of this program. What follows is
-// the number of the process that made them.
+// prefix is the prefix of the names of all groups and directories of this program. The id of the creating process
+// follows.
 const prefix = "fnr-sandbox-"
 
-// layout is what a version of the memory controller calls things.
+// layout contains the file names of a version of the memory controller.
 type layout struct {
-	root                             string // of the hierarchy
+	root                             string // directory of the hierarchy
 	limit, usage, inactive, killedIn string
 }
 
@@ -40,7 +40,7 @@ var (
 type Group struct {
 	layout
 	dir string
-	cpu string // the directory of its processors, which may be the same; empty without
+	cpu string // directory of the processors' controller, which may be the same; empty without a controller
 }
 
 // controller returns the layout of the memory controller that can be used.
@@ -49,7 +49,7 @@ func controller() (layout, error) {
 		return layout{}, errors.New("only root can make control groups")
 	}
 	if _, err := os.Stat(filepath.Join(v1.root, v1.limit)); err == nil {
-		return v1, nil // also where version 2 is mounted maximum addition to the unconfined median: the controller is here
+		return v1, nil // even if version 2 is mounted too: the controller is here
 	}
 	controllers, err := os.ReadFile(filepath.Join(v2.root, "cgroup.controllers"))
 	if err != nil || !strings.Contains(string(controllers), "memory") {
@@ -88,8 +88,8 @@ func (g *Group) Add(pid int) error {
 	return nil
 }
 
-// Used returns the bytes that the group needs: without the cached files that the kernel
-// drops when there is no memory left. It is what kubelet counts too.
+// Used returns the bytes that the group needs: without the cached files that the kernel drops when no memory is left.
+// The kubelet counts the same.
 func (g *Group) Used() int64 {
 	content, err := os.ReadFile(filepath.Join(g.dir, g.usage))
 	if err != nil {
@@ -102,7 +102,7 @@ func (g *Group) Used() int64 {
 // Killed returns how many processes of the group the kernel has killed for memory.
 func (g *Group) Killed() int64 { return g.value(g.killedIn, "oom_kill") }
 
-// value returns a number by its name in a file of the group; zero if there is none.
+// value returns a number by its name in a file of the group. A missing number is zero.
 func (g *Group) value(file, name string) int64 {
 	content, _ := os.ReadFile(filepath.Join(g.dir, file))
 	for line := range strings.Lines(string(content)) {
@@ -114,7 +114,7 @@ func (g *Group) value(file, name string) int64 {
 	return 0
 }
 
-// Remove kills what runs in the group, and removes it.
+// Remove kills the processes in the group, and removes it.
 func (g *Group) Remove() error {
 	err := removeGroup(g.dir)
 	if g.cpu != "" {
@@ -128,7 +128,7 @@ func removeGroup(dir string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		for _, field := range strings.Fields(string(content)) {
-			// Number 0 is a process of another namespace: to kill it would kill this one.
+			// Process id 0 is a process of another namespace: kill(0) would kill this process.
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

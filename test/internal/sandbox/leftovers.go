@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// directories returns where each run has a directory of its own. Root's is none of the
-// temporary ones, which programs in the sandbox see empty.
+// directories returns the parent directory of each run's directory. As root it is not a temporary directory, because
+// programs in the sandbox see these empty.
 func directories() string {
 	if Possible() {
 		return "/var/lib"
@@ -37,7 +37,7 @@ func Sweep(owner int) error {
 	return errors.Join(append(failures, os.RemoveAll(filepath.Join(directories(), prefix+strconv.Itoa(owner))))...)
 }
 
-// SweepAll removes what runs have left that were killed.
+// SweepAll removes the leftovers of killed runs.
 func SweepAll() error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot, directories()} {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox keeps what the attacks do from the machine: namespaces of their own for
-// processes, network and mounts, and control groups with a memory limit for the programs
-// under attack. The end of the first process ends all of it.
+// Package sandbox isolates the attacks from the machine: in namespaces of their own for processes, network and
+// mounts, and in control groups with a memory limit for the programs under attack. All of it disappears when the
+// first process exits.
 package sandbox
 
 import (
@@ -38,7 +38,7 @@ func Run(ctx context.Context, args ...string) (int, error) {
 	cmd.WaitDelay = 10 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:   syscall.CLONE_NEWPID | syscall.CLONE_NEWNET,
-		Unshareflags: syscall.CLONE_NEWNS, // for which Go makes all mounts private
+		Unshareflags: syscall.CLONE_NEWNS, // Go makes all mounts private with this flag
 		Pdeathsig:    syscall.SIGKILL,
 	}
 	err = cmd.Run()

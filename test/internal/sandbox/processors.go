@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// processorsRoot is where version 1 of the processors' controller is.
+// processorsRoot is the directory of version 1 of the processors' controller.
 var processorsRoot = filepath.Join(mountPoint, "cpu")
 
-// preference is how much more of the processors a group gets than other processes: in earnest,
-// the attackers, and whatever else this machine does, have processors of their own.
+// preference is the weight of a group relative to other processes: in production, the attackers and other programs
+// have processors of their own.
 const (
 	sharesV1, preferenceV1 = "cpu.shares", "10240"
 	sharesV2, preferenceV2 = "cpu.weight", "1000"

@@ -41,7 +41,7 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 	return cmd
 }
 
-// Become is what the stage does with its arguments. It returns only with an error.
+// Become performs the stage with its arguments. It returns only an error.
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mounts are a thread's, and so is exec
 	if len(args) < 4 {
@@ -79,7 +79,7 @@ func mounts(group, root string) error {
 // drop gives up everything that root may do, for good.
 func drop() error {
 	err := errors.Join(
-		syscall.Setgroups(nil), syscall.Setgid(user), syscall.Setuid(user), // in this order
+		syscall.Setgroups(nil), syscall.Setgid(user), syscall.Setuid(user), // the order matters
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
 	)
 	if err != nil {

@@ -30,7 +30,7 @@ type Setting struct {
 	Meaning string
 }
 
-// Group is the settings of a program, or of all programs, which the document has in one table.
+// Group contains the settings of a program, or of all programs, which share a table in the document.
 type Group struct {
 	Name string
 	// dir is the package with the configuration, relative to the root of the repository.

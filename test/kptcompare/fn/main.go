@@ -68,7 +68,7 @@ func docker(args []string) error {
 type list struct {
 	items  []*yaml.RNode
 	config *yaml.RNode
-	// results are YAML; empty for none.
+	// results are YAML. They are empty without results.
 	results string
 }
 

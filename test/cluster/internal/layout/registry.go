@@ -8,9 +8,9 @@ import "fmt"
 type Registry struct {
 	Name string
 	Port int
-	// Auth means threference at the registry requires the cluster's user and password.
+	// Auth means that the registry requires the cluster's user and password.
 	Auth bool
-	// TLS means threference at the registry has a certificate of the cluster's own authority.
+	// TLS means that the registry has a certificate of the cluster's own authority.
 	TLS bool
 }
 
