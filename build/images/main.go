@@ -29,7 +29,7 @@ func main() {
 
 // run publishes the images that the command line selects.
 func run(ctx context.Context, args []string) error {
-	publisher, err := parse(args)
+	publisher, err := parsePublisher(args)
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func run(ctx context.Context, args []string) error {
 	return publisher.Publish(ctx)
 }
 
-// parse returns the publisher that the command line describes.
-func parse(args []string) (release.Publisher, error) {
+// parsePublisher returns the publisher that the command line describes.
+func parsePublisher(args []string) (release.Publisher, error) {
 	flags := flag.NewFlagSet("images", flag.ContinueOnError)
 	flags.Usage = func() {
 		_, _ = fmt.Fprintln(flags.Output(), "usage: images [FLAG]... REPOSITORY, such as registry.example/fnr")

@@ -29,11 +29,11 @@ type sources struct {
 
 // images returns the images of all functions.
 func (s sources) images() ([]image.Spec, error) {
-	shell, err := program("/bin/sh", "sh")
+	shell, err := programFiles("/bin/sh", "sh")
 	if err != nil {
 		return nil, err
 	}
-	sed, err := program("/bin/sed", "sed")
+	sed, err := programFiles("/bin/sed", "sed")
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +42,10 @@ func (s sources) images() ([]image.Spec, error) {
 		return nil, err
 	}
 	return []image.Spec{
-		function("team", []string{"/function"}, image.File{Path: "/function", Mode: 0o755, Source: s.team}),
-		function("scale", []string{"/scale.sh"},
+		functionImage("team", []string{"/function"}, image.File{Path: "/function", Mode: 0o755, Source: s.team}),
+		functionImage("scale", []string{"/scale.sh"},
 			slices.Concat(shell, sed, []image.File{{Path: "/scale.sh", Mode: 0o755, Content: scale}})...),
-		function("pinned", []string{"/usr/bin/node", "/index.js"},
+		functionImage("pinned", []string{"/usr/bin/node", "/index.js"},
 			append(node, image.File{Path: "/index.js", Mode: 0o644, Content: pinned})...),
 	}, nil
 }
@@ -55,24 +55,24 @@ func (s sources) node() ([]image.File, error) {
 	if s.packages != "" {
 		return image.NodeJS(filepath.Join(s.packages, "usr/bin/node"), s.packages)
 	}
-	source, err := find("node")
+	source, err := findResource("node")
 	if err != nil {
 		return nil, fmt.Errorf("%w: install the package nodejs", err)
 	}
 	return image.NodeJS(source)
 }
 
-// program returns the files of a program of this machine, whose path in the image is path.
-func program(path, name string) ([]image.File, error) {
-	source, err := find(name)
+// programFiles returns the files of a program of this machine, whose path in the image is path.
+func programFiles(path, name string) ([]image.File, error) {
+	source, err := findResource(name)
 	if err != nil {
 		return nil, err
 	}
 	return image.Program(path, source)
 }
 
-// find returns the path of a program of this machine.
-func find(name string) (string, error) {
+// findResource returns the path of a program of this machine.
+func findResource(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
 		path, err = filepath.EvalSymlinks(path)
@@ -83,8 +83,8 @@ func find(name string) (string, error) {
 	return path, nil
 }
 
-// function returns the image of a function. Files that two programs need occur once.
-func function(name string, entrypoint []string, files ...image.File) image.Spec {
+// functionImage returns the image of a function. Files that two programs need occur once.
+func functionImage(name string, entrypoint []string, files ...image.File) image.Spec {
 	slices.SortFunc(files, func(a, b image.File) int { return strings.Compare(a.Path, b.Path) })
 	files = slices.CompactFunc(files, func(a, b image.File) bool { return a.Path == b.Path })
 	return image.Spec{Name: name + ":v1", Files: files, Entrypoint: entrypoint, User: "65532"}

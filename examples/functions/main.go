@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command functions serves the images of the example functions as a registry on loopback, until a signal
-// ends it. Nothing can be pushed to it. Once the images are there, it prints its address.
+// stops it. Nothing can be pushed to it. Once the images are there, it prints its address.
 //
 // It needs no container engine: the images have the Go program, and this machine's shell and Node.js.
 package main
@@ -40,5 +40,5 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return serve(ctx, *dir, specs, os.Stdout)
+	return serveRegistry(ctx, *dir, specs, os.Stdout)
 }

@@ -28,8 +28,8 @@ const (
 	idleTimeout     = time.Minute
 )
 
-// serve serves the images until ctx ends. It writes its address once they are there.
-func serve(ctx context.Context, dir string, specs []image.Spec, out io.Writer) error {
+// serveRegistry serves the images until ctx is done. It writes its address once they are there.
+func serveRegistry(ctx context.Context, dir string, specs []image.Spec, out io.Writer) error {
 	blobs := filepath.Join(dir, "blobs")
 	if err := os.MkdirAll(blobs, 0o750); err != nil {
 		return fmt.Errorf("keep images: %w", err)
@@ -47,7 +47,7 @@ func serve(ctx context.Context, dir string, specs []image.Spec, out io.Writer) e
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	err = push(ctx, listener.Addr().String(), filepath.Join(dir, "layers"), specs)
+	err = pushImages(ctx, listener.Addr().String(), filepath.Join(dir, "layers"), specs)
 	if err == nil {
 		readers.closed.Store(true)
 		_, err = fmt.Fprintln(out, listener.Addr())
@@ -59,13 +59,13 @@ func serve(ctx context.Context, dir string, specs []image.Spec, out io.Writer) e
 			return err
 		}
 	}
-	err = errors.Join(err, server.Close()) // its client ends too
+	err = errors.Join(err, server.Close()) // closes its client too
 	<-ended
 	return err
 }
 
-// push builds the images, and pushes them to the registry.
-func push(ctx context.Context, host, dir string, specs []image.Spec) error {
+// pushImages builds the images, and pushes them to the registry.
+func pushImages(ctx context.Context, host, dir string, specs []image.Spec) error {
 	images, err := image.Builder{Dir: dir}.BuildAll(ctx, specs)
 	if err != nil {
 		return err

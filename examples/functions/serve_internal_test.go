@@ -24,18 +24,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestImagesAreServed serves the images of two programs of this machine twice from the same directory.
 func TestImagesAreServed(t *testing.T) {
-	shell, err := program("/bin/sh", "sh")
+	shell, err := programFiles("/bin/sh", "sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := []image.Spec{function("scale", []string{"/scale.sh"}, append(shell, shell...)...)}
+	specs := []image.Spec{functionImage("scale", []string{"/scale.sh"}, append(shell, shell...)...)}
 	dir := t.TempDir()
 	for range 2 {
 		ctx, stop := context.WithCancel(t.Context())
 		reader, writer := io.Pipe()
 		ended := make(chan error, 1)
 		go func() {
-			err := serve(ctx, dir, specs, writer)
+			err := serveRegistry(ctx, dir, specs, writer)
 			_ = writer.CloseWithError(errors.Join(err, io.EOF))
 			ended <- err
 		}()
@@ -67,8 +67,8 @@ func TestImagesAreServed(t *testing.T) {
 
 // TestImagesThatCannotBeMade has a registry end if its images have no files.
 func TestImagesThatCannotBeMade(t *testing.T) {
-	specs := []image.Spec{function("team", nil, image.File{Path: "/function", Source: filepath.Join(t.TempDir(), "no")})}
-	if err := serve(t.Context(), t.TempDir(), specs, io.Discard); !errors.Is(err, os.ErrNotExist) {
+	specs := []image.Spec{functionImage("team", nil, image.File{Path: "/function", Source: filepath.Join(t.TempDir(), "no")})}
+	if err := serveRegistry(t.Context(), t.TempDir(), specs, io.Discard); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that the file is missing", err)
 	}
 	_, err := sources{packages: t.TempDir()}.images()

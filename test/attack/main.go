@@ -25,11 +25,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-func main() { sandbox.Main("attack", role) }
+func main() { sandbox.Main("attack", runRole) }
 
-// role runs the role that the first argument names: this program is also the other callers, and a stage in the start
+// runRole runs the role that the first argument names: this program is also the other callers, and a stage in the start
 // of each program.
-func role(ctx context.Context, args []string) (code int, err error) {
+func runRole(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:
 		return 1, sandbox.Become(args[1:])
@@ -48,7 +48,7 @@ type options struct {
 	owner        int
 }
 
-func parse(args []string) (o options, err error) {
+func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
 	flags.StringVar(&o.bin, "bin", "../.build/attack", "directory with the programs")
 	flags.BoolVar(&o.brief, "short", false, "the short form: fewer attacks, fewer programs, less time")
@@ -65,12 +65,12 @@ func parse(args []string) (o options, err error) {
 
 // run prepares the sandbox, has the rows run in it and leaves nothing of it.
 func run(ctx context.Context, args []string) (code int, err error) {
-	o, err := parse(args)
+	o, err := parseOptions(args)
 	if err != nil {
 		return 2, err
 	}
 	if o.inner {
-		return sandbox.Inside(func() (int, error) { return attack(ctx, o, true) })
+		return sandbox.Inside(func() (int, error) { return attackPrograms(ctx, o, true) })
 	}
 	if err := sandbox.SweepAll(); err != nil {
 		return 1, err
@@ -81,13 +81,13 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	defer func() { err = errors.Join(err, sandbox.Sweep(o.owner)) }()
 	if !sandbox.Possible() {
 		fmt.Println("left out: the memory limit and namespaces, which need root; memory is the resident set")
-		return attack(ctx, o, false)
+		return attackPrograms(ctx, o, false)
 	}
 	return sandbox.Run(ctx, append(args, "-inner", "-dir", o.dir, "-owner", strconv.Itoa(o.owner))...)
 }
 
-// attack runs the rows and returns 1 if a row failed.
-func attack(ctx context.Context, o options, limited bool) (code int, err error) {
+// attackPrograms runs the rows and returns 1 if a row failed.
+func attackPrograms(ctx context.Context, o options, limited bool) (code int, err error) {
 	if limited {
 		if limited, err = canLimit(o.owner); err != nil {
 			return 1, err
@@ -100,7 +100,7 @@ func attack(ctx context.Context, o options, limited bool) (code int, err error) 
 	if err := row.Header(os.Stdout); err != nil {
 		return 1, err
 	}
-	failed, total, err := o.rows(ctx, row.Config{System: s, Brief: o.brief})
+	failed, total, err := o.runRows(ctx, row.Config{System: s, Brief: o.brief})
 	if err != nil {
 		return 1, err
 	}
@@ -121,10 +121,10 @@ func canLimit(owner int) (bool, error) {
 	return true, probe.Remove()
 }
 
-// rows runs the rows, and returns how many of them failed.
-func (o options) rows(ctx context.Context, config row.Config) (failed, total int, err error) {
+// runRows runs the rows, and returns the number of failed rows.
+func (o options) runRows(ctx context.Context, config row.Config) (failed, total int, err error) {
 	for _, a := range attacks.All() {
-		for _, program := range o.programs(a) {
+		for _, program := range o.selectPrograms(a) {
 			r, err := config.Run(ctx, a, program)
 			if err != nil {
 				return failed, total, fmt.Errorf("%s, %s: %w", a.Name, program, err)
@@ -141,8 +141,8 @@ func (o options) rows(ctx context.Context, config row.Config) (failed, total int
 	return failed, total, nil
 }
 
-// programs returns the programs to attack.
-func (o options) programs(a attacks.Attack) []string {
+// selectPrograms returns the programs to attack.
+func (o options) selectPrograms(a attacks.Attack) []string {
 	programs := slices.Clone(a.Programs)
 	if o.brief {
 		programs = slices.Clone(a.Short)

@@ -35,7 +35,7 @@ type Registry struct {
 	Name string `json:"name"`
 	// Host is the registry's part of an image's name.
 	Host string `json:"host"`
-	// Alias is the same registry at an address for which the node has no certificate authority.
+	// Alias is the same registry at an address for which the node lacks a certificate authority.
 	Alias string `json:"alias"`
 	URL   string `json:"url"`
 	// Username and Password are empty if the registry is open.

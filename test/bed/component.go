@@ -29,7 +29,7 @@ func (i Info) Component(name string) Component {
 }
 
 // Signal sends the program a signal. It works only inside of the cluster's namespaces, in which the
-// program has its number.
+// program keeps its process id.
 func (c Component) Signal(signal unix.Signal) error {
 	pid, err := c.pid()
 	if err != nil {
@@ -50,7 +50,7 @@ func (c Component) Signal(signal unix.Signal) error {
 	return nil
 }
 
-// Restart kills the program, and returns when the supervisor has restarted it.
+// Restart kills the program, and returns after the supervisor restarted it.
 func (c Component) Restart(ctx context.Context) error {
 	before, err := c.pid()
 	if err != nil {
@@ -59,7 +59,7 @@ func (c Component) Restart(ctx context.Context) error {
 	if err := c.Signal(unix.SIGKILL); err != nil {
 		return err
 	}
-	return c.await(ctx, func(pid int) bool { return pid != 0 && pid != before })
+	return c.awaitProcess(ctx, func(pid int) bool { return pid != 0 && pid != before })
 }
 
 // Stop kills the program and prevents its restart until Start is called.
@@ -73,7 +73,7 @@ func (c Component) Stop(ctx context.Context) error {
 	if err := c.Signal(unix.SIGKILL); err != nil {
 		return err
 	}
-	return c.await(ctx, func(pid int) bool { return pid == 0 })
+	return c.awaitProcess(ctx, func(pid int) bool { return pid == 0 })
 }
 
 // Start runs a stopped program again. It does not affect other programs.
@@ -81,20 +81,20 @@ func (c Component) Start(ctx context.Context) error {
 	if err := os.Remove(c.hold); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("release %s: %w", c.name, err)
 	}
-	return c.await(ctx, func(pid int) bool { return pid != 0 })
+	return c.awaitProcess(ctx, func(pid int) bool { return pid != 0 })
 }
 
 // pid returns the program's process; an error if it does not run.
 func (c Component) pid() (int, error) {
-	pid, err := c.read()
+	pid, err := c.readPID()
 	if err == nil && pid == 0 {
 		err = fmt.Errorf("%s does not run", c.name)
 	}
 	return pid, err
 }
 
-// read returns the program's process id. It is 0 if the program does not run.
-func (c Component) read() (int, error) {
+// readPID returns the program's process id. It is 0 if the program does not run.
+func (c Component) readPID() (int, error) {
 	content, err := os.ReadFile(c.status)
 	if err != nil {
 		return 0, fmt.Errorf("read the status of the components: %w", err)
@@ -118,12 +118,12 @@ func (c Component) read() (int, error) {
 	return all[i].PID, nil
 }
 
-// await waits for a state of the program's process.
-func (c Component) await(ctx context.Context, wanted func(pid int) bool) error {
+// awaitProcess waits for a state of the program's process.
+func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		pid, err := c.read()
+		pid, err := c.readPID()
 		if err != nil || wanted(pid) {
 			return err
 		}

@@ -81,7 +81,7 @@ func (d Dashboard) Write(to io.Writer, query Range) error {
 	picture := vgsvg.New(w, h)
 	all := draw.New(picture)
 	for _, p := range d.Panels {
-		chart, err := p.chart(query)
+		chart, err := p.drawChart(query)
 		if err != nil {
 			return fmt.Errorf("draw %s: %w", p.Title, err)
 		}
@@ -95,10 +95,10 @@ func (d Dashboard) Write(to io.Writer, query Range) error {
 	return err
 }
 
-// chart returns the chart of a panel, with a line for each series of its queries.
-func (p Panel) chart(query Range) (*plot.Plot, error) {
+// drawChart returns the chart of a panel, with a line for each series of its queries.
+func (p Panel) drawChart(query Range) (*plot.Plot, error) {
 	chart := plot.New()
-	chart.Title.Text, chart.X.Label.Text, chart.Y.Label.Text = p.Title, "seconds", unit(p.FieldConfig.Defaults.Unit)
+	chart.Title.Text, chart.X.Label.Text, chart.Y.Label.Text = p.Title, "seconds", unitName(p.FieldConfig.Defaults.Unit)
 	chart.Y.Min, chart.Legend.Top, chart.Legend.Left = 0, true, true
 	chart.Title.TextStyle.Font.Size, chart.Legend.TextStyle.Font.Size = vg.Points(10), vg.Points(7)
 	drawn := 0
@@ -117,7 +117,7 @@ func (p Panel) chart(query Range) (*plot.Plot, error) {
 			}
 			line.Color = plotutil.Color(drawn)
 			chart.Add(line)
-			chart.Legend.Add(legend(target.LegendFormat, one.Labels), line)
+			chart.Legend.Add(formatLegend(target.LegendFormat, one.Labels), line)
 			drawn++
 		}
 	}
@@ -132,13 +132,13 @@ func (p Panel) chart(query Range) (*plot.Plot, error) {
 // inLegend finds the labels in the format of a line's name.
 var inLegend = regexp.MustCompile(`\{\{\w+\}\}`)
 
-// legend is the name of a line: labels in the format are replaced by their values, and by nothing if it has none.
-func legend(format string, labels map[string]string) string {
+// formatLegend is the name of a line: labels in the format are replaced by their values, and by nothing if it has none.
+func formatLegend(format string, labels map[string]string) string {
 	return inLegend.ReplaceAllStringFunc(format, func(label string) string { return labels[strings.Trim(label, "{}")] })
 }
 
-// unit returns the readable name of a Grafana unit.
-func unit(grafana string) string {
+// unitName returns the readable name of a Grafana unit.
+func unitName(grafana string) string {
 	names := map[string]string{"s": "seconds", "reqps": "a second", "ops": "a second", "percentunit": "share", "short": ""}
 	if name, ok := names[grafana]; ok {
 		return name

@@ -53,12 +53,12 @@ func (o *options) removeUnused() error {
 		return err
 	}
 	defer release()
-	running, err := commands()
+	running, err := listCommands()
 	if err != nil {
 		return err
 	}
 	layers := o.builder().Dir
-	collections := []string{layers, o.kept().Dir, o.registryCache()}
+	collections := []string{layers, o.imageCache().Dir, o.registryCache()}
 	err = unused.Remove(o.cache, func(path string) bool {
 		return slices.Contains(collections, path) || strings.Contains(running, path+"/")
 	})
@@ -68,8 +68,8 @@ func (o *options) removeUnused() error {
 	return err
 }
 
-// commands returns the command lines of all clusters' components.
-func commands() (string, error) {
+// listCommands returns the command lines of all clusters' components.
+func listCommands() (string, error) {
 	clusters, err := os.ReadDir(layout.Root())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("look for clusters: %w", err)

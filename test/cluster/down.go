@@ -23,7 +23,7 @@ func (o *options) down(ctx context.Context) error {
 	if err := needRoot(); err != nil {
 		return err
 	}
-	l, unlock, err := o.lock()
+	l, unlock, err := o.lockCluster()
 	if err != nil {
 		return err
 	}

@@ -34,14 +34,14 @@ func evidenceCommand(o *options) *cobra.Command {
 			if _, err := os.Stat(l.Dir()); errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("cluster %s: %w", l.Name, state.ErrNone)
 			}
-			collect(command.Context(), command.ErrOrStderr(), l, args[0])
+			collectEvidence(command.Context(), command.ErrOrStderr(), l, args[0])
 			return nil
 		},
 	}
 }
 
-// collect writes the evidence that exists into dir, and logs the directory and the missing parts.
-func collect(ctx context.Context, log io.Writer, l layout.Layout, dir string) {
+// collectEvidence writes the evidence that exists into dir, and logs the directory and the missing parts.
+func collectEvidence(ctx context.Context, log io.Writer, l layout.Layout, dir string) {
 	if err := evidence.Collect(ctx, l, dir); err != nil {
 		fmt.Fprintf(log, "the evidence is not complete: %v\n", err)
 	}

@@ -28,7 +28,7 @@ func execCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return enter(l, running, args)
+			return enterCluster(l, running, args)
 		},
 	}
 	command.Flags().SetInterspersed(false) // Flags after the command belong to the command.
@@ -54,16 +54,16 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
-// supplied returns the cluster, which must be up, if the sources of images are there too.
-func (o *options) supplied() (layout.Layout, state.State, error) {
+// suppliedCluster returns the cluster, which must be up, if the sources of images are there too.
+func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	if err := o.needSources(); err != nil {
 		return layout.Layout{}, state.State{}, err
 	}
 	return o.running()
 }
 
-// enter replaces this process by the command in the cluster's namespaces.
-func enter(l layout.Layout, running state.State, args []string) error {
+// enterCluster replaces this process by the command in the cluster's namespaces.
+func enterCluster(l layout.Layout, running state.State, args []string) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
@@ -73,21 +73,21 @@ func enter(l layout.Layout, running state.State, args []string) error {
 	if err != nil {
 		return fmt.Errorf("find a program to enter namespaces: %w", err)
 	}
-	if err := unix.Exec(program, command, inside(l, running)); err != nil {
+	if err := unix.Exec(program, command, insideEnvironment(l, running)); err != nil {
 		return fmt.Errorf("run %s: %w", program, err)
 	}
 	return nil
 }
 
-// inside returns the environment of a command in the cluster's namespaces. No proxy can be reached
+// insideEnvironment returns the environment of a command in the cluster's namespaces. No proxy can be reached
 // from there, and none is needed.
-func inside(l layout.Layout, running state.State) []string {
+func insideEnvironment(l layout.Layout, running state.State) []string {
 	command := exec.Cmd{Env: append(slices.DeleteFunc(os.Environ(), namesProxy),
 		"PATH="+running.Path+":"+os.Getenv("PATH"),
 		"KUBECONFIG="+l.Kubeconfig(),
 		bed.InfoVariable+"="+infoFile(l),
 	)}
-	return command.Environ() // has each variable once
+	return command.Environ() // contains each variable once
 }
 
 // namesProxy reports whether a variable of the environment names a proxy, or hosts that bypass proxies.

@@ -15,7 +15,7 @@ func TestInsideTheClusterThereIsNoProxy(t *testing.T) {
 		t.Setenv(name, "proxy.example:3128")
 	}
 	t.Setenv("PROXY_OF_MINE", "stays")
-	env := inside(layout.Layout{Name: "one"}, state.State{})
+	env := insideEnvironment(layout.Layout{Name: "one"}, state.State{})
 	if i := slices.IndexFunc(env, namesProxy); i >= 0 {
 		t.Errorf("commands in the cluster get %s", env[i])
 	}

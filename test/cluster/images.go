@@ -24,14 +24,14 @@ func imagesCommand(o *options) *cobra.Command {
 		Short: "Build what changed of the images, also the project's own programs', and push it",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			l, running, err := o.supplied()
+			l, running, err := o.suppliedCluster()
 			if err != nil {
 				return err
 			}
 			if err := o.pushImages(command.Context(), command.ErrOrStderr(), l, running, false, func() {}); err != nil {
 				return err
 			}
-			return o.pushPrograms(command.Context(), command.ErrOrStderr(), l, running, "programs", programs())
+			return o.pushPrograms(command.Context(), command.ErrOrStderr(), l, running, "programs", allPrograms())
 		},
 	}
 }
@@ -46,7 +46,7 @@ func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout
 	if err := to.open(ctx, l, running); err != nil {
 		return err
 	}
-	source := o.source()
+	source := o.imageSource()
 	for _, step := range []struct {
 		what   string
 		images func(context.Context) ([]image.Spec, error)
@@ -56,7 +56,7 @@ func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout
 		if err != nil {
 			return err
 		}
-		if err := to.supply(ctx, step.what, specs); err != nil {
+		if err := to.supplyImages(ctx, step.what, specs); err != nil {
 			return err
 		}
 		step.done()
@@ -69,14 +69,14 @@ func (o *options) builder() image.Builder {
 	return image.Builder{Dir: filepath.Join(o.cache, "layers")}
 }
 
-// kept returns the cache of the images of programs.
-func (o *options) kept() imagecache.Cache {
+// imageCache returns the cache of the images of programs.
+func (o *options) imageCache() imagecache.Cache {
 	return imagecache.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
 // registryCache returns the content that new registries start with.
 func (o *options) registryCache() string { return filepath.Join(o.cache, "stock") }
 
-func (o *options) source() bundle.Source {
+func (o *options) imageSource() bundle.Source {
 	return bundle.Source{Root: o.root, Out: filepath.Join(o.root, ".build", "images")}
 }

@@ -12,11 +12,11 @@ import (
 // infoFile is the file that describes the cluster to tests.
 func infoFile(l layout.Layout) string { return l.Path("bed.json") }
 
-// describe returns the description of the cluster that tests read.
-func describe(l layout.Layout, running state.State) bed.Info {
+// describeCluster returns the description of the cluster that tests read.
+func describeCluster(l layout.Layout, running state.State) bed.Info {
 	info := bed.Info{
 		Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l),
-		Components: statusFile(l), Holds: holds(l),
+		Components: statusFile(l), Holds: holdDirectory(l),
 	}
 	for _, registry := range layout.Registries() {
 		described := bed.Registry{Name: registry.Name, Host: registry.Host(), Alias: registry.Alias(), URL: registry.URL()}

@@ -21,12 +21,12 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// start starts a cluster and waits until it is ready. The revision is the configuration's revision.
-func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs,
+// startCluster starts a cluster and waits until it is ready. The revision is the configuration's revision.
+func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs,
 	revision string,
 ) error {
 	start := time.Now()
-	running, command, err := o.launch(l, programs)
+	running, command, err := o.launchSupervisor(l, programs)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 	defer stop(nil)
 	// The goroutine ends with this process if the cluster lives longer, as it should.
 	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
-	if err := o.fill(ctx, log, l, running); err != nil {
+	if err := o.fillRegistries(ctx, log, l, running); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	running.Ready, running.Config = true, revision
@@ -46,8 +46,8 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 	return nil
 }
 
-// fill pushes the images of a new cluster, and waits until it is ready.
-func (o *options) fill(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
+// fillRegistries pushes the images of a new cluster, and waits until it is ready.
+func (o *options) fillRegistries(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
 	client, err := boot.Client(l, space.Dialer{PID: running.Init.PID})
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func (o *options) fill(ctx context.Context, log io.Writer, l layout.Layout, runn
 	return steps.Wait()
 }
 
-// launch writes the cluster's files and starts its processes.
-func (o *options) launch(l layout.Layout, programs config.Programs) (state.State, *exec.Cmd, error) {
+// launchSupervisor writes the cluster's files and starts its processes.
+func (o *options) launchSupervisor(l layout.Layout, programs config.Programs) (state.State, *exec.Cmd, error) {
 	filtered, err := space.FilterBridges()
 	if err != nil {
 		return state.State{}, nil, err
@@ -82,7 +82,7 @@ func (o *options) launch(l layout.Layout, programs config.Programs) (state.State
 	if running.Init, err = state.Find(command.Process.Pid); err != nil {
 		return state.State{}, nil, err
 	}
-	return running, command, save(l, running)
+	return running, command, saveState(l, running)
 }
 
 // startSupervisor starts the first process of new namespaces, which starts all programs.
@@ -92,7 +92,7 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 		return nil, fmt.Errorf("start the supervisor: %w", err)
 	}
 	defer log.Close()
-	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keep()...)...)
+	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keptDirectories()...)...)
 	// A cluster is short-lived: its programs may use more memory, which saves a tenth of the
 	// processor time.
 	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root", "GOGC=400"}
@@ -104,9 +104,9 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	return command, nil
 }
 
-// keep returns the flags that list the directories that commands in the cluster need: the programs,
+// keptDirectories returns the flags that list the directories that commands in the cluster need: the programs,
 // the sources, and Go's caches.
-func (o *options) keep() []string {
+func (o *options) keptDirectories() []string {
 	dirs := []string{o.cache, o.root}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {
 		dirs = append(dirs, os.Getenv(name))
@@ -120,9 +120,9 @@ func (o *options) keep() []string {
 	return flags
 }
 
-// save also describes the cluster to its users.
-func save(l layout.Layout, running state.State) error {
-	if err := state.WriteJSON(infoFile(l), describe(l, running)); err != nil {
+// saveState also describes the cluster to its users.
+func saveState(l layout.Layout, running state.State) error {
+	if err := state.WriteJSON(infoFile(l), describeCluster(l, running)); err != nil {
 		return fmt.Errorf("describe cluster %s: %w", l.Name, err)
 	}
 	return state.Save(l, running)

@@ -19,7 +19,7 @@ func porchCommand(o *options) *cobra.Command {
 		Short: "Build Porch and push the images of its programs as porch/NAME",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			l, running, err := o.supplied()
+			l, running, err := o.suppliedCluster()
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ func (o *options) pushPorch(ctx context.Context, l layout.Layout, running state.
 	if err != nil {
 		return err
 	}
-	applets, err := o.source().Program(ctx, "wrapper-server", ".")
+	applets, err := o.imageSource().Program(ctx, "wrapper-server", ".")
 	if err != nil {
 		return err
 	}

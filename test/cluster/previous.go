@@ -20,7 +20,7 @@ func previousCommand(o *options) *cobra.Command {
 		Short: "Build the project's own programs as of a commit and push them as previous/NAME, for tests of upgrades",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			l, running, err := o.supplied()
+			l, running, err := o.suppliedCluster()
 			if err != nil {
 				return err
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// programs lists the programs whose images a cluster gets: all programs that users install, and a program for tests.
-func programs() []release.Program {
+// allPrograms lists the programs whose images a cluster gets: all programs that users install, and a program for tests.
+func allPrograms() []release.Program {
 	toolbox := release.Program{
 		Name: "toolbox", Module: "test", Package: "./images/toolbox",
 		Links: map[string]string{"/bin/toolbox": "/ko-app/toolbox"},
@@ -34,16 +34,16 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 	if err != nil {
 		return err
 	}
-	ko, err := o.ko(ctx, l, running)
+	ko, err := o.koInCluster(ctx, l, running)
 	if err != nil {
 		return err
 	}
-	if err := o.source().Kodata(ctx); err != nil {
+	if err := o.imageSource().Kodata(ctx); err != nil {
 		return err
 	}
-	to := pusher{options: o, log: log, registry: registry, ko: ko, kept: o.kept()}
+	to := pusher{options: o, log: log, registry: registry, ko: ko, kept: o.imageCache()}
 	for _, p := range pushed {
-		if err := to.push(ctx, p, prefix+"/"+p.Name); err != nil {
+		if err := to.pushProgram(ctx, p, prefix+"/"+p.Name); err != nil {
 			return err
 		}
 	}
@@ -52,15 +52,15 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 
 // openRegistry returns the open registry of a cluster.
 func openRegistry(ctx context.Context, l layout.Layout, running state.State) (image.Registry, error) {
-	described, err := describe(l, running).Registry(layout.Open.Name)
+	described, err := describeCluster(l, running).Registry(layout.Open.Name)
 	if err != nil {
 		return image.Registry{}, err
 	}
 	return registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 }
 
-// ko returns ko in the cluster's namespaces: it has no other network there.
-func (o *options) ko(ctx context.Context, l layout.Layout, running state.State) (release.Ko, error) {
+// koInCluster returns ko in the cluster's namespaces: it has no other network there.
+func (o *options) koInCluster(ctx context.Context, l layout.Layout, running state.State) (release.Ko, error) {
 	path, root, err := o.findKo(ctx)
 	if err != nil {
 		return release.Ko{}, err
@@ -69,7 +69,7 @@ func (o *options) ko(ctx context.Context, l layout.Layout, running state.State) 
 		Command: func(dir string, args ...string) []string {
 			return space.Enter(running.Init.PID, dir, append([]string{path}, args...)...)
 		},
-		Env:      inside(l, running),
+		Env:      insideEnvironment(l, running),
 		Root:     root,
 		Insecure: true,
 		Offline:  true,

@@ -28,14 +28,14 @@ type pusher struct {
 	kept     imagecache.Cache
 }
 
-// push builds the image only if neither the registry nor the cache has it. Go builds an unchanged program quickly:
+// pushProgram builds the image only if neither the registry nor the cache has it. Go builds an unchanged program quickly:
 // the program itself is the key of its image.
-func (to pusher) push(ctx context.Context, p release.Program, repository string) error {
+func (to pusher) pushProgram(ctx context.Context, p release.Program, repository string) error {
 	base, err := to.builder().Build(p.Base())
 	if err != nil {
 		return err
 	}
-	key, err := to.key(ctx, p, base)
+	key, err := to.imageKey(ctx, p, base)
 	if err != nil {
 		return err
 	}
@@ -46,11 +46,11 @@ func (to pusher) push(ctx context.Context, p release.Program, repository string)
 	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
 		return err
 	}
-	return to.keep(ctx, p, repository, key)
+	return to.cacheImage(ctx, p, repository, key)
 }
 
-// keep pushes the image from the cache, where it is after that.
-func (to pusher) keep(ctx context.Context, p release.Program, repository, key string) error {
+// cacheImage pushes the image from the cache, where it is after that.
+func (to pusher) cacheImage(ctx context.Context, p release.Program, repository, key string) error {
 	unlock, err := to.kept.Lock(repository)
 	if err != nil {
 		return err
@@ -61,17 +61,17 @@ func (to pusher) keep(ctx context.Context, p release.Program, repository, key st
 		return err
 	}
 	if kept != nil {
-		return to.tag(ctx, kept, repository, key, latest)
+		return to.tagImage(ctx, kept, repository, key, latest)
 	}
-	made, err := to.build(ctx, p, repository, key)
+	made, err := to.buildImage(ctx, p, repository, key)
 	if err != nil {
 		return err
 	}
 	return to.kept.Keep(repository, key, made)
 }
 
-// tag pushes an image with tags.
-func (to pusher) tag(ctx context.Context, pushed v1.Image, repository string, tags ...string) error {
+// tagImage pushes an image with tags.
+func (to pusher) tagImage(ctx context.Context, pushed v1.Image, repository string, tags ...string) error {
 	for _, tag := range tags {
 		if _, err := to.registry.Push(ctx, repository+":"+tag, pushed); err != nil {
 			return err
@@ -80,8 +80,8 @@ func (to pusher) tag(ctx context.Context, pushed v1.Image, repository string, ta
 	return nil
 }
 
-// build runs ko to make the image on its base, and to push it.
-func (to pusher) build(ctx context.Context, p release.Program, repository, key string) (v1.Image, error) {
+// buildImage runs ko to make the image on its base, and to push it.
+func (to pusher) buildImage(ctx context.Context, p release.Program, repository, key string) (v1.Image, error) {
 	fmt.Fprintf(to.log, "building the image %s with ko\n", repository)
 	host := layout.Open.Host() + "/"
 	target := release.Target{Repository: host + repository, Base: host + p.Base().Name, Tags: []string{latest, key}}
@@ -91,9 +91,9 @@ func (to pusher) build(ctx context.Context, p release.Program, repository, key s
 	return to.registry.Pull(ctx, repository+":"+key)
 }
 
-// key returns a tag for the image with this program and its data on this base.
-func (to pusher) key(ctx context.Context, p release.Program, base v1.Image) (string, error) {
-	built, err := to.source().Program(ctx, p.Module, p.Package)
+// imageKey returns a tag for the image with this program and its data on this base.
+func (to pusher) imageKey(ctx context.Context, p release.Program, base v1.Image) (string, error) {
+	built, err := to.imageSource().Program(ctx, p.Module, p.Package)
 	if err != nil {
 		return "", err
 	}

@@ -55,7 +55,7 @@ func (o *options) status() (status, error) {
 	if err != nil {
 		return status{}, err
 	}
-	now := status{Info: describe(l, running), State: starting}
+	now := status{Info: describeCluster(l, running), State: starting}
 	// A cluster that has just been started does not have the file yet.
 	if err := readJSON(statusFile(l), &now.Components); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return status{}, err

@@ -58,7 +58,7 @@ func (o *options) supervise(ctx context.Context) error {
 	if err := readJSON(specsFile(l), &specs); err != nil {
 		return err
 	}
-	supervisor := process.Supervisor{Logs: l.Logs(), Holds: holds(l), Changed: func(status []process.Status) {
+	supervisor := process.Supervisor{Logs: l.Logs(), Holds: holdDirectory(l), Changed: func(status []process.Status) {
 		if err := state.WriteJSON(statusFile(l), status); err != nil {
 			fmt.Fprintln(os.Stderr, "keeping the components' status:", err)
 		}
@@ -71,8 +71,8 @@ func (o *options) supervise(ctx context.Context) error {
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 
-// holds is the directory with which tests prevent programs from running.
-func holds(l layout.Layout) string { return l.Path("holds") }
+// holdDirectory is the directory with which tests prevent programs from running.
+func holdDirectory(l layout.Layout) string { return l.Path("holds") }
 
 func readJSON(path string, value any) error {
 	content, err := os.ReadFile(path)

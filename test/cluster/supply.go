@@ -32,7 +32,7 @@ type supplier struct {
 
 // open waits until all registries accept connections.
 func (to *supplier) open(ctx context.Context, l layout.Layout, running state.State) error {
-	for _, described := range describe(l, running).Registries {
+	for _, described := range describeCluster(l, running).Registries {
 		registry, err := registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 		if err != nil {
 			return err
@@ -43,8 +43,8 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supply pushes more images to the registries, which share a name in the cache.
-func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec) error {
+// supplyImages pushes more images to the registries, which share a name in the cache.
+func (to *supplier) supplyImages(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec)
 	}
 	kept := registrycache.Cache{Dir: filepath.Join(to.registryCache(), what)}
 	if to.fresh {
-		if filled, err := to.fill(kept); err != nil || filled {
+		if filled, err := to.fillFromCache(kept); err != nil || filled {
 			return err
 		}
 	}
@@ -68,8 +68,8 @@ func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec)
 	return kept.Keep(to.key, to.dirs[0])
 }
 
-// fill reports whether all registries have the images.
-func (to *supplier) fill(kept registrycache.Cache) (bool, error) {
+// fillFromCache reports whether all registries have the images.
+func (to *supplier) fillFromCache(kept registrycache.Cache) (bool, error) {
 	for _, dir := range to.dirs {
 		if filled, err := kept.Fill(to.key, dir); err != nil || !filled {
 			return false, err

@@ -38,7 +38,7 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := o.needSources(); err != nil {
 		return err
 	}
-	l, unlock, err := o.lock()
+	l, unlock, err := o.lockCluster()
 	if err != nil {
 		return err
 	}
@@ -47,33 +47,33 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if usable(l, revision) {
+	if isUsable(l, revision) {
 		fmt.Fprintf(log, "cluster %s is up: KUBECONFIG=%s\n", l.Name, l.Kubeconfig())
 		return nil
 	}
-	return o.replace(ctx, log, l, revision)
+	return o.replaceCluster(ctx, log, l, revision)
 }
 
-// replace removes the existing cluster and starts a new cluster.
-func (o *options) replace(ctx context.Context, log io.Writer, l layout.Layout, revision string) error {
+// replaceCluster removes the existing cluster and starts a new cluster.
+func (o *options) replaceCluster(ctx context.Context, log io.Writer, l layout.Layout, revision string) error {
 	if err := teardown.Remove(ctx, l); err != nil {
 		return err
 	}
-	programs, err := o.programs(ctx, log)
+	programs, err := o.buildPrograms(ctx, log)
 	if err != nil {
 		return err
 	}
-	if err := o.start(ctx, log, l, programs, revision); err != nil {
+	if err := o.startCluster(ctx, log, l, programs, revision); err != nil {
 		// A user who cancelled the wait wants to know the reason for it.
-		collect(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
+		collectEvidence(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}
 	return nil
 }
 
-// usable reports whether the cluster came up as this program configures it, is alive, and can be
+// isUsable reports whether the cluster came up as this program configures it, is alive, and can be
 // reached: a part of its directory may have been removed.
-func usable(l layout.Layout, revision string) bool {
+func isUsable(l layout.Layout, revision string) bool {
 	running, err := state.Load(l)
 	for _, path := range []string{l.Kubeconfig(), infoFile(l)} {
 		if err == nil {
@@ -83,8 +83,8 @@ func usable(l layout.Layout, revision string) bool {
 	return err == nil && running.Ready && running.Config == revision && running.Init.Alive()
 }
 
-// lock serializes commands that change the same cluster, which it returns.
-func (o *options) lock() (l layout.Layout, unlock func(), err error) {
+// lockCluster serializes commands that change the same cluster, which it returns.
+func (o *options) lockCluster() (l layout.Layout, unlock func(), err error) {
 	if l, err = o.layout(); err != nil {
 		return l, nil, err
 	}
@@ -92,9 +92,9 @@ func (o *options) lock() (l layout.Layout, unlock func(), err error) {
 	return l, unlock, err
 }
 
-// programs finds or builds all that runs in a cluster.
-func (o *options) programs(ctx context.Context, log io.Writer) (config.Programs, error) {
-	if err := o.install(ctx, log); err != nil {
+// buildPrograms finds or builds all that runs in a cluster.
+func (o *options) buildPrograms(ctx context.Context, log io.Writer) (config.Programs, error) {
+	if err := o.installPackages(ctx, log); err != nil {
 		return config.Programs{}, err
 	}
 	var programs config.Programs
@@ -115,8 +115,8 @@ func (o *options) programs(ctx context.Context, log io.Writer) (config.Programs,
 	return programs, nil
 }
 
-// install installs Debian's packages. apt-get fails while another apt-get runs.
-func (o *options) install(ctx context.Context, log io.Writer) error {
+// installPackages installs Debian's packages. apt-get fails while another apt-get runs.
+func (o *options) installPackages(ctx context.Context, log io.Writer) error {
 	unlock, err := filelock.Acquire(o.cache + "/debian.lock")
 	if err != nil {
 		return err

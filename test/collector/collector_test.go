@@ -30,7 +30,7 @@ func TestConfigurationIsValid(t *testing.T) {
 
 // TestCommandReadsTheConfiguration runs the command, which has requirements of its own.
 func TestCommandReadsTheConfiguration(t *testing.T) {
-	command := otelcol.NewCommand(settings())
+	command := otelcol.NewCommand(collectorSettings())
 	command.SetArgs([]string{"validate", "--config=file:" + configuration})
 	if err := command.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestMetricsAreNotTaken(t *testing.T) {
 // newCollector returns a collector with the configuration, and changes to it.
 func newCollector(t *testing.T, changes ...string) *otelcol.Collector {
 	t.Helper()
-	s := settings()
+	s := collectorSettings()
 	s.ConfigProviderSettings.ResolverSettings.URIs = []string{"file:" + configuration}
 	for _, change := range changes {
 		resolver := &s.ConfigProviderSettings.ResolverSettings

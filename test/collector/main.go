@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command collector is the OpenTelemetry Collector with the components that the configuration in deploy/observability
-// names, built from its modules. It is a module of its own, which keeps its many dependencies out of the other
+// names, built from its modules. It is a module of its own, so that its many dependencies stay out of the remaining
 // modules.
 package main
 
@@ -26,18 +26,18 @@ import (
 )
 
 func main() {
-	command := otelcol.NewCommand(settings())
+	command := otelcol.NewCommand(collectorSettings())
 	if err := command.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "collector:", err)
 		os.Exit(1)
 	}
 }
 
-// settings returns a collector that reads its configuration from files, and from texts on its command line.
-func settings() otelcol.CollectorSettings {
+// collectorSettings returns a collector that reads its configuration from files, and from texts on its command line.
+func collectorSettings() otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{Command: "collector", Description: "OpenTelemetry Collector of the tests"},
-		Factories: factories,
+		Factories: newFactories,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
 			ProviderFactories: []confmap.ProviderFactory{
 				fileprovider.NewFactory(), yamlprovider.NewFactory(), envprovider.NewFactory(), // the command requires env
@@ -46,8 +46,8 @@ func settings() otelcol.CollectorSettings {
 	}
 }
 
-// factories returns the components that a configuration can name.
-func factories() (otelcol.Factories, error) {
+// newFactories returns the components that a configuration can name.
+func newFactories() (otelcol.Factories, error) {
 	all := otelcol.Factories{Telemetry: otelconftelemetry.NewFactory()}
 	var err error
 	if all.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory()); err != nil {

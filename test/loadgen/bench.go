@@ -75,12 +75,12 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	rng := rand.New(rand.NewPCG(plan.Seed, 0))
 	var levels []Level
 	for _, input := range plan.Inputs {
-		different, err := plan.compare(ctx, input)
+		different, err := plan.compareOutputs(ctx, input)
 		if err != nil {
 			return nil, err
 		}
 		for _, load := range plan.Loads {
-			rounds, err := plan.measure(ctx, input, load, rng)
+			rounds, err := plan.measureLoad(ctx, input, load, rng)
 			if err != nil {
 				return nil, err
 			}
@@ -95,9 +95,9 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	return levels, nil
 }
 
-// compare evaluates an input once at each target, and returns the names of targets that return
+// compareOutputs evaluates an input once at each target, and returns the names of targets that return
 // something else than the first.
-func (p Plan) compare(ctx context.Context, input Input) (different []string, err error) {
+func (p Plan) compareOutputs(ctx context.Context, input Input) (different []string, err error) {
 	var want []byte
 	for i, target := range p.Targets {
 		got, err := target.Evaluate(ctx, input.List)
@@ -113,12 +113,12 @@ func (p Plan) compare(ctx context.Context, input Input) (different []string, err
 	return different, nil
 }
 
-// measure returns the turns of each round, by the place of their target.
-func (p Plan) measure(ctx context.Context, input Input, load Load, rng *rand.Rand) ([][]turn, error) {
+// measureLoad returns the turns of each round, by the place of their target.
+func (p Plan) measureLoad(ctx context.Context, input Input, load Load, rng *rand.Rand) ([][]turn, error) {
 	recorder := newRecorder()
 	one := func(target Target, length time.Duration) (turn, error) {
-		err := p.take(ctx, target, input.List, load, length, rng, recorder)
-		return recorder.turn(), err
+		err := p.takeTurn(ctx, target, input.List, load, length, rng, recorder)
+		return recorder.finishTurn(), err
 	}
 	if p.WarmUp > 0 {
 		for _, target := range p.Targets {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// take calls a target for a turn. Before a closed loop, each caller evaluates once without a measurement: another
+// takeTurn calls a target for a turn. Before a closed loop, each caller evaluates once without a measurement: another
 // target used the machine before.
-func (p Plan) take(
+func (p Plan) takeTurn(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
 	if !waitUntil(ctx, time.Now().Add(p.Settle)) {
@@ -21,24 +21,24 @@ func (p Plan) take(
 		_, err := target.Evaluate(ctx, list)
 		return err
 	}
-	together(max(load.Callers, 1), func() { _ = evaluate() }) // a failure is counted when the evaluation is repeated
+	runTogether(max(load.Callers, 1), func() { _ = evaluate() }) // a failure is counted when the evaluation is repeated
 	var due []time.Duration
 	if load.Rate > 0 {
-		due = arrivals(rng, load.Rate, length)
+		due = scheduleArrivals(rng, load.Rate, length)
 	}
 	start, used := time.Now(), processorTime()
 	switch {
 	case load.Rate > 0:
-		open(ctx, due, p.MaxInFlight, evaluate, to)
+		runOpen(ctx, due, p.MaxInFlight, evaluate, to)
 	default:
-		closed(ctx, load.Callers, length, target.loop(ctx, list), to)
+		runClosed(ctx, load.Callers, length, target.callerLoop(ctx, list), to)
 	}
 	to.took, to.client = time.Since(start), processorTime()-used
 	return ctx.Err()
 }
 
-// together calls do concurrently n times, and returns when all calls have returned.
-func together(n int, do func()) {
+// runTogether calls do concurrently n times, and returns when all calls have returned.
+func runTogether(n int, do func()) {
 	var running sync.WaitGroup
 	for range n {
 		running.Go(do)
@@ -46,8 +46,8 @@ func together(n int, do func()) {
 	running.Wait()
 }
 
-// loop returns the evaluations of a caller of a closed loop.
-func (t Target) loop(ctx context.Context, list []byte) func(each func(error) bool) {
+// callerLoop returns the evaluations of a caller of a closed loop.
+func (t Target) callerLoop(ctx context.Context, list []byte) func(each func(error) bool) {
 	return func(each func(error) bool) {
 		if t.Loop != nil {
 			t.Loop(ctx, list, each)
@@ -60,23 +60,23 @@ func (t Target) loop(ctx context.Context, list []byte) func(each func(error) boo
 	}
 }
 
-// closed runs callers for the given time, each of which evaluates again and again, at least once.
-func closed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
+// runClosed runs callers for the given time, each of which evaluates again and again, at least once.
+func runClosed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
 	start := time.Now()
-	together(callers, func() {
+	runTogether(callers, func() {
 		began := time.Now()
 		loop(func(err error) bool {
 			now := time.Now()
-			to.add(now.Sub(began), err)
+			to.recordEvaluation(now.Sub(began), err)
 			began = now
 			return now.Sub(start) < length && ctx.Err() == nil
 		})
 	})
 }
 
-// open begins an evaluation at each time in due. Latencies count from this time, not from the real begin of the
+// runOpen begins an evaluation at each time in due. Latencies count from this time, not from the real begin of the
 // evaluation: a target that stalls would otherwise delay the very evaluations that show it (coordinated omission).
-func open(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
+func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
 	start := time.Now()
 	slots := make(chan struct{}, maxInFlight)
 	var running sync.WaitGroup
@@ -94,7 +94,7 @@ func open(ctx context.Context, due []time.Duration, maxInFlight int, evaluate fu
 		}
 		running.Go(func() {
 			err := evaluate()
-			to.add(time.Since(intended), err)
+			to.recordEvaluation(time.Since(intended), err)
 			<-slots
 		})
 	}

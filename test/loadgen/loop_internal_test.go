@@ -29,8 +29,8 @@ func TestOpenLoopCountsFromWhenEvaluationsWereDue(t *testing.T) {
 			due = append(due, time.Duration(i)*100*time.Millisecond)
 		}
 		r := newRecorder()
-		open(t.Context(), due, 1, stall, r)
-		got := r.turn()
+		runOpen(t.Context(), due, 1, stall, r)
+		got := r.finishTurn()
 		slow := int64(0)
 		for _, b := range got.bars {
 			if b.latency > 90*time.Millisecond {
@@ -46,7 +46,7 @@ func TestOpenLoopCountsFromWhenEvaluationsWereDue(t *testing.T) {
 func TestOpenLoopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int64
-		open(t.Context(), make([]time.Duration, 50), 7, func() error {
+		runOpen(t.Context(), make([]time.Duration, 50), 7, func() error {
 			most.Store(max(most.Load(), running.Add(1)))
 			<-time.After(time.Second)
 			running.Add(-1)
@@ -110,7 +110,7 @@ func TestTargetsRestBetweenTurns(t *testing.T) {
 			Targets:  []Target{base, other},
 			Duration: 10 * time.Second, Turn: time.Second, WarmUp: time.Second, Settle: 100 * time.Millisecond,
 		}
-		rounds, err := plan.measure(t.Context(), Input{}, Load{Callers: 1}, rand.New(rand.NewPCG(1, 2)))
+		rounds, err := plan.measureLoad(t.Context(), Input{}, Load{Callers: 1}, rand.New(rand.NewPCG(1, 2)))
 		if err != nil || len(rounds) != 4 {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestFailuresAreNoLatencies(t *testing.T) {
 }
 
 func TestArrivalsHaveTheRate(t *testing.T) {
-	due := arrivals(rand.New(rand.NewPCG(1, 2)), 100, 100*time.Second)
+	due := scheduleArrivals(rand.New(rand.NewPCG(1, 2)), 100, 100*time.Second)
 	if len(due) < 9_500 || len(due) > 10_500 {
 		t.Errorf("%d evaluations in 100 s at 100/s", len(due))
 	}

@@ -29,27 +29,27 @@ func ThisMachine() Machine {
 		content, _ := os.ReadFile("/proc/" + name) // elsewhere than on Linux it is not there
 		return string(content)
 	}
-	m := describe(read("cpuinfo"), read("meminfo"), read("sys/kernel/osrelease"))
+	m := describeMachine(read("cpuinfo"), read("meminfo"), read("sys/kernel/osrelease"))
 	m.Description = m.String()
 	return m
 }
 
-// describe returns the machine whose files of /proc have these contents.
-func describe(cpuinfo, meminfo, osrelease string) Machine {
+// describeMachine returns the machine whose files of /proc have these contents.
+func describeMachine(cpuinfo, meminfo, osrelease string) Machine {
 	m := Machine{
 		System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(),
-		Processor: field(cpuinfo, "model name"), Kernel: strings.TrimSpace(osrelease),
+		Processor: readField(cpuinfo, "model name"), Kernel: strings.TrimSpace(osrelease),
 		Go: runtime.Version(),
 	}
 	var kib int64
-	if _, err := fmt.Sscanf(field(meminfo, "MemTotal"), "%d kB", &kib); err == nil {
+	if _, err := fmt.Sscanf(readField(meminfo, "MemTotal"), "%d kB", &kib); err == nil {
 		m.Memory = fmt.Sprintf("%.0f GiB", float64(kib)/(1<<20))
 	}
 	return m
 }
 
-// field returns the first value of a name in lines of the form name: value.
-func field(content, name string) string {
+// readField returns the first value of a name in lines of the form name: value.
+func readField(content, name string) string {
 	for line := range strings.Lines(content) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)

@@ -66,10 +66,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	var err error
-	if plan.Inputs, err = inputs(s.items); err != nil {
+	if plan.Inputs, err = makeInputs(s.items); err != nil {
 		return err
 	}
-	if plan.Loads, err = loads(s.callers, s.rate); err != nil {
+	if plan.Loads, err = parseLoads(s.callers, s.rate); err != nil {
 		return err
 	}
 	for _, t := range s.targets {
@@ -83,11 +83,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return s.print(Report{Machine: ThisMachine(), Image: s.image, Seed: plan.Seed, Levels: levels})
+	return s.printReport(Report{Machine: ThisMachine(), Image: s.image, Seed: plan.Seed, Levels: levels})
 }
 
-// print writes the report, and returns an error if evaluations failed.
-func (s settings) print(report Report) error {
+// printReport writes the report, and returns an error if evaluations failed.
+func (s settings) printReport(report Report) error {
 	text := report.Text()
 	if s.json {
 		data, err := json.MarshalIndent(report, "", "  ")
@@ -108,8 +108,8 @@ func (s settings) print(report Report) error {
 	return nil
 }
 
-// loads returns closed loops of these numbers of callers, and an open loop, unless its rate is zero.
-func loads(callers string, rate float64) ([]Load, error) {
+// parseLoads returns closed loops of these numbers of callers, and an open loop, unless its rate is zero.
+func parseLoads(callers string, rate float64) ([]Load, error) {
 	var all []Load
 	if rate > 0 {
 		all = append(all, Load{Rate: rate})
@@ -117,15 +117,15 @@ func loads(callers string, rate float64) ([]Load, error) {
 	if callers == "" && rate == 0 {
 		callers = "1"
 	}
-	numbers, err := numbers(callers)
+	numbers, err := parseNumbers(callers)
 	for _, n := range numbers {
 		all = append(all, Load{Callers: n})
 	}
 	return all, err
 }
 
-// numbers returns the numbers of a list that commas separate.
-func numbers(list string) ([]int, error) {
+// parseNumbers returns the numbers of a list that commas separate.
+func parseNumbers(list string) ([]int, error) {
 	var all []int
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
@@ -181,9 +181,9 @@ func runProgram(name string, args ...string) Evaluate {
 	}
 }
 
-// inputs returns a list of Deployments of each size, for the function set-namespace.
-func inputs(items string) ([]Input, error) {
-	sizes, err := numbers(items)
+// makeInputs returns a list of Deployments of each size, for the function set-namespace.
+func makeInputs(items string) ([]Input, error) {
+	sizes, err := parseNumbers(items)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func TestTargetsOfEachKind(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	plan := Plan{Duration: 60 * time.Millisecond, Turn: 10 * time.Millisecond, Loads: []Load{{Callers: 2}}}
-	if plan.Inputs, err = inputs("1,3"); err != nil {
+	if plan.Inputs, err = makeInputs("1,3"); err != nil {
 		t.Fatal(err)
 	}
 	for _, description := range []string{"bare=exec:cat", "shells=shell:cat", "gateway=" + listener.Addr().String()} {

@@ -35,7 +35,7 @@ type turn struct {
 
 // recorder records the evaluations of a turn.
 type recorder struct {
-	took, client time.Duration // set at the end of a turn
+	took, client time.Duration // set after a turn
 
 	mu        sync.Mutex
 	latencies *hdrhistogram.Histogram
@@ -47,9 +47,9 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// add records an evaluation. The time of a failed evaluation is not recorded: it may be short because nothing was
+// recordEvaluation records an evaluation. The time of a failed evaluation is not recorded: it may be short because nothing was
 // done.
-func (r *recorder) add(latency time.Duration, err error) {
+func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -59,8 +59,8 @@ func (r *recorder) add(latency time.Duration, err error) {
 	_ = r.latencies.RecordValue(min(int64(latency), highest))
 }
 
-// turn returns the recorded turn, and resets the recorder.
-func (r *recorder) turn() turn {
+// finishTurn returns the recorded turn, and resets the recorder.
+func (r *recorder) finishTurn() turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := turn{failed: r.failed, took: r.took, client: r.client}

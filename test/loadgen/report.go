@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Report is a whole measurement as JSON has it.
+// Report is a whole measurement as JSON.
 type Report struct {
 	Machine Machine `json:"machine"`
 	Image   string  `json:"image"`
@@ -68,24 +68,24 @@ func (r Report) Text() string {
 	rows := [][]string{head}
 	for _, level := range r.Levels {
 		for _, result := range level.Results {
-			rows = append(rows, level.row(result))
+			rows = append(rows, level.formatRow(result))
 		}
 	}
-	return fmt.Sprintf("%s, of %s.\n\n%s", r.Machine, r.Image, table(rows))
+	return fmt.Sprintf("%s, of %s.\n\n%s", r.Machine, r.Image, formatTable(rows))
 }
 
-// row returns the cells of a result.
-func (l Level) row(result Result) []string {
+// formatRow returns the cells of a result.
+func (l Level) formatRow(result Result) []string {
 	row := []string{
 		l.Input, Load{l.Callers, l.Rate}.String(), result.Target,
 		strconv.FormatInt(result.Evaluations, 10), strconv.FormatInt(result.Failed, 10),
 		fmt.Sprintf("%.1f", result.PerSecond), "",
 	}
 	if result.ClientMilliseconds > 0 {
-		row[len(row)-1] = milliseconds(result.ClientMilliseconds)
+		row[len(row)-1] = formatMilliseconds(result.ClientMilliseconds)
 	}
 	if ms := result.Milliseconds; ms != nil {
-		row = append(row, milliseconds(ms.P50), milliseconds(ms.P99), milliseconds(ms.Max))
+		row = append(row, formatMilliseconds(ms.P50), formatMilliseconds(ms.P99), formatMilliseconds(ms.Max))
 	} else {
 		row = append(row, "", "", "")
 	}
@@ -95,11 +95,11 @@ func (l Level) row(result Result) []string {
 	return row
 }
 
-// milliseconds returns a time with about three digits.
-func milliseconds(ms float64) string { return fmt.Sprintf("%.*f ms", decimals(ms), ms) }
+// formatMilliseconds returns a time with about three digits.
+func formatMilliseconds(ms float64) string { return fmt.Sprintf("%.*f ms", decimalsOf(ms), ms) }
 
-// decimals returns how many digits behind the point a figure needs.
-func decimals(figure float64) int {
+// decimalsOf returns the number of decimals that a figure needs.
+func decimalsOf(figure float64) int {
 	switch {
 	case figure < 10:
 		return 2
@@ -117,8 +117,8 @@ func (r *Ratio) String() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High)
 }
 
-// table returns rows, of which the first is the head, in aligned columns. Rows may be shorter than the head.
-func table(rows [][]string) string {
+// formatTable returns rows, of which the first is the head, in aligned columns. Rows may be shorter than the head.
+func formatTable(rows [][]string) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {

@@ -10,14 +10,14 @@ import (
 // minRounds is the minimum number of rounds: fewer rounds would not show their variation.
 const minRounds = 3
 
-// countRounds returns how many rounds of turns fit into a duration.
+// countRounds returns the number of rounds of turns that fit into a duration.
 func countRounds(duration, turn time.Duration, targets int) int {
 	return max(minRounds, int(duration/(turn*time.Duration(targets))))
 }
 
-// arrivals returns the times at which evaluations of an open loop are due, relative to its begin. The times are
+// scheduleArrivals returns the times at which evaluations of an open loop are due, relative to its begin. The times are
 // independent of each other, as with many callers, at an average rate per second.
-func arrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
+func scheduleArrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
 	var due []time.Duration
 	for at := 0.0; ; {
 		at += rng.ExpFloat64() / rate

@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// Shell has a shell run a command again and again, as fast as it can, over a list on its standard input. The output is
-// discarded. It calls each when the command has ended, with an error unless it succeeded, and returns when each
-// returns false, when ctx ends, or when the command takes longer than a limit, unless that is zero. The shell and the
+// Shell runs a command in a shell again and again, as fast as it can, over a list on its standard input. The output is
+// discarded. It calls each when the command has exited, with an error unless it succeeded, and returns when each
+// returns false, when ctx ends, or when the command runs longer than a limit, unless that is zero. The shell and the
 // command are killed then.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {
-	if err := shell(ctx, environ, command, list, limit, each); err != nil {
+	if err := runShell(ctx, environ, command, list, limit, each); err != nil {
 		each(fmt.Errorf("run %q in a shell: %w", command, err))
 	}
 }
 
-// shell returns an error if the loop ended before each or ctx wanted it.
-func shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
+// runShell returns an error if the loop ended before each or ctx wanted it.
+func runShell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) error {
-	input, err := temporary(list)
+	input, err := writeTemporary(list)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func shell(ctx context.Context, environ []string, command string, list []byte, l
 	return fmt.Errorf("it ended, or took longer than %v", limit)
 }
 
-// temporary returns the path of a new file with this content.
-func temporary(content []byte) (string, error) {
+// writeTemporary returns the path of a new file with this content.
+func writeTemporary(content []byte) (string, error) {
 	file, err := os.CreateTemp("", "loadgen-list-")
 	if err != nil {
 		return "", err

@@ -79,11 +79,11 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 	return values
 }
 
-// once is the weight of rounds as they occurred.
-func once(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
+// eachOnce is the weight of rounds as they occurred.
+func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
-// draw returns how often each round is in a resample of as many rounds.
-func draw(rng *rand.Rand, rounds int) []int {
+// drawRounds returns the number of times that each round is in a resample of as many rounds.
+func drawRounds(rng *rand.Rand, rounds int) []int {
 	weights := make([]int, rounds)
 	for range rounds {
 		weights[rng.IntN(rounds)]++
@@ -102,30 +102,30 @@ type Ratio struct {
 // ratios are the ratios of all compared figures.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
-// compare returns the ratios of a target to base. Rounds are drawn, not evaluations: evaluations of the same turn
+// compareSamples returns the ratios of a target to base. Rounds are drawn, not evaluations: evaluations of the same turn
 // depend on each other, and each round contains the turns of both targets (a paired bootstrap).
-func compare(of, base sample, resamples int, rng *rand.Rand) ratios {
+func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	rounds := len(of.took)
-	measured := divide(of, base, once(rounds))
+	measured := divideFigures(of, base, eachOnce(rounds))
 	var resampled [4][]float64
 	for range resamples {
-		for i, ratio := range divide(of, base, draw(rng, rounds)) {
+		for i, ratio := range divideFigures(of, base, drawRounds(rng, rounds)) {
 			resampled[i] = append(resampled[i], ratio)
 		}
 	}
-	at := func(i int) *Ratio { return interval(measured[i], resampled[i]) }
+	at := func(i int) *Ratio { return confidenceInterval(measured[i], resampled[i]) }
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divide returns the ratios of the figures, in the order of ratios, if each round had occurred as often as its weight
+// divideFigures returns the ratios of the figures, in the order of ratios, if each round had occurred as often as its weight
 // says.
-func divide(of, base sample, weights []int) [4]float64 {
+func divideFigures(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
 }
 
-// interval returns a ratio and its bounds. It is nil if the ratio is not a number.
-func interval(measured float64, resampled []float64) *Ratio {
+// confidenceInterval returns a ratio and its bounds. It is nil if the ratio is not a number.
+func confidenceInterval(measured float64, resampled []float64) *Ratio {
 	none := func(ratio float64) bool { return math.IsNaN(ratio) || math.IsInf(ratio, 0) }
 	resampled = slices.DeleteFunc(resampled, none)
 	if none(measured) || len(resampled) == 0 {
@@ -143,10 +143,10 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	base := newSample(rounds, 0)
 	for i, target := range targets {
 		s := newSample(rounds, i)
-		result, client := count(rounds, i)
+		result, client := countEvaluations(rounds, i)
 		result.Target = target.Name
 		if result.Evaluations > 0 {
-			f := s.figures(once(len(rounds)))
+			f := s.figures(eachOnce(len(rounds)))
 			result.PerSecond = f.perSecond
 			result.ClientMilliseconds = millis(float64(client)) / float64(result.Evaluations)
 			result.Milliseconds = &Latencies{
@@ -154,7 +154,7 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 			}
 		}
 		if i > 0 {
-			r := compare(s, base, resamples, rng)
+			r := compareSamples(s, base, resamples, rng)
 			result.PerSecondRatio, result.P50Ratio, result.P99Ratio, result.MeanRatio = r.perSecond, r.p50, r.p99, r.mean
 		}
 		level.Results = append(level.Results, result)
@@ -162,8 +162,8 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	return level
 }
 
-// count returns the evaluations of the target at a place of each round, and the processor time of this program.
-func count(rounds [][]turn, target int) (result Result, client time.Duration) {
+// countEvaluations returns the evaluations of the target at a place of each round, and the processor time of this program.
+func countEvaluations(rounds [][]turn, target int) (result Result, client time.Duration) {
 	for _, turns := range rounds {
 		t := turns[target]
 		client += t.client

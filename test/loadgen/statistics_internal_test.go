@@ -15,10 +15,10 @@ import (
 func ofMillis(durations ...int) turn {
 	r := newRecorder()
 	for _, d := range durations {
-		r.add(time.Duration(d)*time.Millisecond, nil)
+		r.recordEvaluation(time.Duration(d)*time.Millisecond, nil)
 	}
 	r.took = time.Second
-	return r.turn()
+	return r.finishTurn()
 }
 
 func TestFigures(t *testing.T) {
@@ -89,7 +89,7 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 			}
 			rounds = append(rounds, []turn{{bars: a, took: sum(a)}, {bars: b, took: sum(b)}})
 		}
-		got := compare(newSample(rounds, 1), newSample(rounds, 0), 200, rng)
+		got := compareSamples(newSample(rounds, 1), newSample(rounds, 0), 200, rng)
 		if got.mean.Low <= truth && truth <= got.mean.High {
 			held++
 		}
@@ -113,9 +113,9 @@ func sum(bars []bar) (total time.Duration) {
 // TestTargetsThatAlwaysFail have no figures, in no format.
 func TestTargetsThatAlwaysFail(t *testing.T) {
 	r := newRecorder()
-	r.add(time.Millisecond, errors.New("denied"))
+	r.recordEvaluation(time.Millisecond, errors.New("denied"))
 	r.took = time.Second
-	failed := r.turn()
+	failed := r.finishTurn()
 	rounds := [][]turn{{ofMillis(1), failed}, {ofMillis(1), failed}}
 	level := summarize([]Target{{Name: "base"}, {Name: "<denied>"}}, rounds, rand.New(rand.NewPCG(1, 1)))
 	level.Input, level.Callers = "1 item", 1
@@ -132,12 +132,12 @@ func TestTargetsThatAlwaysFail(t *testing.T) {
 }
 
 func TestMachineOfLinux(t *testing.T) {
-	m := describe("processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\nprocessor\t: 1\n",
+	m := describeMachine("processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\nprocessor\t: 1\n",
 		"MemTotal:       25165824 kB\n", "6.1.0\n")
 	if m.Processor != "Fast CPU @ 3 GHz" || m.Memory != "24 GiB" || m.Kernel != "6.1.0" {
 		t.Errorf("got %+v", m)
 	}
-	if m := describe("", "", ""); m.Processor+m.Memory+m.Kernel != "" || m.Processors == 0 {
+	if m := describeMachine("", "", ""); m.Processor+m.Memory+m.Kernel != "" || m.Processors == 0 {
 		t.Errorf("without these files: %+v", m)
 	}
 }

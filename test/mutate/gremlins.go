@@ -17,12 +17,12 @@ import (
 )
 
 // mutationLine matches a line of gremlins: the result, the kind and the position of a mutation.
-var said = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
+var mutationLine = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
 
-// unleash runs gremlins on a package, and prints the results. Results from before a timeout count too: therefore it
+// runGremlins runs gremlins on a package, and prints the results. Results from before a timeout count too: therefore it
 // reads gremlins' lines, and not its report.
-func (t target) unleash(ctx context.Context, o options, work string) error {
-	flag, err := t.modfile(ctx, o, work)
+func (t target) runGremlins(ctx context.Context, o options, work string) error {
+	flag, err := t.writeModfile(ctx, o, work)
 	if err != nil {
 		return err
 	}
@@ -38,14 +38,14 @@ func (t target) unleash(ctx context.Context, o options, work string) error {
 	if err != nil && !late {
 		return errors.Join(fmt.Errorf("gremlins: %w", err), errors.New(string(output)))
 	}
-	return t.print(os.Stdout, output, late, o.budget)
+	return t.printResults(os.Stdout, output, late, o.budget)
 }
 
-// print prints how many mutations there were, and where those are that lived.
-func (t target) print(w io.Writer, output []byte, late bool, budget time.Duration) error {
+// printResults prints the number of mutations, and the positions of the survivors.
+func (t target) printResults(w io.Writer, output []byte, late bool, budget time.Duration) error {
 	count := map[string]int{}
 	var where bytes.Buffer
-	for _, m := range said.FindAllSubmatch(output, -1) {
+	for _, m := range mutationLine.FindAllSubmatch(output, -1) {
 		status := string(m[1])
 		count[status]++
 		if status == "LIVED" {
@@ -61,9 +61,9 @@ func (t target) print(w io.Writer, output []byte, late bool, budget time.Duratio
 	return err
 }
 
-// modfile returns the flag for a go.mod with absolute paths in its replacements: gremlins
+// writeModfile returns the flag for a go.mod with absolute paths in its replacements: gremlins
 // copies the module elsewhere.
-func (t target) modfile(ctx context.Context, o options, work string) (flag string, err error) {
+func (t target) writeModfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
 	name := filepath.Join(work, filepath.Base(t.module))
 	for from, to := range map[string]string{"go.mod": name + ".mod", "go.sum": name + ".sum"} {

@@ -54,17 +54,17 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		return 2, err
 	}
 	if o.inner {
-		return sandbox.Inside(func() (int, error) { return mutate(ctx, o, packages) })
+		return sandbox.Inside(func() (int, error) { return mutateAll(ctx, o, packages) })
 	}
 	if sandbox.Possible() {
 		return sandbox.Run(ctx, append(args, "-inner")...)
 	}
 	fmt.Println("left out: packages that kill processes, which need a sandbox, and that needs root")
-	return mutate(ctx, o, harmless(packages))
+	return mutateAll(ctx, o, withoutKilling(packages))
 }
 
-// mutate returns 1 if a mutation with a name lived, or could not be made.
-func mutate(ctx context.Context, o options, core []target) (code int, err error) {
+// mutateAll returns 1 if a mutation with a name lived, or could not be made.
+func mutateAll(ctx context.Context, o options, core []target) (code int, err error) {
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return 1, err
@@ -85,13 +85,13 @@ func mutate(ctx context.Context, o options, core []target) (code int, err error)
 	return 0, ctx.Err()
 }
 
-// testNamed makes the mutations with a name, and returns how many of them lived.
+// testNamed makes the mutations with a name, and returns the number of survivors.
 func testNamed(ctx context.Context, o options, core []target, work string) (lived int, err error) {
 	for _, m := range named {
-		if !o.only.MatchString(m.Name) && !o.only.MatchString(m.Package) || !contains(core, m.Package) {
+		if !o.only.MatchString(m.Name) && !o.only.MatchString(m.Package) || !containsPath(core, m.Package) {
 			continue
 		}
-		verdict, err := m.test(ctx, o, work)
+		verdict, err := m.runTests(ctx, o, work)
 		if err != nil {
 			return lived, fmt.Errorf("%s: %w", m.Name, err)
 		}
@@ -110,7 +110,7 @@ func unleashAll(ctx context.Context, o options, core []target, work string) erro
 		if !o.only.MatchString(p.path()) {
 			continue
 		}
-		if err := p.unleash(ctx, o, work); err != nil {
+		if err := p.runGremlins(ctx, o, work); err != nil {
 			return fmt.Errorf("%s: %w", p.path(), err)
 		}
 	}

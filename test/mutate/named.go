@@ -36,7 +36,7 @@ const (
 	lived  = "LIVED"  // no test fails
 )
 
-// module returns the directory of the module that has the package.
+// module returns the directory of the module that contains the package.
 func (m mutation) module() string {
 	i := slices.IndexFunc(packages, func(t target) bool { return t.path() == m.Package })
 	if i < 0 {
@@ -45,8 +45,8 @@ func (m mutation) module() string {
 	return packages[i].module
 }
 
-// test makes the mutation, in files that the compiler uses instead of the real files, and runs the tests.
-func (m mutation) test(ctx context.Context, o options, work string) (verdict string, err error) {
+// runTests makes the mutation, in files that the compiler uses instead of the real files, and runs the tests.
+func (m mutation) runTests(ctx context.Context, o options, work string) (verdict string, err error) {
 	replaced, err := m.apply(filepath.Join(o.root, m.Package))
 	if err != nil {
 		return "", err

@@ -19,7 +19,7 @@ const root = "../.."
 func TestMutationsCanBeMade(t *testing.T) {
 	for _, m := range named {
 		t.Run(m.Name, func(t *testing.T) {
-			if !contains(packages, m.Package) {
+			if !containsPath(packages, m.Package) {
 				t.Errorf("%s is not in the list of packages: it would be left out", m.Package)
 			}
 			changed, err := m.apply(filepath.Join(root, m.Package))
@@ -72,7 +72,7 @@ func TestPrint(t *testing.T) {
 		"       LIVED ARITHMETIC_BASE at b.go:32:1\n" +
 		"   TIMED OUT INVERT_NEGATIVES at b.go:33:1\n NOT COVERED ARITHMETIC_BASE at b.go:34:1\n"
 	var got bytes.Buffer
-	if err := (target{module: "libs", dir: "x"}).print(&got, []byte(output), true, time.Minute); err != nil {
+	if err := (target{module: "libs", dir: "x"}).printResults(&got, []byte(output), true, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	fields := strings.Join(strings.Fields(got.String()), " ")

@@ -45,12 +45,12 @@ var packages = []target{
 // path is the package's directory in the repository.
 func (t target) path() string { return filepath.Join(t.module, t.dir) }
 
-// harmless returns the packages that send no signals.
-func harmless(all []target) []target {
+// withoutKilling returns the packages that send no signals.
+func withoutKilling(all []target) []target {
 	return slices.DeleteFunc(slices.Clone(all), func(t target) bool { return t.kills })
 }
 
-// contains reports whether all contains a package at path.
-func contains(all []target, path string) bool {
+// containsPath reports whether all contains a package at path.
+func containsPath(all []target, path string) bool {
 	return slices.ContainsFunc(all, func(t target) bool { return t.path() == path })
 }

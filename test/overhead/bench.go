@@ -44,13 +44,13 @@ type way struct {
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
-		"local": b.local, "first": b.first, "throughput": b.throughput, "hits": b.hits,
+		"local": b.localRuns, "first": b.firstEvaluations, "throughput": b.throughput, "hits": b.cacheHits,
 		"mutualtls": b.mutualTLS, "memory": b.memory, "round-trips": b.roundTrips,
 	}
 }
 
-// tables measures the tables of a comma-separated list. After a failed table it continues with the next.
-func (b *bench) tables(ctx context.Context, list string) error {
+// measureTables measures the tables of a comma-separated list. After a failed table it continues with the next.
+func (b *bench) measureTables(ctx context.Context, list string) error {
 	measure, names := b.measurements(), strings.Split(list, ",")
 	for _, name := range names {
 		if measure[name] == nil {
@@ -59,7 +59,7 @@ func (b *bench) tables(ctx context.Context, list string) error {
 	}
 	var failed []error
 	for _, name := range names {
-		if err := b.keep(ctx, name, measure[name]); err != nil {
+		if err := b.keepFigures(ctx, name, measure[name]); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", name, err))
 		}
 		if ctx.Err() != nil {
@@ -71,7 +71,7 @@ func (b *bench) tables(ctx context.Context, list string) error {
 
 // run measures all sizes and numbers of callers.
 func (b *bench) run(ctx context.Context) error {
-	ways, stop, err := b.open(ctx)
+	ways, stop, err := b.openWays(ctx)
 	defer stop()
 	if err != nil {
 		return err
@@ -99,8 +99,8 @@ func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	return string(figures), nil
 }
 
-// open returns the ways to measure. The caller must call stop, even after an error.
-func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
+// openWays returns the ways to measure. The caller must call stop, even after an error.
+func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var servers []*server
 	stop = func() {
 		for _, s := range servers {
@@ -119,7 +119,7 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 	for _, name := range strings.Split(b.ways, ",") {
 		switch {
 		case name == "bare":
-			ways = append(ways, way{name, bare(binary), 0, "exec:" + binary})
+			ways = append(ways, way{name, bareProcess(binary), 0, "exec:" + binary})
 		case start[name] == nil:
 			return nil, stop, fmt.Errorf("%q is not one of the ways to measure", name)
 		default:
@@ -128,7 +128,7 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 				return nil, stop, err
 			}
 			servers = append(servers, s)
-			ways = append(ways, way{name, remote(s.conn, b.image), s.cmd.Process.Pid, s.conn.Target()})
+			ways = append(ways, way{name, remoteWay(s.conn, b.image), s.cmd.Process.Pid, s.conn.Target()})
 		}
 	}
 	return ways, stop, nil

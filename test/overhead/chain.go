@@ -15,7 +15,7 @@ type chain struct {
 	servers []*server
 }
 
-// stop ends the servers, the gateway first.
+// stop stops the servers, the gateway first.
 func (c *chain) stop() {
 	for i := range c.servers {
 		c.servers[len(c.servers)-1-i].stop()
@@ -68,7 +68,7 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 		return c, err
 	}
 	c.servers = append(c.servers, front)
-	c.evaluate = remote(front.conn, "example.com/fn:v1")
+	c.evaluate = remoteWay(front.conn, "example.com/fn:v1")
 	return c, nil
 }
 
@@ -82,7 +82,7 @@ func (b *bench) startLender(ctx context.Context, args ...string) (*server, error
 	if err != nil {
 		return nil, err
 	}
-	return b.start(ctx, port, nil, self, append([]string{"-lend", "127.0.0.1:" + port}, args...)...)
+	return b.startServer(ctx, port, nil, self, append([]string{"-lend", "127.0.0.1:" + port}, args...)...)
 }
 
 // startFront starts a gateway whose functions run in pods alone.
@@ -92,5 +92,5 @@ func (b *bench) startFront(ctx context.Context, env ...string) (*server, error) 
 		return nil, err
 	}
 	env = append(env, "FNR_ADDRESS=127.0.0.1:"+port, "FNR_DISABLE_RUNTIMES=exec,sandbox", "FNR_TELEMETRY_LOG_VERBOSITY=1")
-	return b.start(ctx, port, env, filepath.Join(b.bin, "gateway"))
+	return b.startServer(ctx, port, env, filepath.Join(b.bin, "gateway"))
 }

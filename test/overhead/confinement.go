@@ -61,7 +61,7 @@ func (b *bench) confinement(ctx context.Context) error {
 	}
 	for _, s := range subjects {
 		for _, m := range modes {
-			if err := b.compare(ctx, dir, s, m); err != nil {
+			if err := b.compareConfined(ctx, dir, s, m); err != nil {
 				return fmt.Errorf("%s function, %s process: %w", s.name, m.name, err)
 			}
 		}
@@ -72,11 +72,11 @@ func (b *bench) confinement(ctx context.Context) error {
 // subjects makes dir a directory of functions. Without Node.js on this machine there is none in it.
 func (b *bench) subjects(dir string) ([]subject, error) {
 	subjects := []subject{{"go", b.image, 40 * time.Millisecond}}
-	config := "functions:\n" + entry(b.image, b.function)
+	config := "functions:\n" + configEntry(b.image, b.function)
 	if _, err := exec.LookPath("node"); err == nil {
 		const image = "example.com/node:v1"
 		subjects = append(subjects, subject{"node", image, 150 * time.Millisecond})
-		config += entry(image, "node-function")
+		config += configEntry(image, "node-function")
 	}
 	binary, err := os.ReadFile(filepath.Join(b.functions, b.function))
 	return subjects, errors.Join(err,
@@ -85,13 +85,13 @@ func (b *bench) subjects(dir string) ([]subject, error) {
 		os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config), 0o600))
 }
 
-func entry(image, function string) string {
+func configEntry(image, function string) string {
 	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
 }
 
-// compare evaluates in turns, through a gateway that confines functions and a gateway that does not, and prints the
+// compareConfined evaluates in turns, through a gateway that confines functions and a gateway that does not, and prints the
 // medians.
-func (b *bench) compare(ctx context.Context, dir string, s subject, m mode) error {
+func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mode) error {
 	var ways []way
 	for _, level := range []string{"off", "require"} {
 		gateway := *b
@@ -101,7 +101,7 @@ func (b *bench) compare(ctx context.Context, dir string, s subject, m mode) erro
 			return err
 		}
 		defer server.stop()
-		ways = append(ways, way{level, remote(server.conn, s.image), server.cmd.Process.Pid, ""})
+		ways = append(ways, way{level, remoteWay(server.conn, s.image), server.cmd.Process.Pid, ""})
 	}
 	list := resourceList(1)
 	if err := sameOutput(ctx, ways, list); err != nil {

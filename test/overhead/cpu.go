@@ -14,10 +14,10 @@ import (
 // clockTick is the unit of times in /proc, which Linux fixes for programs.
 const clockTick = 10 * time.Millisecond
 
-// cpu returns the processor time that this program, its processes that have ended, and the server
+// processorTime returns the processor time that this program, its processes that have exited, and the server
 // have used so far, the server's own processes included. On a machine with other load it means more
 // than wall-clock time. A way without a server has the pid 0.
-func cpu(pid int) (time.Duration, error) {
+func processorTime(pid int) (time.Duration, error) {
 	var total time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var usage syscall.Rusage
@@ -29,12 +29,12 @@ func cpu(pid int) (time.Duration, error) {
 	if pid == 0 {
 		return total, nil
 	}
-	theirs, err := ticks(pid)
+	theirs, err := readTicks(pid)
 	return total + time.Duration(theirs)*clockTick, err
 }
 
-// ticks returns the processor time of a process and of its children that have ended.
-func ticks(pid int) (int64, error) {
+// readTicks returns the processor time of a process and of its children that have exited.
+func readTicks(pid int) (int64, error) {
 	path := fmt.Sprintf("/proc/%d/stat", pid)
 	stat, err := os.ReadFile(path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// linesOf returns the lines between which a document has the figures of a table.
+// linesOf returns the lines between which a document contains the figures of a table.
 func linesOf(table string) (begin, end string) {
 	return fmt.Sprintf("<!-- Written by make bench-docs, %s: begin -->\n", table),
 		fmt.Sprintf("<!-- Written by make bench-docs, %s: end -->\n", table)
@@ -51,8 +51,8 @@ type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// keep runs a measurement, and writes its output into the document, if any, even if figures exceed their limit.
-func (b *bench) keep(ctx context.Context, table string, measure func(context.Context) error) error {
+// keepFigures runs a measurement, and writes its output into the document, if any, even if figures exceed their limit.
+func (b *bench) keepFigures(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out
 	b.out = io.MultiWriter(out, &printed)
@@ -61,19 +61,19 @@ func (b *bench) keep(ctx context.Context, table string, measure func(context.Con
 	if _, exceeded := errors.AsType[limitError](err); err != nil && !exceeded {
 		return err
 	}
-	return errors.Join(err, b.updateDocument(table, markdown(printed.String())))
+	return errors.Join(err, b.updateDocument(table, formatMarkdown(printed.String())))
 }
 
-// markdown returns figures that are no table in Markdown as a block.
-func markdown(figures string) string {
+// formatMarkdown returns figures that are no table in Markdown as a block.
+func formatMarkdown(figures string) string {
 	if strings.HasPrefix(figures, "|") || strings.Contains(figures, "\n|") {
 		return figures
 	}
 	return "```text\n" + strings.TrimRight(figures, "\n") + "\n```\n"
 }
 
-// insert writes the figures that are in files of a directory into the document, each by the name of its file.
-func (b *bench) insert(dir string) error {
+// insertFigures writes the figures that are in files of a directory into the document, each by the name of its file.
+func (b *bench) insertFigures(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("no figures are in %s", dir)

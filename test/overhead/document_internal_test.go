@@ -44,7 +44,7 @@ func TestFiguresGetIntoTheDocument(t *testing.T) {
 	if err := os.WriteFile(b.document, []byte(begin+end+otherBegin+otherEnd), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := b.keep(t.Context(), "a", func(context.Context) error {
+	err := b.keepFigures(t.Context(), "a", func(context.Context) error {
 		_, err := fmt.Fprintln(b.out, "items  p50")
 		return err
 	})
@@ -54,7 +54,7 @@ func TestFiguresGetIntoTheDocument(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "b.md"), []byte("| p50 |\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.insert(dir); err != nil {
+	if err := b.insertFigures(dir); err != nil {
 		t.Fatal(err)
 	}
 	want := begin + "\n```text\nitems  p50\n```\n\n" + end + otherBegin + "\n| p50 |\n\n" + otherEnd
@@ -74,7 +74,7 @@ func TestFiguresBeyondTheirLimitAreWritten(t *testing.T) {
 		if err := os.WriteFile(b.document, []byte(begin+"old\n"+end), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := b.keep(t.Context(), "a", func(context.Context) error {
+		err := b.keepFigures(t.Context(), "a", func(context.Context) error {
 			_, _ = fmt.Fprintln(b.out, "| new |")
 			return failure
 		})

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// first measures evaluations that start a sandbox, by a process that works as fnctl --local.
-func (b *bench) first(ctx context.Context) error {
+// firstEvaluations measures evaluations that start a sandbox, by a process that works as fnctl --local.
+func (b *bench) firstEvaluations(ctx context.Context) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
 		return err
@@ -26,8 +26,8 @@ func (b *bench) first(ctx context.Context) error {
 	return err
 }
 
-// hits measures results that the gateway remembers.
-func (b *bench) hits(ctx context.Context) error {
+// cacheHits measures results that the gateway remembers.
+func (b *bench) cacheHits(ctx context.Context) error {
 	if err := b.goBench(ctx, "services/gateway", "./gateway", "Hit"); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (b *bench) startHop(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	return b.start(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
+	return b.startServer(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
 }
 
 // serveHop serves a function on the port until ctx ends.
@@ -50,7 +50,7 @@ func serveHop(ctx context.Context, port, binary string) error {
 		return err
 	}
 	s := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
-	evaluator.RegisterFunctionEvaluatorServer(s, hop{evaluate: bare(binary)})
+	evaluator.RegisterFunctionEvaluatorServer(s, hop{evaluate: bareProcess(binary)})
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
 	defer context.AfterFunc(ctx, s.GracefulStop)()
 	return s.Serve(listener)

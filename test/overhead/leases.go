@@ -33,14 +33,14 @@ type lender struct {
 
 // Lease implements lease.Manager.
 func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
-	return lent{l.pod}, nil
+	return grantedPod{l.pod}, nil
 }
 
-// lent is a lease of the pod.
-type lent struct{ pod *lease.Granted }
+// grantedPod is a lease of the pod.
+type grantedPod struct{ pod *lease.Granted }
 
-func (l lent) Granted() *lease.Granted      { return l.pod }
-func (l lent) Finish(lease.Outcome, string) {}
+func (l grantedPod) Granted() *lease.Granted      { return l.pod }
+func (l grantedPod) Finish(lease.Outcome, string) {}
 
 // serve serves leases until ctx ends.
 func (l *lender) serve(ctx context.Context) error {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// local measures how long users of fnctl --local wait for a package with five functions.
-func (b *bench) local(ctx context.Context) error {
+// localRuns measures the time that fnctl --local needs for a package with five functions.
+func (b *bench) localRuns(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	if err := errors.Join(os.Mkdir(pkg, 0o700), writePackage(pkg, registry)); err != nil {
 		return err
 	}
-	fnctl := b.command(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", pkg, "--local", "-o", "unwrap")
+	fnctl := b.runCommand(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", pkg, "--local", "-o", "unwrap")
 	ways := []way{{"fnctl", fnctl, 0, ""}}
 	var podman []way
 	for _, image := range slices.Compact(slices.Sorted(slices.Values(five))) {
@@ -66,7 +66,7 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 		ways = append(ways, way{"podman", b.oneByOne(registry), 0, ""})
 	}
 	if _, err := os.Stat(b.kpt); err == nil && len(podman) > 0 {
-		kpt := b.command([]string{"KPT_FN_RUNTIME=podman"}, b.kpt, "fn", "render", pkg, "-o", "unwrap",
+		kpt := b.runCommand([]string{"KPT_FN_RUNTIME=podman"}, b.kpt, "fn", "render", pkg, "-o", "unwrap",
 			"--image-pull-policy", "IfNotPresent")
 		ways = append(ways, way{"kpt", kpt, 0, ""})
 	}
@@ -91,8 +91,8 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// command runs a program that renders the package.
-func (b *bench) command(env []string, program string, args ...string) func(
+// runCommand runs a program that renders the package.
+func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, program, args...)

@@ -60,7 +60,7 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *metrics != "" {
-		return observe(ctx, *metrics)
+		return runObserver(ctx, *metrics)
 	}
 	if *port != "" {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
@@ -74,7 +74,7 @@ func run() error {
 		return l.serve(ctx)
 	}
 	if *insert != "" {
-		return b.insert(*insert)
+		return b.insertFigures(*insert)
 	}
-	return b.tables(ctx, *tables)
+	return b.measureTables(ctx, *tables)
 }

@@ -27,7 +27,7 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	for round := 0; round < 2 || time.Now().Before(end); round++ {
 		for _, i := range rand.Perm(len(ways)) {
 			w := ways[i]
-			got, err := timed(w, func() ([]time.Duration, error) { return turn(ctx, w, list, callers, b.block) })
+			got, err := timeTurn(w, func() ([]time.Duration, error) { return takeTurn(ctx, w, list, callers, b.block) })
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", w.name, err)
 			}
@@ -41,9 +41,9 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	return all, nil
 }
 
-// timed runs a turn of w and measures the processor time.
-func timed(w way, turn func() ([]time.Duration, error)) (times, error) {
-	before, err := cpu(w.pid)
+// timeTurn runs a turn of w and measures the processor time.
+func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
+	before, err := processorTime(w.pid)
 	if err != nil {
 		return times{}, err
 	}
@@ -51,13 +51,13 @@ func timed(w way, turn func() ([]time.Duration, error)) (times, error) {
 	if err != nil {
 		return times{}, err
 	}
-	after, err := cpu(w.pid)
+	after, err := processorTime(w.pid)
 	return times{evaluations: evaluations, cpu: after - before}, err
 }
 
-// turn runs the given number of callers, each of which evaluates again and again, and returns their times. A caller's
+// takeTurn runs the given number of callers, each of which evaluates again and again, and returns their times. A caller's
 // first evaluation does not count: the machine was idle before it.
-func turn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
+func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var times []time.Duration
 	var failure error
@@ -65,7 +65,7 @@ func turn(ctx context.Context, w way, list []byte, callers int, length time.Dura
 	var running sync.WaitGroup
 	for range callers {
 		running.Go(func() {
-			own, err := call(ctx, w, list, end)
+			own, err := callInTurn(ctx, w, list, end)
 			mu.Lock()
 			defer mu.Unlock()
 			times = append(times, own...)
@@ -78,8 +78,8 @@ func turn(ctx context.Context, w way, list []byte, callers int, length time.Dura
 	return times, failure
 }
 
-// call runs a caller's turn.
-func call(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
+// callInTurn runs a caller's turn.
+func callInTurn(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
 	var times []time.Duration
 	if _, err := w.evaluate(ctx, list); err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func (b *bench) mutualTLS(ctx context.Context) error {
 	if err := sameOutput(ctx, ways, list); err != nil {
 		return err
 	}
-	rounds, err := b.rounds(ctx, ways, list)
+	rounds, err := b.measureRounds(ctx, ways, list)
 	if err != nil {
 		return err
 	}
@@ -52,14 +52,14 @@ func (b *bench) mutualTLS(ctx context.Context) error {
 	return err
 }
 
-// rounds measures both ways in turns, and returns the medians of each round.
-func (b *bench) rounds(ctx context.Context, ways []way, list []byte) (rounds [][2]time.Duration, err error) {
+// measureRounds measures both ways in turns, and returns the medians of each round.
+func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rounds [][2]time.Duration, err error) {
 	end := time.Now().Add(b.budget)
 	for n := 0; n < 3 || time.Now().Before(end); n++ {
 		var medians [2]time.Duration
 		for i := range ways {
 			i = (i + n) % len(ways) // each way is first in turn
-			got, err := turn(ctx, ways[i], list, 1, b.block)
+			got, err := takeTurn(ctx, ways[i], list, 1, b.block)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", ways[i].name, err)
 			}
@@ -70,9 +70,9 @@ func (b *bench) rounds(ctx context.Context, ways []way, list []byte) (rounds [][
 	return rounds, nil
 }
 
-// reportMutualTLS returns the medians over all rounds, and how many times as long an evaluation takes with mutual TLS.
+// reportMutualTLS returns the medians over all rounds, and the ratio of an evaluation with mutual TLS to an evaluation without.
 func reportMutualTLS(rounds [][2]time.Duration) string {
-	ratio, low, high := interval(rounds)
+	ratio, low, high := ratioInterval(rounds)
 	medians := func(i int) time.Duration {
 		var all times
 		for _, r := range rounds {
@@ -93,9 +93,9 @@ func reportMutualTLS(rounds [][2]time.Duration) string {
 	return b.String()
 }
 
-// interval returns the geometric mean of the ratio of a round's two medians, and its 95 % confidence interval. The
+// ratioInterval returns the geometric mean of the ratio of a round's two medians, and its 95 % confidence interval. The
 // ratio of a round excludes changes of the machine that last longer than a round.
-func interval(rounds [][2]time.Duration) (ratio, low, high float64) {
+func ratioInterval(rounds [][2]time.Duration) (ratio, low, high float64) {
 	n := float64(len(rounds))
 	var mean, squares float64
 	for _, r := range rounds {

@@ -48,8 +48,8 @@ func startObserver(ctx context.Context, metrics string) (url string, stop func()
 	}, nil
 }
 
-// observe takes whatever it is sent, and scrapes metrics each second, until ctx ends.
-func observe(ctx context.Context, metrics string) error {
+// runObserver accepts all requests, and scrapes metrics each second, until ctx ends.
+func runObserver(ctx context.Context, metrics string) error {
 	listener, err := net.FileListener(os.NewFile(inherited, "listener"))
 	if err != nil {
 		return fmt.Errorf("take over the listener: %w", err)
@@ -64,7 +64,7 @@ func observe(ctx context.Context, metrics string) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		scrape(ctx, metrics)
+		scrapeMetrics(ctx, metrics)
 	}()
 	defer func() { <-done }()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -73,8 +73,8 @@ func observe(ctx context.Context, metrics string) error {
 	return nil
 }
 
-// scrape reads metrics each second until ctx ends.
-func scrape(ctx context.Context, url string) {
+// scrapeMetrics reads metrics each second until ctx ends.
+func scrapeMetrics(ctx context.Context, url string) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// sandboxed is a function that runs in sandboxes.
-type sandboxed struct {
+// sandboxedFunction is a function that runs in sandboxes.
+type sandboxedFunction struct {
 	name   string
 	image  string // reference at the registry
 	binary string // the same program outside of an image
@@ -88,8 +88,8 @@ func (b *bench) startRegistry(ctx context.Context, dir string) (address string, 
 }
 
 // sandboxed returns the functions, whose programs it writes into dir next to the configuration of the exec evaluator.
-func (b *bench) sandboxed(dir, registry string) ([]sandboxed, error) {
-	functions := []sandboxed{
+func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
+	functions := []sandboxedFunction{
 		{"go", registry + "/team:v1", filepath.Join(dir, "exec", b.function), 150 * time.Millisecond},
 		{"node", registry + "/pinned:v1", filepath.Join(dir, "exec", "pinned"), 400 * time.Millisecond},
 	}
@@ -101,7 +101,7 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxed, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := "functions:\n" + entry(functions[0].image, b.function) + entry(functions[1].image, "pinned")
+	config := "functions:\n" + configEntry(functions[0].image, b.function) + configEntry(functions[1].image, "pinned")
 	err = errors.Join(os.Mkdir(filepath.Join(dir, "exec"), 0o755), os.Mkdir(filepath.Join(dir, "none"), 0o700))
 	for path, content := range map[string]string{
 		functions[0].binary: string(program), functions[1].binary: "#!/usr/bin/env node\n" + string(script),
@@ -113,8 +113,8 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxed, error) {
 }
 
 // sandboxRows measures a function.
-func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxed) error {
-	ways := []way{{"bare", bare(fn.binary), 0, ""}}
+func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxedFunction) error {
+	ways := []way{{"bare", bareProcess(fn.binary), 0, ""}}
 	for name, env := range map[string][]string{
 		"exec": nil,
 		"none": b.ofStore(dir, registry),
@@ -127,7 +127,7 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 		}
 		defer s.stop()
 		shown := map[string]string{"exec": "exec", "none": "sandbox"}[name]
-		ways = append(ways, way{shown, remote(s.conn, fn.image), s.cmd.Process.Pid, ""})
+		ways = append(ways, way{shown, remoteWay(s.conn, fn.image), s.cmd.Process.Pid, ""})
 	}
 	podman, remove, err := b.podmanWay(ctx, fn.image)
 	if err != nil {
@@ -137,7 +137,7 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	return b.measureSandboxes(ctx, fn, ways, podman)
 }
 
-// podmanWay returns how podman runs an image, nothing where it is not installed.
+// podmanWay returns the way of podman to run an image. It is nil if podman is not installed.
 func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
 	command := append(strings.Fields(b.podman), image)
 	if _, err := exec.LookPath(command[0]); err != nil {
@@ -158,8 +158,8 @@ func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove
 }
 
 // measureSandboxes prints a row for each size and way. Ways take turns; podman comes after all of them, since it goes
-// on with cleaning up when the function has ended.
-func (b *bench) measureSandboxes(ctx context.Context, fn sandboxed, ways, podman []way) error {
+// on with cleaning up when the function has exited.
+func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways, podman []way) error {
 	for items := range strings.SplitSeq(b.items, ",") {
 		n, err := strconv.Atoi(items)
 		if err != nil {
@@ -221,7 +221,7 @@ func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time
 				all[i].evaluations = append(all[i].evaluations, time.Since(start))
 				continue
 			}
-			took, err := turn(ctx, ways[i], list, 1, b.block)
+			took, err := takeTurn(ctx, ways[i], list, 1, b.block)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", ways[i].name, err)
 			}

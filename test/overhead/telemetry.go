@@ -104,7 +104,7 @@ func (b *bench) telemetryWays(ctx context.Context) (ways []way, stop func(), err
 			return nil, stop, err
 		}
 		stops = append(stops, server.stop)
-		ways = append(ways, way{g.name, remote(server.conn, b.image), server.cmd.Process.Pid, ""})
+		ways = append(ways, way{g.name, remoteWay(server.conn, b.image), server.cmd.Process.Pid, ""})
 	}
 	return ways, stop, nil
 }

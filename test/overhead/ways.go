@@ -22,8 +22,8 @@ import (
 // maxMessage is the message limit of servers and client, in bytes.
 const maxMessage = 16 << 20
 
-// bare runs the binary as a process of this program.
-func bare(binary string) func(context.Context, []byte) ([]byte, error) {
+// bareProcess runs the binary as a process of this program.
+func bareProcess(binary string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, binary)
 		cmd.Stdin = bytes.NewReader(list)
@@ -31,8 +31,8 @@ func bare(binary string) func(context.Context, []byte) ([]byte, error) {
 	}
 }
 
-// remote calls a server.
-func remote(conn *grpc.ClientConn, image string) func(context.Context, []byte) ([]byte, error) {
+// remoteWay calls a server.
+func remoteWay(conn *grpc.ClientConn, image string) func(context.Context, []byte) ([]byte, error) {
 	client := evaluator.NewFunctionEvaluatorClient(conn)
 	return func(ctx context.Context, list []byte) ([]byte, error) {
 		resp, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
@@ -51,7 +51,7 @@ func (b *bench) startGateway(ctx context.Context, env ...string) (*server, error
 	if err != nil {
 		return nil, err
 	}
-	return b.start(ctx, port, env, filepath.Join(b.bin, "function-runner"), "--port", port, "--disable-runtimes=pod",
+	return b.startServer(ctx, port, env, filepath.Join(b.bin, "function-runner"), "--port", port, "--disable-runtimes=pod",
 		"--functions", b.functions, "--config", filepath.Join(b.functions, "config.yaml"), "--log-level", b.logLevel,
 		"--max-request-body-size", strconv.Itoa(maxMessage))
 }
@@ -63,11 +63,11 @@ func (b *bench) startWrapper(ctx context.Context, binary string, env []string, f
 	}
 	flags = append(flags, "--port", port, "--verbosity=1", "--max-request-body-size", strconv.Itoa(maxMessage),
 		"--telemetry-metrics-address=off", "--serve-drain-delay=0s", "--", binary)
-	return b.start(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), flags...)
+	return b.startServer(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), flags...)
 }
 
-// start runs a server, with env on top of our environment, and waits until it is healthy.
-func (b *bench) start(ctx context.Context, port string, env []string, program string, args ...string) (*server, error) {
+// startServer runs a server, with env on top of our environment, and waits until it is healthy.
+func (b *bench) startServer(ctx context.Context, port string, env []string, program string, args ...string) (*server, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(cmd.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
 	cmd.Env = append(cmd.Env, env...)
@@ -89,7 +89,7 @@ func (b *bench) start(ctx context.Context, port string, env []string, program st
 	return s, nil
 }
 
-// stop ends the server and waits for it.
+// stop kills the server and waits for it.
 func (s *server) stop() {
 	_ = s.conn.Close()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)

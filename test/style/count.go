@@ -14,7 +14,7 @@ import (
 // counts holds the count of each form, by the form's name.
 type counts map[string]*count
 
-func (c counts) of(f form) *count {
+func (c counts) countOf(f form) *count {
 	if c[f.name] == nil {
 		c[f.name] = &count{}
 	}
@@ -54,10 +54,10 @@ func (c counts) addComment(text string, alone bool) {
 	}
 	text = strings.TrimSpace(text)
 	for _, f := range commentForms {
-		c.of(f).add(f, text)
+		c.countOf(f).addUnit(f, text)
 	}
 	if !alone {
-		c.of(fragment).add(fragment, text)
+		c.countOf(fragment).addUnit(fragment, text)
 	}
 }
 
@@ -65,12 +65,12 @@ func (c counts) addNames(decl ast.Decl) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
 		if name := d.Name.Name; unicode.IsLower(rune(name[0])) && name != "main" && name != "init" {
-			c.of(oneWordFunction).add(oneWordFunction, name)
+			c.countOf(oneWordFunction).addUnit(oneWordFunction, name)
 		}
 	case *ast.GenDecl:
 		for _, spec := range d.Specs {
 			if t, ok := spec.(*ast.TypeSpec); ok && unicode.IsLower(rune(t.Name.Name[0])) {
-				c.of(participleType).add(participleType, t.Name.Name)
+				c.countOf(participleType).addUnit(participleType, t.Name.Name)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ var fence = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
 func (c counts) addDocument(text string) {
 	text = fence.ReplaceAllString(text, "")
 	for _, f := range documentForms {
-		n := c.of(f)
+		n := c.countOf(f)
 		n.of += len(strings.Fields(text))
 		n.found += len(f.pattern.FindAllString(text, -1))
 	}
@@ -93,10 +93,10 @@ var area = regexp.MustCompile(`^[^: ]+(, [^: ]+)*: `)
 // addSubject counts the forms of a commit's subject, which is "area: verb …".
 func (c counts) addSubject(subject string) {
 	prefix := area.FindString(subject)
-	plain := c.of(plainSubject)
+	plain := c.countOf(plainSubject)
 	plain.of++
 	if prefix == "" {
 		plain.found++
 	}
-	c.of(nounSubject).add(nounSubject, strings.ToLower(strings.TrimPrefix(subject, prefix)))
+	c.countOf(nounSubject).addUnit(nounSubject, strings.ToLower(strings.TrimPrefix(subject, prefix)))
 }

@@ -54,7 +54,7 @@ type count struct {
 	found, of int
 }
 
-func (c *count) add(f form, text string) {
+func (c *count) addUnit(f form, text string) {
 	c.of++
 	if f.pattern.MatchString(text) {
 		c.found++

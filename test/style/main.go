@@ -33,7 +33,7 @@ func main() {
 type part = string
 
 func run(root, limitsFile string, update bool) error {
-	present, err := measure(root)
+	present, err := measureForms(root)
 	if err != nil {
 		return err
 	}
@@ -46,13 +46,13 @@ func run(root, limitsFile string, update bool) error {
 		return err
 	}
 	if update {
-		text, err := json.MarshalIndent(lower(limits, present), "", "  ")
+		text, err := json.MarshalIndent(lowerLimits(limits, present), "", "  ")
 		if err != nil {
 			return err
 		}
 		return os.WriteFile(limitsFile, append(text, '\n'), 0o644)
 	}
-	if problems := compare(limits, present); len(problems) > 0 {
+	if problems := findProblems(limits, present); len(problems) > 0 {
 		return fmt.Errorf("%s\nuse nouns and the field's terms instead (CONTRIBUTING.md#words)", strings.Join(problems, "\n"))
 	}
 	return nil
@@ -69,12 +69,12 @@ func allForms(p part) []form {
 	return append([]form{fragment, oneWordFunction, participleType}, commentForms...)
 }
 
-// compare describes each form that is more frequent than its goal, and than its limit.
-func compare(limits map[part]map[string]int, present map[part]counts) []string {
+// findProblems describes each form that is more frequent than its goal, and than its limit.
+func findProblems(limits map[part]map[string]int, present map[part]counts) []string {
 	var problems []string
 	for _, p := range slices.Sorted(maps.Keys(present)) {
 		for _, f := range allForms(p) {
-			n := *present[p].of(f)
+			n := *present[p].countOf(f)
 			if limit := limits[p][f.name]; !n.reachesGoal(f) && n.found > limit {
 				problems = append(problems, fmt.Sprintf("%s: %d times %q in %d, at most %d or %g of %g",
 					p, n.found, f.name, n.of, limit, f.goal, f.per))
@@ -84,12 +84,12 @@ func compare(limits map[part]map[string]int, present map[part]counts) []string {
 	return problems
 }
 
-// lower returns the limits of forms that do not reach their goals: the present numbers where these are lower.
-func lower(limits map[part]map[string]int, present map[part]counts) map[part]map[string]int {
+// lowerLimits returns the limits of forms that do not reach their goals: the present numbers where these are lower.
+func lowerLimits(limits map[part]map[string]int, present map[part]counts) map[part]map[string]int {
 	lowered := map[part]map[string]int{}
 	for p, counted := range present {
 		for _, f := range allForms(p) {
-			n := *counted.of(f)
+			n := *counted.countOf(f)
 			if n.reachesGoal(f) {
 				continue
 			}
@@ -107,8 +107,8 @@ func lower(limits map[part]map[string]int, present map[part]counts) map[part]map
 
 var generated = regexp.MustCompile(`_test\.go$|^libs/gen/|(^|/)testdata/`)
 
-// measure counts the forms in the files that git lists, and in the last 200 commits.
-func measure(root string) (map[part]counts, error) {
+// measureForms counts the forms in the files that git lists, and in the last 200 commits.
+func measureForms(root string) (map[part]counts, error) {
 	modules, err := gitLines(root, "ls-files", "go.mod", "*/go.mod")
 	if err != nil {
 		return nil, err

@@ -73,10 +73,10 @@ func TestNumbersMayOnlyFall(t *testing.T) {
 		{15, 100, false, map[part]map[string]int{"libs": {"have": 15}}},
 		{30, 1000, false, map[part]map[string]int{}}, // the goal is reached
 	} {
-		if problems := compare(limits, present(c.found, c.of)); (len(problems) > 0) != c.fails {
+		if problems := findProblems(limits, present(c.found, c.of)); (len(problems) > 0) != c.fails {
 			t.Errorf("%d of %d: %v", c.found, c.of, problems)
 		}
-		if got := lower(limits, present(c.found, c.of)); !reflect.DeepEqual(got, c.lowered) {
+		if got := lowerLimits(limits, present(c.found, c.of)); !reflect.DeepEqual(got, c.lowered) {
 			t.Errorf("%d of %d: %v, want %v", c.found, c.of, got, c.lowered)
 		}
 	}

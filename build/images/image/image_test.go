@@ -40,7 +40,7 @@ func spec(t *testing.T, content string) image.Spec {
 	}
 }
 
-func build(t *testing.T, dir string, spec image.Spec) v1.Image {
+func buildImage(t *testing.T, dir string, spec image.Spec) v1.Image {
 	t.Helper()
 	built, err := image.Builder{Dir: dir}.Build(spec)
 	if err != nil {
@@ -52,18 +52,18 @@ func build(t *testing.T, dir string, spec image.Spec) v1.Image {
 func TestImageIsValid(t *testing.T) {
 	dir := t.TempDir()
 	for _, reason := range []string{"newly built", "with a layer that was kept"} {
-		if err := validate.Image(build(t, dir, spec(t, "program"))); err != nil {
+		if err := validate.Image(buildImage(t, dir, spec(t, "program"))); err != nil {
 			t.Errorf("%s: %v", reason, err)
 		}
 	}
 }
 
 func TestDigestFollowsTheContent(t *testing.T) {
-	first := digest(t, build(t, t.TempDir(), spec(t, "program")))
-	if again := digest(t, build(t, t.TempDir(), spec(t, "program"))); again != first {
+	first := digest(t, buildImage(t, t.TempDir(), spec(t, "program")))
+	if again := digest(t, buildImage(t, t.TempDir(), spec(t, "program"))); again != first {
 		t.Errorf("the same content gives %s and %s", first, again)
 	}
-	if other := digest(t, build(t, t.TempDir(), spec(t, "PROGRAM"))); other == first {
+	if other := digest(t, buildImage(t, t.TempDir(), spec(t, "PROGRAM"))); other == first {
 		t.Error("another content gives the same digest")
 	}
 }
@@ -87,7 +87,7 @@ func TestSameLayerIsMadeByMany(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("the cache has %v, %v, want one layer", left, err)
 	}
-	if err := validate.Image(build(t, dir, same)); err != nil {
+	if err := validate.Image(buildImage(t, dir, same)); err != nil {
 		t.Error(err)
 	}
 }
@@ -106,7 +106,7 @@ func TestPushIsDoneOnce(t *testing.T) {
 		Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous,
 		Transport: http.DefaultTransport,
 	}
-	built := build(t, t.TempDir(), spec(t, "program"))
+	built := buildImage(t, t.TempDir(), spec(t, "program"))
 	for _, want := range []bool{true, false} {
 		before := uploads.Load()
 		pushed, err := target.Push(t.Context(), "test/thing:v1", built)
@@ -142,7 +142,7 @@ func TestLayerIsUploadedOnce(t *testing.T) {
 	target := image.Registry{
 		Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous, Transport: http.DefaultTransport,
 	}.WithMounts()
-	built := build(t, t.TempDir(), spec(t, "program"))
+	built := buildImage(t, t.TempDir(), spec(t, "program"))
 	for _, name := range []string{"test/first:v1", "test/second:v1", "test/third:v1"} {
 		if _, err := target.Push(t.Context(), name, built); err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestSameComparesTags(t *testing.T) {
 		Transport: http.DefaultTransport,
 	}
 	for name, content := range map[string]string{"thing:a": "one", "thing:b": "one", "thing:c": "two"} {
-		if _, err := target.Push(t.Context(), name, build(t, t.TempDir(), spec(t, content))); err != nil {
+		if _, err := target.Push(t.Context(), name, buildImage(t, t.TempDir(), spec(t, content))); err != nil {
 			t.Fatal(err)
 		}
 	}

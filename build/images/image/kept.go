@@ -46,8 +46,8 @@ func openLayer(dir string) (v1.Layer, error) {
 	return layer, nil
 }
 
-// summarize computes the hashes of the layer's file in a directory, and writes them next to the file.
-func summarize(dir string) error {
+// summarizeLayer computes the hashes of the layer's file in a directory, and writes them next to the file.
+func summarizeLayer(dir string) error {
 	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {
 		return fmt.Errorf("read a new layer: %w", err)

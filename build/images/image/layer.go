@@ -41,7 +41,7 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	kept, err := openLayer(dir)
 	switch {
 	case err == nil:
-		return kept, touch(dir)
+		return kept, markUsed(dir)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
@@ -51,8 +51,8 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	return openLayer(dir)
 }
 
-// touch marks a layer as used now, for programs that remove unused layers.
-func touch(dir string) error {
+// markUsed marks a layer as used now, for programs that remove unused layers.
+func markUsed(dir string) error {
 	if err := os.Chtimes(dir, time.Time{}, time.Now()); err != nil {
 		return fmt.Errorf("mark a kept layer as used: %w", err)
 	}
@@ -73,7 +73,7 @@ func (b Builder) keepLayer(dir string, files []File) error {
 	if err := writeLayer(filepath.Join(temp, layerFile), files); err != nil {
 		return err
 	}
-	if err := summarize(temp); err != nil {
+	if err := summarizeLayer(temp); err != nil {
 		return err
 	}
 	if err := os.Rename(temp, dir); err != nil && !errors.Is(err, fs.ErrExist) {

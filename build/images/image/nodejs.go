@@ -22,7 +22,7 @@ func NodeJS(source string, unpacked ...string) ([]File, error) {
 	}
 	for _, root := range append(unpacked[:len(unpacked):len(unpacked)], "/") {
 		for _, module := range nodeModules {
-			more, err := directory(root, filepath.Join("/usr/share/nodejs", module))
+			more, err := listDirectory(root, filepath.Join("/usr/share/nodejs", module))
 			if err != nil {
 				return nil, fmt.Errorf("find the modules of Node.js: %w", err)
 			}
@@ -32,8 +32,8 @@ func NodeJS(source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// directory returns the files and links of a directory, with paths relative to root. A missing directory has none.
-func directory(root, dir string) (files []File, err error) {
+// listDirectory returns the files and links of a directory, with paths relative to root. A missing directory has none.
+func listDirectory(root, dir string) (files []File, err error) {
 	err = filepath.WalkDir(filepath.Join(root, dir), func(source string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -37,7 +37,7 @@ func sharedLibraries(program string, roots []string) (map[string]string, error) 
 	found := map[string]string{}
 	pending := []string{program}
 	for len(pending) > 0 {
-		needed, err := imports(pending[0], roots)
+		needed, err := importedFiles(pending[0], roots)
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +52,8 @@ func sharedLibraries(program string, roots []string) (map[string]string, error) 
 	return found, nil
 }
 
-// imports returns the files that a program or library names.
-func imports(path string, roots []string) (map[string]string, error) {
+// importedFiles returns the files that a program or library names.
+func importedFiles(path string, roots []string) (map[string]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
@@ -63,7 +63,7 @@ func imports(path string, roots []string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the libraries of %s: %w", path, err)
 	}
-	name, err := interpreter(file)
+	name, err := interpreterOf(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the interpreter of %s: %w", path, err)
 	}
@@ -90,8 +90,8 @@ func importedLibraries(file *elf.File, roots []string) (map[string]string, error
 	return found, nil
 }
 
-// interpreter returns the interpreter that a program names. It is empty for a static program.
-func interpreter(file *elf.File) (string, error) {
+// interpreterOf returns the interpreter that a program names. It is empty for a static program.
+func interpreterOf(file *elf.File) (string, error) {
 	section := file.Section(".interp")
 	if section == nil {
 		return "", nil

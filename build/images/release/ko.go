@@ -73,7 +73,7 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	}
 	line := k.Command(filepath.Join(k.Root, p.Module), append(args, p.Package)...)
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
-	command.Env = k.environment(to)
+	command.Env = k.environmentOf(to)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
@@ -82,8 +82,8 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	return nil
 }
 
-// environment returns the environment of ko for a target.
-func (k Ko) environment(to Target) []string {
+// environmentOf returns the environment of ko for a target.
+func (k Ko) environmentOf(to Target) []string {
 	env := slices.Concat(k.Env, []string{
 		"KO_DOCKER_REPO=" + to.Repository,
 		"KO_DEFAULTBASEIMAGE=" + to.Base,

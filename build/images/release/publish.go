@@ -35,7 +35,7 @@ func (p Publisher) Publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		target.Tags, target.Labels, target.SBOM = []string{p.Tag}, p.labels(program), true
+		target.Tags, target.Labels, target.SBOM = []string{p.Tag}, p.userLabels(program), true
 		if err := p.Ko.Build(ctx, program, target); err != nil {
 			return err
 		}
@@ -46,8 +46,8 @@ func (p Publisher) Publish(ctx context.Context) error {
 	return nil
 }
 
-// labels returns the labels that OCI's image specification defines for users.
-func (p Publisher) labels(program Program) map[string]string {
+// userLabels returns the labels that OCI's image specification defines for users.
+func (p Publisher) userLabels(program Program) map[string]string {
 	const key = "org.opencontainers.image."
 	labels := map[string]string{
 		key + "title":    program.Name,

@@ -84,7 +84,7 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 	return files, nil
 }
 
-// Base describes the image that the program's image is built on: no user can be looked up in it,
+// Base describes the image that the program's image is built on: it contains no user database,
 // and no other program can run in it.
 func (p Program) Base() image.Spec {
 	files := []image.File{

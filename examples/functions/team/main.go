@@ -13,14 +13,14 @@ import (
 )
 
 func main() {
-	if err := framework.Execute(framework.ResourceListProcessorFunc(label), nil); err != nil {
+	if err := framework.Execute(framework.ResourceListProcessorFunc(labelTeam), nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// label sets the label to the value in the function's configuration.
-func label(list *framework.ResourceList) error {
+// labelTeam sets the label to the value in the function's configuration.
+func labelTeam(list *framework.ResourceList) error {
 	team := list.FunctionConfig.GetDataMap()["team"]
 	if team == "" {
 		return errors.New("set team in the configuration")

@@ -16,22 +16,22 @@ import (
 
 // behaviours do something with the argument that the input has for them.
 var behaviours = map[string]func(arg string){
-	"hang":    hang,      // never ends, and ignores SIGTERM
-	"wait":    wait,      // ends after the duration ARG
-	"tags":    tags,      // writes results with ARG distinct tags instead of its input
-	"orphans": orphans,   // leaves ARG processes in sessions of their own
-	"hide":    hide,      // leaves a spy in the server's process group
-	"steal":   steal,     // searches the memory of all processes for ARG
-	"look":    look,      // opens the server's files in /proc
-	"signal":  signalled, // sends SIGTERM to the server
-	"limit":   limit,     // lowers the server's limit of open files
-	"connect": connect,   // connects to the address ARG
-	"read":    read,      // reads the file ARG
-	"leave":   leave,     // leaves a file in the temporary directory
-	"find":    find,      // looks for such a file
-	"eat":     eat,       // uses ARG bytes of memory
-	"tell":    tell,      // writes ARG to stderr and fails
-	"fill":    fill,      // writes ARG bytes into the temporary directory
+	"hang":    hangForever,   // never ends, and ignores SIGTERM
+	"wait":    waitFor,       // ends after the duration ARG
+	"tags":    writeTags,     // writes results with ARG distinct tags instead of its input
+	"orphans": leaveOrphans,  // leaves ARG processes in sessions of their own
+	"hide":    hideProcess,   // leaves a spy in the server's process group
+	"steal":   stealSecret,   // searches the memory of all processes for ARG
+	"look":    lookAtServer,  // opens the server's files in /proc
+	"signal":  signalServer,  // sends SIGTERM to the server
+	"limit":   lowerLimits,   // lowers the server's limit of open files
+	"connect": connectTo,     // connects to the address ARG
+	"read":    readPath,      // reads the file ARG
+	"leave":   leaveFile,     // leaves a file in the temporary directory
+	"find":    findFile,      // looks for such a file
+	"eat":     eatMemory,     // uses ARG bytes of memory
+	"tell":    writeLog,      // writes ARG to stderr and fails
+	"fill":    fillDirectory, // writes ARG bytes into the temporary directory
 }
 
 func main() {
@@ -45,16 +45,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if behave := behaviours[field(input, "do")]; behave != nil {
-		behave(field(input, "arg"))
+	if behave := behaviours[readField(input, "do")]; behave != nil {
+		behave(readField(input, "arg"))
 	}
 	if _, err := os.Stdout.Write(input); err != nil {
 		os.Exit(1)
 	}
 }
 
-// field returns a value of the input's function configuration, as [attacks.List] writes it.
-func field(input []byte, name string) string {
+// readField returns a value of the input's function configuration, as [attacks.List] writes it.
+func readField(input []byte, name string) string {
 	_, rest, found := bytes.Cut(input, []byte("\n    "+name+": \""))
 	if !found {
 		return ""
@@ -63,7 +63,7 @@ func field(input []byte, name string) string {
 	return string(value)
 }
 
-// breach reports a forbidden action that succeeded to the attack, through the log.
-func breach(format string, args ...any) {
+// reportBreach reports a forbidden action that succeeded to the attack, through the log.
+func reportBreach(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "breach: "+format+"\n", args...)
 }

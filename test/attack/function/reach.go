@@ -14,11 +14,11 @@ import (
 	"unsafe"
 )
 
-// leftFile is the file that [leave] creates and [find] searches for.
+// leftFile is the file that [leaveFile] creates and [findFile] searches for.
 const leftFile = "left-by-an-earlier-evaluation"
 
-// look opens files that would show the server's memory and environment.
-func look(string) {
+// lookAtServer opens files that would show the server's memory and environment.
+func lookAtServer(string) {
 	server := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
 	for _, name := range []string{"environ", "mem", "maps"} {
 		file, err := os.Open(filepath.Join(server, name))
@@ -26,73 +26,73 @@ func look(string) {
 			continue
 		}
 		if n, err := file.Read(make([]byte, 64)); name != "mem" && err == nil && n > 0 {
-			breach("read the server's %s", name)
+			reportBreach("read the server's %s", name)
 		}
 		_ = file.Close()
 	}
 	if _, err := os.ReadDir(filepath.Join(server, "fd")); err == nil {
-		breach("listed the server's open files")
+		reportBreach("listed the server's open files")
 	}
 	_, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, syscall.PTRACE_ATTACH, uintptr(os.Getppid()), 0, 0, 0, 0)
 	if errno == 0 {
-		breach("attached to the server as a debugger")
+		reportBreach("attached to the server as a debugger")
 	}
 }
 
-func signalled(string) {
+func signalServer(string) {
 	if err := syscall.Kill(os.Getppid(), syscall.SIGTERM); err == nil {
-		breach("sent SIGTERM to the server")
+		reportBreach("sent SIGTERM to the server")
 	}
 }
 
-// limit lowers how many files the server may have open, which is irrevocable.
-func limit(string) {
+// lowerLimits lowers the server's limit of open files, which is irrevocable.
+func lowerLimits(string) {
 	files := [2]uint64{16, 16}
 	_, _, err := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(os.Getppid()),
 		syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&files)), 0, 0, 0)
 	if err == 0 {
-		breach("lowered the server's limit of open files")
+		reportBreach("lowered the server's limit of open files")
 	}
 }
 
-func connect(arg string) {
+func connectTo(arg string) {
 	conn, err := net.DialTimeout("tcp", arg, time.Second)
 	if err == nil {
-		breach("connected to %s", arg)
+		reportBreach("connected to %s", arg)
 		_ = conn.Close()
 	}
 }
 
-func read(arg string) {
+func readPath(arg string) {
 	if content, err := os.ReadFile(arg); err == nil && len(content) > 0 {
-		breach("read %s", arg)
+		reportBreach("read %s", arg)
 	}
 }
 
-// directories returns where functions leave files, each once.
-func directories() []string {
+// writableDirectories returns where functions leave files, each once.
+func writableDirectories() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-func leave(string) {
-	for _, dir := range directories() {
+func leaveFile(string) {
+	for _, dir := range writableDirectories() {
 		_ = os.WriteFile(filepath.Join(dir, leftFile), []byte("x"), 0o600)
 	}
 }
 
-func find(string) {
-	for _, dir := range directories() {
+func findFile(string) {
+	for _, dir := range writableDirectories() {
 		if err := os.Remove(filepath.Join(dir, leftFile)); err == nil {
-			breach("found in %s what an earlier evaluation left", dir)
+			reportBreach("found in %s what an earlier evaluation left", dir)
 		}
 	}
 }
 
-// fill writes many files until they contain the given number of bytes or it is killed. Many files, because the limit
+// fillDirectory writes many files until they contain the given number of bytes or it is killed. Many files, because the limit
 // on the size of a single file is not under test.
-func fill(arg string) {
+func fillDirectory(arg string) {
 	most, _ := strconv.Atoi(arg)
 	part := make([]byte, 1<<20)
 	for written := 0; written < most; written += len(part) {
@@ -103,5 +103,5 @@ func fill(arg string) {
 			return
 		}
 	}
-	breach("wrote %d bytes into %s", most, os.TempDir())
+	reportBreach("wrote %d bytes into %s", most, os.TempDir())
 }

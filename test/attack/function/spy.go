@@ -24,8 +24,8 @@ const injected = "# added by another function\n"
 func spy() {
 	signal.Ignore(syscall.SIGTERM)
 	for end := time.Now().Add(lifetime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		for _, pid := range others() {
-			if !holds(pid, []byte(secret)) {
+		for _, pid := range otherProcesses() {
+			if !memoryHolds(pid, []byte(secret)) {
 				continue
 			}
 			if out, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", pid), os.O_WRONLY, 0); err == nil {
@@ -36,20 +36,20 @@ func spy() {
 	}
 }
 
-// steal looks for the secret in the memory of all other processes for a second.
-func steal(arg string) {
+// stealSecret looks for the secret in the memory of all other processes for a second.
+func stealSecret(arg string) {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		for _, pid := range others() {
-			if holds(pid, []byte(arg)) {
-				breach("read another caller's package in the memory of process %d", pid)
+		for _, pid := range otherProcesses() {
+			if memoryHolds(pid, []byte(arg)) {
+				reportBreach("read another caller's package in the memory of process %d", pid)
 				return
 			}
 		}
 	}
 }
 
-// others returns all processes except this process.
-func others() []int {
+// otherProcesses returns all processes except this process.
+func otherProcesses() []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")
 	for _, entry := range entries {
@@ -60,8 +60,8 @@ func others() []int {
 	return pids
 }
 
-// holds reports whether the memory of a process can be read and has text.
-func holds(pid int, text []byte) bool {
+// memoryHolds reports whether the memory of a process can be read and has text.
+func memoryHolds(pid int, text []byte) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	maps, err := os.ReadFile(filepath.Join(dir, "maps"))
 	if err != nil {

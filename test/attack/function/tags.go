@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// tags writes an output whose only result has the given number of tags, and fails, so that the server reads them all.
-func tags(arg string) {
+// writeTags writes an output whose only result has the given number of tags, and fails, so that the server reads them all.
+func writeTags(arg string) {
 	n, _ := strconv.Atoi(arg)
 	var list bytes.Buffer
 	list.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command memory is a function that takes and touches more and more memory, once it has read its
+// Command memory is a function that allocates and touches more and more memory, after it reads its
 // input, until it is stopped.
 package main
 
@@ -17,7 +17,7 @@ func main() {
 	var held [][]byte
 	for {
 		block := make([]byte, 8*megabyte)
-		// Only a page that was written to takes memory.
+		// Only a page that was written to occupies memory.
 		for i := 0; i < len(block); i += 4096 {
 			block[i] = 1
 		}

@@ -17,9 +17,9 @@ import (
 // maxExport bounds an export, in bytes.
 const maxExport = 4 << 20
 
-// collect accepts traces as an OpenTelemetry Collector does, by OTLP over HTTP, and prints a line
+// collectTraces accepts traces as an OpenTelemetry Collector does, by OTLP over HTTP, and prints a line
 // for each span.
-func collect(ctx context.Context, address string) error {
+func collectTraces(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxExport))
@@ -35,13 +35,13 @@ func collect(ctx context.Context, address string) error {
 		printSpans(&data)
 		w.Header().Set("Content-Type", "application/x-protobuf") // an empty message
 	})
-	return listen(ctx, address, mux)
+	return serveHTTP(ctx, address, mux)
 }
 
 // printSpans prints trace, span, parent ("-" without), service and name of each span.
 func printSpans(data *tracev1.TracesData) {
 	for _, from := range data.GetResourceSpans() {
-		service := text(from.GetResource().GetAttributes(), "service.name")
+		service := textAttribute(from.GetResource().GetAttributes(), "service.name")
 		for _, scope := range from.GetScopeSpans() {
 			for _, span := range scope.GetSpans() {
 				parent := "-"
@@ -54,8 +54,8 @@ func printSpans(data *tracev1.TracesData) {
 	}
 }
 
-// text returns the value of an attribute.
-func text(attributes []*commonv1.KeyValue, key string) string {
+// textAttribute returns the value of an attribute.
+func textAttribute(attributes []*commonv1.KeyValue, key string) string {
 	for _, attribute := range attributes {
 		if attribute.GetKey() == key {
 			return attribute.GetValue().GetStringValue()

@@ -42,13 +42,13 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 3 && args[0] == "serve" {
-		return serve(ctx, args[1], args[2])
+		return serveText(ctx, args[1], args[2])
 	}
 	if len(args) == 2 && args[0] == "collect" {
-		return collect(ctx, args[1])
+		return collectTraces(ctx, args[1])
 	}
 	if len(args) == 2 && args[0] == "get" {
-		return get(ctx, args[1])
+		return getURL(ctx, args[1])
 	}
 	if len(args) != 2 {
 		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, collect ADDRESS, get URL, resolve NAME or list DIRECTORY",
@@ -62,18 +62,18 @@ func run(ctx context.Context, args []string) error {
 		fmt.Println(addresses)
 		return err
 	case "list":
-		return list(args[1])
+		return listDirectory(args[1])
 	default:
 		return fmt.Errorf("unknown command %q: want serve, collect, get, resolve or list", args[0])
 	}
 }
 
-func serve(ctx context.Context, address, text string) error {
-	return listen(ctx, address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+func serveText(ctx context.Context, address, text string) error {
+	return serveHTTP(ctx, address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
 }
 
-// listen serves until ctx ends.
-func listen(ctx context.Context, address string, handler http.Handler) error {
+// serveHTTP serves until ctx ends.
+func serveHTTP(ctx context.Context, address string, handler http.Handler) error {
 	server := &http.Server{Addr: address, ReadHeaderTimeout: requestTimeout, Handler: handler}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.ListenAndServe(); ctx.Err() == nil {
@@ -82,7 +82,7 @@ func listen(ctx context.Context, address string, handler http.Handler) error {
 	return nil
 }
 
-func list(dir string) error {
+func listDirectory(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {
 		fmt.Println(entry.Name())
@@ -90,11 +90,11 @@ func list(dir string) error {
 	return err
 }
 
-// get retries until there is an answer.
-func get(ctx context.Context, url string) error {
+// getURL retries until there is an answer.
+func getURL(ctx context.Context, url string) error {
 	deadline := time.Now().Add(retryTimeout)
 	for {
-		err := request(ctx, url)
+		err := sendRequest(ctx, url)
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
@@ -106,7 +106,7 @@ func get(ctx context.Context, url string) error {
 	}
 }
 
-func request(ctx context.Context, url string) error {
+func sendRequest(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)

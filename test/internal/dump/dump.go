@@ -41,7 +41,7 @@ func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 			continue
 		}
 		for _, kind := range list.APIResources {
-			if wanted(kind, namespace) {
+			if isWanted(kind, namespace) {
 				err = errors.Join(err, c.write(ctx, version.WithResource(kind.Name), kind.Namespaced, namespace, dir))
 			}
 		}
@@ -49,8 +49,8 @@ func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	return err
 }
 
-// wanted reports whether objects of the kind belong to the namespace, or to its pods.
-func wanted(kind metav1.APIResource, namespace string) bool {
+// isWanted reports whether objects of the kind belong to the namespace, or to its pods.
+func isWanted(kind metav1.APIResource, namespace string) bool {
 	switch {
 	case kind.Name == "secrets" || !slices.Contains(kind.Verbs, "list"):
 		return false // Secrets must not be in a directory that users pass on.

@@ -33,7 +33,7 @@ func Build(dir string) ([][]byte, error) {
 }
 
 // strict rejects a field that the object's type does not have.
-var strict = serializer.NewCodecFactory(known(), serializer.EnableStrict).UniversalDeserializer()
+var strict = serializer.NewCodecFactory(knownKinds(), serializer.EnableStrict).UniversalDeserializer()
 
 // Decode returns an object in its Kubernetes type. A field that the type does not
 // have is an error.

@@ -59,7 +59,7 @@ func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
 }
 
 // knownKinds returns the kinds that Decode supports: the kinds of Kubernetes, and the kinds of Istio above.
-func known() *runtime.Scheme {
+func knownKinds() *runtime.Scheme {
 	all := runtime.NewScheme()
 	all.AddKnownTypes(Mesh, &AuthorizationPolicy{})
 	if err := scheme.AddToScheme(all); err != nil {

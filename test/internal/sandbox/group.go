@@ -43,8 +43,8 @@ type Group struct {
 	cpu string // directory of the processors' controller, which may be the same; empty without a controller
 }
 
-// controller returns the layout of the memory controller that can be used.
-func controller() (layout, error) {
+// memoryController returns the layout of the memory controller that can be used.
+func memoryController() (layout, error) {
 	if os.Geteuid() != 0 {
 		return layout{}, errors.New("only root can make control groups")
 	}
@@ -60,7 +60,7 @@ func controller() (layout, error) {
 
 // NewGroup makes a group, named after the process and name, with a limit in bytes.
 func NewGroup(owner int, name string, limit int64) (*Group, error) {
-	kind, err := controller()
+	kind, err := memoryController()
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +96,14 @@ func (g *Group) Used() int64 {
 		return 0
 	}
 	used, _ := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
-	return used - g.value("memory.stat", g.inactive)
+	return used - g.readValue("memory.stat", g.inactive)
 }
 
-// Killed returns how many processes of the group the kernel has killed for memory.
-func (g *Group) Killed() int64 { return g.value(g.killedIn, "oom_kill") }
+// Killed returns the number of processes of the group the kernel has killed for memory.
+func (g *Group) Killed() int64 { return g.readValue(g.killedIn, "oom_kill") }
 
-// value returns a number by its name in a file of the group. A missing number is zero.
-func (g *Group) value(file, name string) int64 {
+// readValue returns a number by its name in a file of the group. A missing number is zero.
+func (g *Group) readValue(file, name string) int64 {
 	content, _ := os.ReadFile(filepath.Join(g.dir, file))
 	for line := range strings.Lines(string(content)) {
 		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == name {

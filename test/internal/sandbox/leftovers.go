@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// directories returns the parent directory of each run's directory. As root it is not a temporary directory, because
+// runsDirectory returns the parent directory of each run's directory. As root it is not a temporary directory, because
 // programs in the sandbox see these empty.
-func directories() string {
+func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"
 	}
@@ -21,11 +21,11 @@ func directories() string {
 
 // NewDirectory makes the directory of a run, which other users can read.
 func NewDirectory(owner int) (string, error) {
-	dir := filepath.Join(directories(), prefix+strconv.Itoa(owner))
+	dir := filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the groups and directories of a process that has ended, or ends now.
+// Sweep removes the groups and directories of a process that has exited, or ends now.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {
@@ -34,13 +34,13 @@ func Sweep(owner int) error {
 			failures = append(failures, removeGroup(group))
 		}
 	}
-	return errors.Join(append(failures, os.RemoveAll(filepath.Join(directories(), prefix+strconv.Itoa(owner))))...)
+	return errors.Join(append(failures, os.RemoveAll(filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))))...)
 }
 
 // SweepAll removes the leftovers of killed runs.
 func SweepAll() error {
 	var failures []error
-	for _, root := range []string{v1.root, v2.root, processorsRoot, directories()} {
+	for _, root := range []string{v1.root, v2.root, processorsRoot, runsDirectory()} {
 		left, _ := filepath.Glob(filepath.Join(root, prefix+"*"))
 		for _, path := range left {
 			number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), prefix), "-")

@@ -25,7 +25,7 @@ func Main(name string, run func(ctx context.Context, args []string) (code int, e
 
 // Inside makes the namespaces usable that [Run] has made, and calls do in them.
 func Inside(do func() (code int, err error)) (code int, err error) {
-	if err := enter(); err != nil {
+	if err := enterNamespaces(); err != nil {
 		return 1, err
 	}
 	return do()

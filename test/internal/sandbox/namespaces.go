@@ -48,8 +48,8 @@ func Run(ctx context.Context, args ...string) (int, error) {
 	return 0, err
 }
 
-// enter makes new namespaces usable: /proc shows their processes, and loopback is up.
-func enter() error {
+// enterNamespaces makes new namespaces usable: /proc shows their processes, and loopback is up.
+func enterNamespaces() error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}

@@ -49,14 +49,14 @@ func Become(args []string) error {
 	}
 	group, root, command := Group{dir: args[0], cpu: args[1]}, args[2], args[3:]
 	const itself = 0
-	if err := errors.Join(group.Add(itself), mounts(group.dir, root), drop()); err != nil {
+	if err := errors.Join(group.Add(itself), mountGroups(group.dir, root), dropPrivileges()); err != nil {
 		return err
 	}
 	return unix.Exec(command[0], command, os.Environ())
 }
 
-// mounts gives the process the files that it would have in a container.
-func mounts(group, root string) error {
+// mountGroups gives the process the files that it would have in a container.
+func mountGroups(group, root string) error {
 	if err := unix.Mount(group, root, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("show the control group's limit: %w", err)
 	}
@@ -76,8 +76,8 @@ func mounts(group, root string) error {
 	return nil
 }
 
-// drop gives up everything that root may do, for good.
-func drop() error {
+// dropPrivileges gives up everything that root may do, for good.
+func dropPrivileges() error {
 	err := errors.Join(
 		syscall.Setgroups(nil), syscall.Setgid(user), syscall.Setuid(user), // the order matters
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),

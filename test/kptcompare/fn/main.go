@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command fn is all the functions of the comparison, by the names of links to it. As docker or podman, it runs
-// the function of `docker run ... IMAGE`, and says a version, which is all that kpt needs.
+// the function of `docker run ... IMAGE`, and prints a version. kpt needs no more.
 package main
 
 import (
@@ -30,11 +30,11 @@ func main() {
 	var err error
 	switch {
 	case name == "docker" || name == "podman":
-		err = docker(os.Args[1:])
+		err = runAsDocker(os.Args[1:])
 	case len(os.Args) > 1 && os.Args[1] == "--help":
 		_, err = fmt.Printf("The help of %s.\n", name)
 	default:
-		err = call(name)
+		err = callFunction(name)
 	}
 	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
 		os.Exit(exited.ExitCode())
@@ -45,8 +45,8 @@ func main() {
 	}
 }
 
-// docker runs the function of an image, or says a version.
-func docker(args []string) error {
+// runAsDocker runs the function of an image, or says a version.
+func runAsDocker(args []string) error {
 	switch {
 	case len(args) > 0 && args[0] == "version":
 		_, err := fmt.Println("99.0.0")
@@ -80,7 +80,7 @@ func (l *list) value(key string) string {
 	return l.config.GetDataMap()[key]
 }
 
-func call(name string) error {
+func callFunction(name string) error {
 	if name == "garbage" {
 		_, err := fmt.Println("segmentation fault")
 		return err
@@ -105,25 +105,25 @@ func call(name string) error {
 	return failure
 }
 
-// functions return how they fail.
+// functions are the functions by name.
 var functions = map[string]func(*list) error{
 	"noop":     func(*list) error { return nil },
-	"label":    label,
+	"label":    labelAll,
 	"name":     nameLabel,
-	"order":    order,
-	"count":    count,
-	"drop":     drop,
-	"generate": generate,
-	"move":     move,
+	"order":    reorderItems,
+	"count":    countItems,
+	"drop":     dropItem,
+	"generate": generateItem,
+	"move":     moveItem,
 	"wipe":     func(l *list) error { l.items = nil; return nil },
-	"quote":    quote,
+	"quote":    quoteValues,
 	"warn":     func(l *list) error { l.results = warnings; return nil },
 	"log":      func(*list) error { return logLine("looked at everything") },
 	"fail":     func(l *list) error { l.results = warnings; return errors.New("this is why") },
 	"crash":    func(*list) error { os.Exit(3); return nil },
-	"spoil":    spoil,
+	"spoil":    spoilOutput,
 	"twice":    func(l *list) error { l.items = append(l.items, l.items[0].Copy()); return nil },
-	"again":    again,
+	"again":    addAgain,
 }
 
 func logLine(text string) error {
@@ -131,8 +131,8 @@ func logLine(text string) error {
 	return err
 }
 
-// label adds to the label "seen" of each resource, so that it shows which functions saw it.
-func label(l *list) error {
+// labelAll adds to the label "seen" of each resource, so that the label lists the functions that processed the resource.
+func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
 		if err := item.PipeE(yaml.SetLabel("seen", seen)); err != nil {
@@ -155,19 +155,19 @@ func nameLabel(l *list) error {
 	return nil
 }
 
-// order writes the names of its input, in their order, into the data of the resource "order".
-func order(l *list) error {
+// reorderItems writes the names of its input, in their order, into the data of the resource "order".
+func reorderItems(l *list) error {
 	var names []string
 	for _, item := range l.items {
 		names = append(names, item.GetName())
 	}
-	return note(l, "names", strings.Join(names, "."))
+	return annotateAll(l, "names", strings.Join(names, "."))
 }
 
-// count writes the number of resources into the resource "order".
-func count(l *list) error { return note(l, "count", strconv.Itoa(len(l.items))) }
+// countItems writes the number of resources into the resource "order".
+func countItems(l *list) error { return annotateAll(l, "count", strconv.Itoa(len(l.items))) }
 
-func note(l *list, key, value string) error {
+func annotateAll(l *list, key, value string) error {
 	for _, item := range l.items {
 		if item.GetName() == "order" {
 			data := item.GetDataMap()
@@ -181,7 +181,7 @@ func note(l *list, key, value string) error {
 	return nil
 }
 
-func drop(l *list) error {
+func dropItem(l *list) error {
 	var kept []*yaml.RNode
 	for _, item := range l.items {
 		if item.GetName() != l.value("name") {
@@ -192,8 +192,8 @@ func drop(l *list) error {
 	return nil
 }
 
-// generate adds a resource, with path and index if the configuration has them.
-func generate(l *list) error {
+// generateItem adds a resource, with path and index if the configuration contains them.
+func generateItem(l *list) error {
 	name := l.value("name")
 	if name == "" {
 		name = "generated"
@@ -210,8 +210,8 @@ func generate(l *list) error {
 	return nil
 }
 
-// move moves a resource to another file.
-func move(l *list) error {
+// moveItem moves a resource to another file.
+func moveItem(l *list) error {
 	for _, item := range l.items {
 		if item.GetName() != l.value("name") {
 			continue
@@ -225,8 +225,8 @@ func move(l *list) error {
 	return nil
 }
 
-// quote puts all strings in quotes, as functions in other languages may.
-func quote(l *list) error {
+// quoteValues puts all strings in quotes, as functions in other languages may.
+func quoteValues(l *list) error {
 	for _, item := range l.items {
 		quoteStrings(item.YNode())
 	}
@@ -252,14 +252,14 @@ const warnings = `
   tags: {rule: x}
 `
 
-// spoil makes a resource without a name.
-func spoil(l *list) error {
+// spoilOutput makes a resource without a name.
+func spoilOutput(l *list) error {
 	l.items = append(l.items, yaml.MustParse("apiVersion: v1\nkind: Secret\n"))
 	return nil
 }
 
-// again copies the configuration's resource behind itself, into the same file.
-func again(l *list) error {
+// addAgain copies the configuration's resource behind itself, into the same file.
+func addAgain(l *list) error {
 	for _, item := range l.items {
 		if item.GetName() == "config" {
 			second := item.Copy()

@@ -37,8 +37,8 @@ type Target struct {
 	Brief bool
 }
 
-// choose returns brief for a short attack, else long.
-func choose[T any](t *Target, brief, long T) T {
+// chooseByTime returns brief for a short attack, else long.
+func chooseByTime[T any](t *Target, brief, long T) T {
 	if t.Brief {
 		return brief
 	}
@@ -97,8 +97,8 @@ functionConfig:
 `, do, arg, strings.Repeat("x", padding))
 }
 
-// connect returns a gRPC client with a connection of its own, which the caller closes.
-func (t *Target) connect() (*grpc.ClientConn, error) {
+// connectTo returns a gRPC client with a connection of its own, which the caller closes.
+func (t *Target) connectTo() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+t.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(wire.Dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
@@ -106,7 +106,7 @@ func (t *Target) connect() (*grpc.ClientConn, error) {
 
 // evaluate has the hostile function evaluated once.
 func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*evaluator.EvaluateFunctionResponse, error) {
-	conn, err := t.connect()
+	conn, err := t.connectTo()
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// all does n things at once, and returns the first error.
-func all(n int, do func(i int) error) error {
+// runAll does n things at once, and returns the first error.
+func runAll(n int, do func(i int) error) error {
 	var once sync.Once
 	var first error
 	var running sync.WaitGroup

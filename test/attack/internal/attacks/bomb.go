@@ -20,34 +20,34 @@ const unknownField = 15
 // healthBomb sends health checks of half a megabyte that become more than the memory.
 var healthBomb = Attack{
 	Name: "gzip bomb to health", Programs: every, Short: runner,
-	Run: func(ctx context.Context, t *Target) error { return t.bombs(ctx, healthPath, 1200<<20, 1) },
+	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, healthPath, 1200<<20, 1) },
 }
 
 // reflectionBomb does the same with reflection.
 var reflectionBomb = Attack{
 	Name: "gzip bomb to reflection", Programs: every,
-	Run: func(ctx context.Context, t *Target) error { return t.bombs(ctx, reflectionPath, 1200<<20, 1) },
+	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, reflectionPath, 1200<<20, 1) },
 }
 
 // manyBombs sends hundreds of evaluations of some kilobytes that become 5 MiB each.
 var manyBombs = Attack{
 	Name: "600 compressed requests", Programs: evaluators, Short: runner,
-	Run: func(ctx context.Context, t *Target) error { return t.bombs(ctx, evaluatePath, 5<<20, 600) },
+	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, evaluatePath, 5<<20, 600) },
 }
 
-// bombs sends n requests at once, each with an unknown field of size bytes, compressed.
+// sendBombs sends n requests at once, each with an unknown field of size bytes, compressed.
 // Whatever the answers are will do.
-func (t *Target) bombs(ctx context.Context, path string, size, n int) error {
-	message, err := bomb(size)
+func (t *Target) sendBombs(ctx context.Context, path string, size, n int) error {
+	message, err := compressBomb(size)
 	if err != nil {
 		return err
 	}
-	t.post(ctx, path, wire.Envelope(message, true, len(message)), n, "Grpc-Encoding", "gzip")
+	t.postRepeatedly(ctx, path, wire.Envelope(message, true, len(message)), n, "Grpc-Encoding", "gzip")
 	return nil
 }
 
-// bomb returns a message that is size bytes long, compressed.
-func bomb(size int) ([]byte, error) {
+// compressBomb returns a message that is size bytes long, compressed.
+func compressBomb(size int) ([]byte, error) {
 	var message bytes.Buffer
 	w, err := gzip.NewWriterLevel(&message, gzip.BestSpeed)
 	if err != nil {
@@ -67,16 +67,16 @@ func bomb(size int) ([]byte, error) {
 	return message.Bytes(), w.Close()
 }
 
-// post sends n requests at once over ten connections, and waits until all are answered or
+// postRepeatedly sends n requests at once over ten connections, and waits until all are answered or
 // ctx ends.
-func (t *Target) post(ctx context.Context, path string, body []byte, n int, header ...string) {
+func (t *Target) postRepeatedly(ctx context.Context, path string, body []byte, n int, header ...string) {
 	const connections = 10
 	var clients [connections]*http.Client
 	for i := range clients {
 		clients[i] = t.newClient()
 		defer clients[i].CloseIdleConnections()
 	}
-	_ = all(n, func(i int) error {
+	_ = runAll(n, func(i int) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.Address+path, bytes.NewReader(body))
 		if err != nil {
 			return err
@@ -86,12 +86,12 @@ func (t *Target) post(ctx context.Context, path string, body []byte, n int, head
 		for i := 0; i+1 < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
-		return discard(clients[i%connections], req)
+		return discardAnswer(clients[i%connections], req)
 	})
 }
 
-// discard sends a request, and reads its answer to the end.
-func discard(client *http.Client, req *http.Request) error {
+// discardAnswer sends a request, and reads its answer to the end.
+func discardAnswer(client *http.Client, req *http.Request) error {
 	resp, err := client.Do(req)
 	if err != nil {
 		return err

@@ -22,10 +22,10 @@ import (
 var chaos = Attack{
 	Name: "random cancels and cuts", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
-		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+		ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 		defer cancel()
-		err := all(16, func(caller int) error {
-			conn, err := t.connect()
+		err := runAll(16, func(caller int) error {
+			conn, err := t.connectTo()
 			if err != nil {
 				return err
 			}
@@ -35,10 +35,10 @@ var chaos = Attack{
 				list := append(List("", "", rand.N(1000)), fmt.Sprintf("# %d-%d\n", caller, i)...)
 				request := &evaluator.EvaluateFunctionRequest{Image: system.Hostile, ResourceList: list}
 				if rand.N(3) == 0 {
-					t.cut(ctx, request)
+					t.cutConnection(ctx, request)
 					continue
 				}
-				if err := cancelled(ctx, client, request); err != nil {
+				if err := cancelAtRandom(ctx, client, request); err != nil {
 					return err
 				}
 			}
@@ -48,8 +48,8 @@ var chaos = Attack{
 	},
 }
 
-// cancelled evaluates and leaves after some time, if there is no answer before.
-func cancelled(
+// cancelAtRandom evaluates and leaves after some time, if there is no answer before.
+func cancelAtRandom(
 	ctx context.Context, client evaluator.FunctionEvaluatorClient, request *evaluator.EvaluateFunctionRequest,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, rand.N(400*time.Millisecond))
@@ -61,8 +61,8 @@ func cancelled(
 	return nil
 }
 
-// cut sends a part of a request and breaks the connection.
-func (t *Target) cut(ctx context.Context, request *evaluator.EvaluateFunctionRequest) {
+// cutConnection sends a part of a request and breaks the connection.
+func (t *Target) cutConnection(ctx context.Context, request *evaluator.EvaluateFunctionRequest) {
 	ctx, cancel := context.WithTimeout(ctx, rand.N(100*time.Millisecond))
 	defer cancel()
 	message, err := proto.Marshal(request)

@@ -26,14 +26,14 @@ const maxTempBytes = 256 << 20
 
 // Attacks on resources that functions must not reach.
 var (
-	lookAround       = confined("look at the server", "look", "")
-	stealMemory      = confined("read other memory", "steal", secret)
-	readToken        = confined("read the token", "read", sandbox.Token)
+	lookAround       = confinementAttack("look at the server", "look", "")
+	stealMemory      = confinementAttack("read other memory", "steal", secret)
+	readToken        = confinementAttack("read the token", "read", sandbox.Token)
 	readDockerConfig = inRunner("read docker's config", "read", dockerConfig)
 	readFunction     = inRunner("read another function", "read", anotherFunction)
-	fillTemporary    = confined("fill /tmp", "fill", strconv.Itoa(maxTempBytes+maxTempBytes/4))
-	stopServer       = confined("stop the server", "signal", "")
-	limitServer      = confined("limit the server", "limit", "")
+	fillTemporary    = confinementAttack("fill /tmp", "fill", strconv.Itoa(maxTempBytes+maxTempBytes/4))
+	stopServer       = confinementAttack("stop the server", "signal", "")
+	limitServer      = confinementAttack("limit the server", "limit", "")
 )
 
 func dockerConfig(*Target) string { return sandbox.DockerConfig }
@@ -57,9 +57,9 @@ var confinement = Attack{
 	},
 }
 
-// confined returns an attack by a function on a resource that it must not reach. The function's log lists the
+// confinementAttack returns an attack by a function on a resource that it must not reach. The function's log lists the
 // breaches.
-func confined(name, do, arg string) Attack {
+func confinementAttack(name, do, arg string) Attack {
 	return Attack{
 		Name: name, Programs: runners,
 		Run: func(ctx context.Context, t *Target) error {
@@ -72,7 +72,7 @@ func confined(name, do, arg string) Attack {
 				}()
 				defer func() { <-ended }()
 			}
-			return t.attempt(ctx, List(do, arg, 0))
+			return t.attemptBreach(ctx, List(do, arg, 0))
 		},
 	}
 }
@@ -82,18 +82,18 @@ func confined(name, do, arg string) Attack {
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,
-		Run: func(ctx context.Context, t *Target) error { return t.attempt(ctx, List(do, arg(t), 0)) },
+		Run: func(ctx context.Context, t *Target) error { return t.attemptBreach(ctx, List(do, arg(t), 0)) },
 	}
 }
 
-// attempt evaluates a list and returns the function's breaches as an error.
-func (t *Target) attempt(ctx context.Context, list []byte) error {
+// attemptBreach evaluates a list and returns the function's breaches as an error.
+func (t *Target) attemptBreach(ctx context.Context, list []byte) error {
 	answer, err := t.evaluate(ctx, system.Hostile, list)
-	return breaches(string(answer.GetLog()) + status.Convert(err).Message())
+	return findBreaches(string(answer.GetLog()) + status.Convert(err).Message())
 }
 
-// breaches returns the breaches that a function's log lists.
-func breaches(log string) error {
+// findBreaches returns the breaches that a function's log lists.
+func findBreaches(log string) error {
 	var failures []error
 	for line := range strings.Lines(log) {
 		if _, what, ok := strings.Cut(line, "breach: "); ok {

@@ -40,7 +40,7 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
 		Run: func(ctx context.Context, t *Target) error {
-			ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+			ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 			defer cancel()
 			stop, err := t.serveDead(ctx, answer)
 			defer stop()
@@ -49,10 +49,10 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 			}
 			client := t.newClient()
 			defer client.CloseIdleConnections()
-			return all(askers, func(asker int) error {
+			return runAll(askers, func(asker int) error {
 				for i := 0; ctx.Err() == nil; i++ {
 					host := t.Registries[(asker+i)%len(t.Registries)]
-					t.name(ctx, client, fmt.Sprintf("%s/fns/dead-%d-%d", host, asker, i))
+					t.nameRegistry(ctx, client, fmt.Sprintf("%s/fns/dead-%d-%d", host, asker, i))
 					pause(ctx, retryPause)
 				}
 				return nil
@@ -89,7 +89,7 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 	for ctx.Err() == nil {
 		conn, err := listener.Accept()
 		if err != nil {
-			continue // the client has gone, or the listener is closed and ctx has ended
+			continue // the client has gone, or the listener is closed and ctx has exited
 		}
 		connections.Go(func() {
 			defer func() { _ = conn.Close() }()

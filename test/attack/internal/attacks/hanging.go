@@ -12,21 +12,21 @@ import (
 // evaluations run the same function, and slots are shared by the callers' addresses only.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runners,
-	Run: func(ctx context.Context, t *Target) error { return t.hang(ctx, 60, 0) },
+	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
 // largeHanging does that with lists of 5 MB, which together are more than the memory budget.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
-	Run: func(ctx context.Context, t *Target) error { return t.hang(ctx, 60, 5<<20) },
+	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },
 }
 
-// hang has so many callers evaluate lists with so much padding, again when they are refused.
-func (t *Target) hang(ctx context.Context, callers, padding int) error {
-	ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+// hangFunctions has so many callers evaluate lists with so much padding, again when they are refused.
+func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error {
+	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	list := List("hang", "", padding)
-	return all(callers, func(int) error {
+	return runAll(callers, func(int) error {
 		// The server hears of no deadline: ctx ends by leaving.
 		left, leave := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(ctx, leave)()

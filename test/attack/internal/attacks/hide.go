@@ -19,7 +19,7 @@ var hide = Attack{
 		if _, err := t.evaluate(ctx, system.Hostile, List("hide", "", 0)); err != nil {
 			return fmt.Errorf("hide: %w", err)
 		}
-		changed := all(3, func(int) error {
+		changed := runAll(3, func(int) error {
 			answer, err := t.evaluate(ctx, system.Steady, secretList)
 			if err == nil && !bytes.Equal(answer.GetResourceList(), secretList) {
 				return errors.New("a hidden process changed another caller's output")

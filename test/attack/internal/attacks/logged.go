@@ -20,7 +20,7 @@ import (
 var loggedSecret = Attack{
 	Name: "secrets in the log", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
-		if err := t.fails(ctx, List("tell", secret, 0)); err != nil {
+		if err := t.mustFail(ctx, List("tell", secret, 0)); err != nil {
 			return err
 		}
 		log, err := os.ReadFile(t.Log)
@@ -34,8 +34,8 @@ var loggedSecret = Attack{
 	},
 }
 
-// fails returns an error unless the evaluation of a list fails.
-func (t *Target) fails(ctx context.Context, list []byte) error {
+// mustFail returns an error unless the evaluation of a list fails.
+func (t *Target) mustFail(ctx context.Context, list []byte) error {
 	if _, err := t.evaluate(ctx, system.Hostile, list); status.Code(err) != codes.Internal {
 		return fmt.Errorf("a function that fails is answered with %v", status.Convert(err))
 	}

@@ -17,6 +17,6 @@ var loopback = Attack{
 			return err
 		}
 		defer func() { _ = listener.Close() }()
-		return t.attempt(ctx, List("connect", listener.Addr().String(), 0))
+		return t.attemptBreach(ctx, List("connect", listener.Addr().String(), 0))
 	},
 }

@@ -18,7 +18,7 @@ var malformed = Attack{
 	Name: "malformed frames", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
 		junk := append(malformedFrames(), malformedTexts...)
-		return all(10*len(junk), func(i int) error {
+		return runAll(10*len(junk), func(i int) error {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			conn, err := wire.Dial(ctx, t.Address)
@@ -51,21 +51,21 @@ var malformedTexts = [][]byte{
 // malformedFrames returns connections whose frames, or their order, HTTP/2 does not allow.
 func malformedFrames() [][]byte {
 	return [][]byte{
-		frames(func(f *http2.Framer) { _ = f.WriteData(7, false, make([]byte, 100)) }),
-		frames(func(f *http2.Framer) { _ = f.WriteWindowUpdate(0, 1<<31-1) }),
-		frames(func(f *http2.Framer) { _ = f.WriteRawFrame(0x99, 0xff, 1, make([]byte, 1000)) }),
-		frames(func(f *http2.Framer) { _ = f.WriteContinuation(3, false, bytes.Repeat([]byte{0xff}, 100)) }),
-		frames(func(f *http2.Framer) {
+		recordFrames(func(f *http2.Framer) { _ = f.WriteData(7, false, make([]byte, 100)) }),
+		recordFrames(func(f *http2.Framer) { _ = f.WriteWindowUpdate(0, 1<<31-1) }),
+		recordFrames(func(f *http2.Framer) { _ = f.WriteRawFrame(0x99, 0xff, 1, make([]byte, 1000)) }),
+		recordFrames(func(f *http2.Framer) { _ = f.WriteContinuation(3, false, bytes.Repeat([]byte{0xff}, 100)) }),
+		recordFrames(func(f *http2.Framer) {
 			for range 5000 {
 				_ = f.WriteSettings()
 			}
 		}),
-		frames(func(f *http2.Framer) {
+		recordFrames(func(f *http2.Framer) {
 			for i := range 5000 {
 				_ = f.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
 			}
 		}),
-		frames(func(f *http2.Framer) {
+		recordFrames(func(f *http2.Framer) {
 			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1})
 			for range 2000 {
 				_ = f.WriteContinuation(1, false, make([]byte, 100))
@@ -74,8 +74,8 @@ func malformedFrames() [][]byte {
 	}
 }
 
-// frames returns the bytes of a client that opens a connection correctly and then sends the output of write.
-func frames(write func(f *http2.Framer)) []byte {
+// recordFrames returns the bytes of a client that opens a connection correctly and then sends the output of write.
+func recordFrames(write func(f *http2.Framer)) []byte {
 	out := bytes.NewBufferString(http2.ClientPreface)
 	f := http2.NewFramer(out, nil)
 	f.AllowIllegalWrites = true

@@ -12,7 +12,7 @@ import (
 var manyStreams = Attack{
 	Name: "5,000 streams", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
-		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+		ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 		defer cancel()
 		conn, err := wire.Open(ctx, t.Address, 0)
 		if err != nil {
@@ -32,7 +32,7 @@ var manyStreams = Attack{
 var manyConnections = Attack{
 	Name: "3,000 connections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
-		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+		ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 		defer cancel()
 		for i := range 3000 {
 			conn, err := wire.Open(ctx, t.Address, 0)

@@ -19,7 +19,7 @@ var eatMemory = Attack{
 		if !t.Limited() {
 			return nil // they would use up this machine's memory
 		}
-		return all(4, func(int) error {
+		return runAll(4, func(int) error {
 			if _, err := t.evaluate(ctx, system.Hostile, List("eat", strconv.Itoa(2*system.Limit), 0)); err == nil {
 				return errors.New("a function used more memory than there is")
 			}

@@ -20,9 +20,9 @@ import (
 var inventedImages = Attack{
 	Name: "200 invented images", Programs: []string{system.FunctionRunner, system.Gateway}, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
-		_ = all(5, func(caller int) error {
+		_ = runAll(5, func(caller int) error {
 			for i := range 40 {
-				t.invent(ctx, fmt.Sprintf("invented.test/fns/invented-%d-%d:v1", caller, i))
+				t.inventImage(ctx, fmt.Sprintf("invented.test/fns/invented-%d-%d:v1", caller, i))
 			}
 			return nil
 		})
@@ -54,8 +54,8 @@ var inventedImages = Attack{
 // callers wait for a pod.
 const inventTimeout = 500 * time.Millisecond
 
-// invent has an image evaluated that does not exist.
-func (t *Target) invent(ctx context.Context, image string) {
+// inventImage has an image evaluated that does not exist.
+func (t *Target) inventImage(ctx context.Context, image string) {
 	ctx, cancel := context.WithTimeout(ctx, inventTimeout)
 	defer cancel()
 	_, _ = t.evaluate(ctx, image, List("", "", 0))

@@ -14,8 +14,8 @@ import (
 var oddLists = Attack{
 	Name: "odd lists", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
-		for name, list := range odd() {
-			if err := t.decided(ctx, []byte(list)); err != nil {
+		for name, list := range oddListsByKind() {
+			if err := t.isDecided(ctx, []byte(list)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -26,9 +26,9 @@ var oddLists = Attack{
 // list begins most of the odd lists.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
-// odd returns odd lists by a description of their oddness.
-func odd() map[string]string {
-	all := large()
+// oddListsByKind returns odd lists by a description of their oddness.
+func oddListsByKind() map[string]string {
+	all := largeLists()
 	maps.Copy(all, small)
 	return all
 }
@@ -65,8 +65,8 @@ var small = map[string]string{
 	"directive":                "%YAML 3.0\n---\n" + list,
 }
 
-// large returns lists of which there is too much of something.
-func large() map[string]string {
+// largeLists returns lists of which there is too much of something.
+func largeLists() map[string]string {
 	return map[string]string{
 		"deep":                list + "items: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
 		"deeper, without end": list + "items: " + strings.Repeat("[", 2_000_000),
@@ -79,7 +79,7 @@ func large() map[string]string {
 		"many documents":      strings.Repeat("---\n", 100_000),
 		"many comments":       list + strings.Repeat("#\n", 500_000),
 		"many flow maps":      list + "items: [" + strings.Repeat("{},", 300_000) + "]\n",
-		"aliases of aliases":  list + aliases(),
+		"aliases of aliases":  list + aliasBomb(),
 	}
 }
 
@@ -99,8 +99,8 @@ func deepBlocks(n int) string {
 	return text.String()
 }
 
-// aliases returns a list that has a billion items once its aliases are expanded.
-func aliases() string {
+// aliasBomb returns a list that has a billion items once its aliases are expanded.
+func aliasBomb() string {
 	var text strings.Builder
 	text.WriteString("a: &a [x,x,x,x,x,x,x,x,x,x]\n")
 	for c := 'b'; c < 'j'; c++ {

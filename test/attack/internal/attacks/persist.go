@@ -15,6 +15,6 @@ var persist = Attack{
 		if _, err := t.evaluate(ctx, system.Hostile, List("leave", "", 0)); err != nil {
 			return err
 		}
-		return t.attempt(ctx, List("find", "", 0))
+		return t.attemptBreach(ctx, List("find", "", 0))
 	},
 }

@@ -38,7 +38,7 @@ var hostilePod = Attack{
 			withDetail(connect.CodeNotFound, failure), withDetail(connect.CodeNotFound, hint),
 			withDetail(connect.CodeResourceExhausted, hint), withDetail(connect.CodeUnavailable, hint),
 		} {
-			failures = append(failures, t.passed(ctx, answer))
+			failures = append(failures, t.checkPassedOn(ctx, answer))
 		}
 		return errors.Join(failures...)
 	},
@@ -55,7 +55,7 @@ var smallFrames = Attack{
 		}
 		defer func() { _ = server.Close() }()
 		t.Lender.Lend(system.Liar, address)
-		return all(4, func(int) error {
+		return runAll(4, func(int) error {
 			if _, err := t.evaluate(ctx, system.Liar, List("", "", 0)); err == nil {
 				return errors.New("the gateway read an answer in frames of one byte to its end")
 			}
@@ -95,8 +95,8 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// passed returns an error if the gateway passes on a pod's answer that it should not.
-func (t *Target) passed(ctx context.Context, answer error) error {
+// checkPassedOn returns an error if the gateway passes on a pod's answer that it should not.
+func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))
 	address, server, err := system.Serve(mux)

@@ -24,7 +24,7 @@ var unreadQueries = Attack{
 			return err
 		}
 		all512 := []byte{2 << 3, 0x80, 4} // max: 512
-		err := t.unread(ctx, historyPath, wire.Envelope(all512, false, len(all512)), 40, 100, true)
+		err := t.leaveUnread(ctx, historyPath, wire.Envelope(all512, false, len(all512)), 40, 100, true)
 		if err != nil && ctx.Err() == nil {
 			return nil // the server ends connections of which it has had enough
 		}
@@ -34,7 +34,7 @@ var unreadQueries = Attack{
 
 // fillHistory has images evaluated whose names are long, and not valid.
 func (t *Target) fillHistory(ctx context.Context) error {
-	conn, err := t.connect()
+	conn, err := t.connectTo()
 	if err != nil {
 		return err
 	}

@@ -44,9 +44,9 @@ var innerRegistries = Attack{
 		client := t.newClient()
 		defer client.CloseIdleConnections()
 		for _, host := range hosts {
-			t.name(ctx, client, host+"/fns/any")
+			t.nameRegistry(ctx, client, host+"/fns/any")
 		}
-		return trap.sprung()
+		return trap.wasSprung()
 	},
 }
 
@@ -58,10 +58,10 @@ func (t *Target) newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
 }
 
-// name has the target ask for an image and for its tags.
-func (t *Target) name(ctx context.Context, client *http.Client, repository string) {
+// nameRegistry has the target ask for an image and for its tags.
+func (t *Target) nameRegistry(ctx context.Context, client *http.Client, repository string) {
 	if t.Name == system.FunctionRunner {
-		conn, err := t.connect()
+		conn, err := t.connectTo()
 		if err != nil {
 			return
 		}
@@ -119,8 +119,8 @@ func (t *trap) close() {
 	}
 }
 
-// sprung returns an error if there was a connection.
-func (t *trap) sprung() error {
+// wasSprung returns an error if there was a connection.
+func (t *trap) wasSprung() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.visited) == 0 {

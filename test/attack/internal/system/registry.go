@@ -31,8 +31,8 @@ func (s *System) newRegistries() error {
 	return nil
 }
 
-// insecure is the setting by which programs use the registries.
-func (s *System) insecure() string {
+// insecureRegistries is the setting by which programs use the registries.
+func (s *System) insecureRegistries() string {
 	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
 }
 
@@ -60,7 +60,7 @@ func newRegistry() http.Handler {
 		`"rootfs":{"type":"layers","diff_ids":[]}}`, runtime.GOARCH)
 	manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,`+
 		`"config":{"mediaType":%q,"digest":%q,"size":%d},"layers":[]}`,
-		manifestType, configType, digest(config), len(config))
+		manifestType, configType, digestOf(config), len(config))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v2/", func(w http.ResponseWriter, r *http.Request) {
 		content := ""
@@ -78,14 +78,14 @@ func newRegistry() http.Handler {
 
 // writeContent answers a request for a manifest or a blob.
 func writeContent(w http.ResponseWriter, r *http.Request, content string) {
-	w.Header().Set("Docker-Content-Digest", digest(content))
+	w.Header().Set("Docker-Content-Digest", digestOf(content))
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	if r.Method != http.MethodHead {
 		_, _ = w.Write([]byte(content))
 	}
 }
 
-func digest(content string) string {
+func digestOf(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -66,14 +66,14 @@ func New(dir, bin string, owner int, limited bool) (*System, error) {
 		return nil, err
 	}
 	for _, name := range []string{FunctionRunner, Gateway, WrapperServer, PodManager, ImageResolver} {
-		if err := install(filepath.Join(bin, name), filepath.Join(dir, "bin", name)); err != nil {
+		if err := copyProgram(filepath.Join(bin, name), filepath.Join(dir, "bin", name)); err != nil {
 			return nil, err
 		}
 	}
 	var config strings.Builder
 	config.WriteString("functions:\n")
 	for _, image := range []string{Steady, Hostile} {
-		if err := install(filepath.Join(bin, "function"), s.Function(image)); err != nil {
+		if err := copyProgram(filepath.Join(bin, "function"), s.Function(image)); err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(&config, "- function: %s\n  images: [%s]\n", filepath.Base(s.Function(image)), image)
@@ -101,8 +101,8 @@ contexts: [{name: none, context: {cluster: none}}]
 current-context: none
 `
 
-// install copies a program, so that other users can run it wherever it was built.
-func install(from, to string) error {
+// copyProgram copies a program, so that other users can run it wherever it was built.
+func copyProgram(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("install a program, which make builds before: %w", err)
@@ -135,7 +135,7 @@ func (s *System) Start(ctx context.Context, name string) error {
 	if err != nil {
 		return errors.Join(err, s.Stop())
 	}
-	if s.Program, err = s.start(ctx, name, p); err != nil {
+	if s.Program, err = s.startPlan(ctx, name, p); err != nil {
 		return errors.Join(err, s.Stop())
 	}
 	return nil
@@ -149,7 +149,7 @@ func (s *System) startPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		pod, err := s.start(ctx, WrapperServer, p)
+		pod, err := s.startPlan(ctx, WrapperServer, p)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (s *System) startPods(ctx context.Context) error {
 	return err
 }
 
-// plan returns how to start a program of that name.
+// plan returns the plan of the named program.
 func (s *System) plan(name string) (plan, error) {
 	address, err := s.freeAddress()
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *System) configure(p *plan, name string) error {
 	switch name {
 	case FunctionRunner:
 		p.args = []string{"--port=" + port, "--functions=" + functions, "--config=" + config}
-		p.env = append(p.env, wrapper, "FNR_KUBECONFIG="+kubeconfig, s.insecure())
+		p.env = append(p.env, wrapper, "FNR_KUBECONFIG="+kubeconfig, s.insecureRegistries())
 	case Gateway:
 		p.env = append(p.env, "FNR_ADDRESS="+p.address, "FNR_DISABLE_RUNTIMES=exec",
 			"FNR_POD_MANAGER=http://"+s.Lender.Address)
@@ -197,7 +197,7 @@ func (s *System) configure(p *plan, name string) error {
 		p.env = append(p.env, wrapper, "FNR_ADDRESS="+p.address, "FNR_KUBECONFIG="+kubeconfig,
 			"FNR_IMAGE_RESOLVER=http://127.0.0.1:1")
 	case ImageResolver:
-		p.env = append(p.env, "FNR_ADDRESS="+p.address, s.insecure())
+		p.env = append(p.env, "FNR_ADDRESS="+p.address, s.insecureRegistries())
 	default:
 		return errors.New("there is no program " + strconv.Quote(name))
 	}

@@ -39,7 +39,7 @@ type Conn struct {
 	initial int64            // window of a new stream
 	window  int64            // bytes that may be sent on the connection
 	windows map[uint32]int64 // and on each stream
-	failed  error            // why the connection has ended
+	failed  error            // error that ended the connection
 }
 
 // Open connects to a program. The server may send so many bytes of each answer unasked.
@@ -65,17 +65,17 @@ func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error
 	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: answerBytes}); err != nil {
 		return nil, err
 	}
-	go c.read()
+	go c.readFrames()
 	return c, nil
 }
 
-// read records the server's window updates, and answers pings and settings.
-func (c *Conn) read() {
+// readFrames records the server's window updates, and answers pings and settings.
+func (c *Conn) readFrames() {
 	for {
 		frame, err := c.framer.ReadFrame()
 		c.mu.Lock()
 		if err == nil {
-			err = c.handle(frame)
+			err = c.handleFrame(frame)
 		}
 		c.failed = err
 		c.changed.Broadcast()
@@ -86,18 +86,18 @@ func (c *Conn) read() {
 	}
 }
 
-func (c *Conn) handle(frame http2.Frame) error {
+func (c *Conn) handleFrame(frame http2.Frame) error {
 	switch f := frame.(type) {
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
-			return c.configure(f)
+			return c.applySettings(f)
 		}
 	case *http2.PingFrame:
 		if !f.IsAck() {
 			return c.framer.WritePing(true, f.Data)
 		}
 	case *http2.WindowUpdateFrame:
-		c.enlarge(f.StreamID, int64(f.Increment))
+		c.enlargeWindow(f.StreamID, int64(f.Increment))
 	case *http2.RSTStreamFrame:
 		delete(c.windows, f.StreamID)
 	case *http2.GoAwayFrame:
@@ -106,8 +106,8 @@ func (c *Conn) handle(frame http2.Frame) error {
 	return nil
 }
 
-// configure applies the server's settings.
-func (c *Conn) configure(settings *http2.SettingsFrame) error {
+// applySettings applies the server's settings.
+func (c *Conn) applySettings(settings *http2.SettingsFrame) error {
 	if size, ok := settings.Value(http2.SettingInitialWindowSize); ok {
 		for id := range c.windows {
 			c.windows[id] += int64(size) - c.initial
@@ -117,8 +117,8 @@ func (c *Conn) configure(settings *http2.SettingsFrame) error {
 	return c.framer.WriteSettingsAck()
 }
 
-// enlarge enlarges the window of a stream, or of the connection.
-func (c *Conn) enlarge(stream uint32, by int64) {
+// enlargeWindow enlarges the window of a stream, or of the connection.
+func (c *Conn) enlargeWindow(stream uint32, by int64) {
 	if stream == 0 {
 		c.window += by
 	} else if _, open := c.windows[stream]; open {
@@ -135,7 +135,7 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 	}
 	stream, c.next = c.next, c.next+2
 	c.windows[stream] = c.initial
-	block, err := headers(path)
+	block, err := encodeHeaders(path)
 	if err != nil {
 		return 0, err
 	}
@@ -144,8 +144,8 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 	})
 }
 
-// headers returns the headers of a gRPC call, encoded.
-func headers(path string) ([]byte, error) {
+// encodeHeaders returns the headers of a gRPC call, encoded.
+func encodeHeaders(path string) ([]byte, error) {
 	var block bytes.Buffer
 	// Requests share no encoder state, so that each can be sent alone.
 	encoder := hpack.NewEncoder(&block)

@@ -78,8 +78,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// poll checks the condition until it holds. It returns the error of the last check, which names the missing part.
-func poll(ctx context.Context, what string, look func(context.Context) error) error {
+// pollUntil checks the condition until it holds. It returns the error of the last check, which names the missing part.
+func pollUntil(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)
 		if err == nil {

@@ -32,7 +32,7 @@ func serveDNS(ctx context.Context, client kubernetes.Interface) error {
 		ObjectMeta: metav1.ObjectMeta{Name: dnsService, Labels: map[string]string{"k8s-app": dnsService}},
 		Spec:       corev1.ServiceSpec{ClusterIP: layout.DNSAddress, Ports: servicePorts},
 	}
-	if err := create(ctx, service, client.CoreV1().Services(metav1.NamespaceSystem)); err != nil {
+	if err := createObject(ctx, service, client.CoreV1().Services(metav1.NamespaceSystem)); err != nil {
 		return err
 	}
 	endpoints := &discoveryv1.EndpointSlice{
@@ -41,5 +41,5 @@ func serveDNS(ctx context.Context, client kubernetes.Interface) error {
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{layout.NodeAddress}}},
 		Ports:       endpointPorts,
 	}
-	return create(ctx, endpoints, client.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem))
+	return createObject(ctx, endpoints, client.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem))
 }

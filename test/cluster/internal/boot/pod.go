@@ -21,10 +21,10 @@ func runPod(ctx context.Context, client kubernetes.Interface) error {
 	}
 	pods := client.CoreV1().Pods(metav1.NamespaceDefault)
 	pod := firstPod()
-	if err := create(ctx, pod, pods); err != nil {
+	if err := createObject(ctx, pod, pods); err != nil {
 		return err
 	}
-	err := poll(ctx, "the first pod", func(ctx context.Context) error {
+	err := pollUntil(ctx, "the first pod", func(ctx context.Context) error {
 		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil || now.Status.Phase == corev1.PodSucceeded {
 			return err
@@ -44,7 +44,7 @@ func runPod(ctx context.Context, client kubernetes.Interface) error {
 // later than the namespace.
 func awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
 	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
-	return poll(ctx, "the default service account", func(ctx context.Context) error {
+	return pollUntil(ctx, "the default service account", func(ctx context.Context) error {
 		_, err := accounts.Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})

@@ -18,7 +18,7 @@ import (
 // waitForAPI also waits for the namespaces, which the API server creates only after it has begun to
 // answer.
 func waitForAPI(ctx context.Context, client kubernetes.Interface) error {
-	return poll(ctx, "the API server", func(ctx context.Context) error {
+	return pollUntil(ctx, "the API server", func(ctx context.Context) error {
 		for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
 			if _, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
 				return err
@@ -29,7 +29,7 @@ func waitForAPI(ctx context.Context, client kubernetes.Interface) error {
 }
 
 func waitForNode(ctx context.Context, client kubernetes.Interface) error {
-	return poll(ctx, "the node", func(ctx context.Context) error {
+	return pollUntil(ctx, "the node", func(ctx context.Context) error {
 		node, err := client.CoreV1().Nodes().Get(ctx, layout.NodeName, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -46,13 +46,13 @@ func waitForNode(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// create creates an object that may exist already. It retries: an API server that has just started
+// createObject creates an object that may exist already. It retries: an API server that has just started
 // rejects objects that it cannot give an address or validate yet.
-func create[T any](ctx context.Context, object *T, in interface {
+func createObject[T any](ctx context.Context, object *T, in interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 },
 ) error {
-	return poll(ctx, fmt.Sprintf("a new %T", object), func(ctx context.Context) error {
+	return pollUntil(ctx, fmt.Sprintf("a new %T", object), func(ctx context.Context) error {
 		_, err := in.Create(ctx, object, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil

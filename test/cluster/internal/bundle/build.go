@@ -22,16 +22,16 @@ type program struct {
 	Path    string
 }
 
-// build builds the main packages that match the patterns in a module of the repository. Go itself
+// buildPrograms builds the main packages that match the patterns in a module of the repository. Go itself
 // skips programs that are up to date.
-func (s Source) build(ctx context.Context, module string, patterns ...string) ([]program, error) {
+func (s Source) buildPrograms(ctx context.Context, module string, patterns ...string) ([]program, error) {
 	out := filepath.Join(s.Out, module)
 	unlock, err := filelock.Acquire(out + ".lock")
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	programs, err := s.list(ctx, module, out, patterns)
+	programs, err := s.listPrograms(ctx, module, out, patterns)
 	if err != nil || len(programs) == 0 {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s Source) build(ctx context.Context, module string, patterns ...string) ([
 
 // Program builds a program of a module of the repository and returns its path.
 func (s Source) Program(ctx context.Context, module, pkg string) (string, error) {
-	programs, err := s.build(ctx, module, pkg)
+	programs, err := s.buildPrograms(ctx, module, pkg)
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func (s Source) Kodata(ctx context.Context) error {
 	return nil
 }
 
-func (s Source) list(ctx context.Context, module, out string, patterns []string) ([]program, error) {
+func (s Source) listPrograms(ctx context.Context, module, out string, patterns []string) ([]program, error) {
 	const format = `{{if eq .Name "main"}}{{.ImportPath}} {{with .Module}}{{.Version}}{{end}}{{end}}`
 	listed, err := s.goTool(ctx, module, append([]string{"list", "-f", format}, patterns...)...)
 	if err != nil {

@@ -24,20 +24,20 @@ type Source struct {
 // Tools are the images that every pod and every test needs: the process that holds a pod's
 // namespaces, and the tests' tools.
 func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
-	programs, err := s.build(ctx, "test", "./images/...")
+	programs, err := s.buildPrograms(ctx, "test", "./images/...")
 	if err != nil {
 		return nil, err
 	}
 	var specs []image.Spec
 	for _, program := range programs {
-		specs = append(specs, static(filepath.Base(program.Package)+":latest", program.Path))
+		specs = append(specs, staticImage(filepath.Base(program.Package)+":latest", program.Path))
 	}
 	return specs, nil
 }
 
 // Functions builds all functions and describes their images.
 func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
-	misbehaving, err := s.misbehaving(ctx)
+	misbehaving, err := s.misbehavingImages(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +56,9 @@ func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
 	return slices.Concat(misbehaving, catalog, conforming, []image.Spec{node}), nil
 }
 
-// misbehaving are the images of the test bed's own functions.
-func (s Source) misbehaving(ctx context.Context) ([]image.Spec, error) {
-	programs, err := s.build(ctx, "test", "./functions/...")
+// misbehavingImages are the images of the test bed's own functions.
+func (s Source) misbehavingImages(ctx context.Context) ([]image.Spec, error) {
+	programs, err := s.buildPrograms(ctx, "test", "./functions/...")
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (s Source) misbehaving(ctx context.Context) ([]image.Spec, error) {
 	return specs, nil
 }
 
-// static is an image with only a static program.
-func static(name, program string) image.Spec {
+// staticImage is an image with only a static program.
+func staticImage(name, program string) image.Spec {
 	return image.Spec{
 		Name:       name,
 		Files:      []image.File{{Path: "/program", Mode: 0o755, Source: program}},
@@ -82,7 +82,7 @@ func static(name, program string) image.Spec {
 // functionImage is a static function as in the catalog's images. The function "entrypoint" shows
 // that a command line has two parts.
 func functionImage(name, program string) image.Spec {
-	spec := static(name, program)
+	spec := staticImage(name, program)
 	spec.Files = []image.File{{Path: "/usr/local/bin/function", Mode: 0o755, Source: program}}
 	spec.Entrypoint = []string{"/usr/local/bin/function"}
 	if strings.HasPrefix(name, "test/entrypoint:") {

@@ -25,7 +25,7 @@ func (s Source) catalog(ctx context.Context) ([]image.Spec, error) {
 	}
 	var specs []image.Spec
 	for _, module := range modules {
-		programs, err := s.build(ctx, module, "tool")
+		programs, err := s.buildPrograms(ctx, module, "tool")
 		if err != nil {
 			return nil, err
 		}

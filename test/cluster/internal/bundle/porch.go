@@ -30,7 +30,7 @@ func Porch(dir, applets string) []image.Spec {
 
 // porchImage is a static program that may write to /tmp.
 func porchImage(name, program string, args ...string) image.Spec {
-	spec := static("porch/"+name+":latest", program)
+	spec := staticImage("porch/"+name+":latest", program)
 	spec.Files = append(spec.Files, image.File{Path: "/tmp", Mode: 0o777, Dir: true})
 	spec.Entrypoint = append(spec.Entrypoint, args...)
 	return spec

@@ -21,9 +21,9 @@ const mountPoint = "/sys/fs/cgroup"
 // groups without children.
 const components = "components"
 
-// hierarchies are the roots in which a group must be created.
-func hierarchies() ([]string, error) {
-	if unified() {
+// listHierarchies are the roots in which a group must be created.
+func listHierarchies() ([]string, error) {
+	if isUnified() {
 		return []string{mountPoint}, nil
 	}
 	entries, err := os.ReadDir(mountPoint)
@@ -40,7 +40,7 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-func unified() bool {
+func isUnified() bool {
 	var stat unix.Statfs_t
 	return unix.Statfs(mountPoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
 }
@@ -48,35 +48,35 @@ func unified() bool {
 // Join creates the named parent group in every hierarchy and moves this process into a group below
 // it.
 func Join(name string) error {
-	roots, err := hierarchies()
+	roots, err := listHierarchies()
 	if err != nil {
 		return err
 	}
 	for _, root := range roots {
-		if err := join(root, name); err != nil {
+		if err := joinGroup(root, name); err != nil {
 			return fmt.Errorf("join control group %s in %s: %w", name, root, err)
 		}
 	}
 	return nil
 }
 
-func join(root, name string) error {
+func joinGroup(root, name string) error {
 	for _, group := range []string{name, filepath.Join(name, components)} {
 		dir := filepath.Join(root, group)
 		if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if err := prepare(dir); err != nil {
+		if err := prepareGroup(dir); err != nil {
 			return err
 		}
 	}
 	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o600)
 }
 
-// prepare makes a new group usable. A v1 cpuset starts without processors and memory; a v2 group
+// prepareGroup makes a new group usable. A v1 cpuset starts without processors and memory; a v2 group
 // has the controllers that its parent delegates.
-func prepare(dir string) error {
-	if unified() {
+func prepareGroup(dir string) error {
+	if isUnified() {
 		parent := filepath.Dir(dir)
 		controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 // Groups returns the directories of the named group and of all groups below it, in every hierarchy,
 // each with its processes. Groups removed in the meantime are left out.
 func Groups(name string) (map[string][]int, error) {
-	roots, err := hierarchies()
+	roots, err := listHierarchies()
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func Groups(name string) (map[string][]int, error) {
 				return nil
 			}
 			if err == nil && entry.IsDir() {
-				groups[path] = processes(path)
+				groups[path] = listProcesses(path)
 			}
 			return err
 		})
@@ -47,8 +47,8 @@ func Processes(groups map[string][]int) []int {
 	return slices.Compact(all)
 }
 
-// processes returns the processes of a group. A group that no longer exists has none.
-func processes(dir string) []int {
+// listProcesses returns the processes of a group. A group that no longer exists has none.
+func listProcesses(dir string) []int {
 	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var pids []int
 	for _, line := range strings.Fields(string(content)) {

@@ -15,9 +15,9 @@ import (
 )
 
 // Remove kills the processes in the named group, and removes it with all groups below it. It waits
-// until deadline for the killed processes to end.
+// until deadline for the killed processes to exit.
 func Remove(name string, deadline time.Time) error {
-	roots, err := hierarchies()
+	roots, err := listHierarchies()
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func removeTree(dir string, deadline time.Time) error {
 // removeGroup retries while the kernel still counts a dead process.
 func removeGroup(dir string, deadline time.Time) error {
 	for {
-		kill(dir)
+		killProcesses(dir)
 		err := os.Remove(dir)
 		switch {
 		case err == nil, errors.Is(err, fs.ErrNotExist):
@@ -65,15 +65,15 @@ func removeGroup(dir string, deadline time.Time) error {
 	}
 }
 
-// kill kills the group's processes. Processes that it cannot read or kill make the removal of the
+// killProcesses kills the group's processes. Processes that it cannot read or kill make the removal of the
 // group fail.
-func kill(dir string) {
-	for _, pid := range processes(dir) {
+func killProcesses(dir string) {
+	for _, pid := range listProcesses(dir) {
 		killMember(dir, pid)
 	}
 }
 
-// killMember kills a process if it belongs to the group: it may have ended since it was listed, and
+// killMember kills a process if it belongs to the group: it may have exited since it was listed, and
 // its number be another's.
 func killMember(dir string, pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -82,7 +82,7 @@ func killMember(dir string, pid int) {
 	}
 	defer unix.Close(fd)
 	// From here on the descriptor identifies a fixed process: check again.
-	if slices.Contains(processes(dir), pid) {
+	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
 }

@@ -25,7 +25,7 @@ func TestKillEndsMembersOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	killMember(group, other.Process.Pid)
-	kill(group)
+	killProcesses(group)
 	if err := member.Wait(); err == nil {
 		t.Error("the member was not killed")
 	}

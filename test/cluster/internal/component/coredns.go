@@ -13,7 +13,7 @@ var coreDNSSource string
 // CoreDNS is the cluster's name server.
 func CoreDNS() Component {
 	const version = "v1.14.1"
-	return component("coredns", version, generated{
+	return newComponent("coredns", version, generatedModule{
 		Mod:   fmt.Appendf(nil, "module coredns\n\ngo 1.26.0\n\nrequire github.com/coredns/coredns %s\n", version),
 		Main:  coreDNSSource,
 		Flags: stripped,

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// generated is the source of programs that are built in a module of their own, so that their requirements stay out of
+// generatedModule is the source of programs that are built in a module of their own, so that their requirements stay out of
 // this one.
-type generated struct {
+type generatedModule struct {
 	// Mod is the module's go.mod, which also gets the requirements of this program. Go completes it.
 	Mod []byte
 	// Main is the only file of a program with the name of the module. Without it the programs are
@@ -24,14 +24,14 @@ type generated struct {
 	Flags string
 }
 
-// build writes the programs to dir.
-func (g generated) build(ctx context.Context, dir string) error {
+// buildModule writes the programs to dir.
+func (g generatedModule) buildModule(ctx context.Context, dir string) error {
 	source, err := os.MkdirTemp("", "function-runner-module-")
 	if err != nil {
 		return fmt.Errorf("make a module: %w", err)
 	}
 	defer os.RemoveAll(source)
-	files, programs := map[string][]byte{"go.mod": append(slices.Clone(g.Mod), shared()...)}, "tool"
+	files, programs := map[string][]byte{"go.mod": append(slices.Clone(g.Mod), sharedRequirements()...)}, "tool"
 	if g.Main != "" {
 		files["main.go"], programs = []byte(g.Main), "."
 	}
@@ -43,38 +43,38 @@ func (g generated) build(ctx context.Context, dir string) error {
 	return goTool(ctx, source, nil, "build", "-mod=mod", "-trimpath", "-ldflags="+g.Flags, "-o", dir+"/", programs)
 }
 
-// tools returns a component of the tools of a module.
-func tools(name, version, module string, packages ...string) Component {
+// toolComponent returns a component of the tools of a module.
+func toolComponent(name, version, module string, packages ...string) Component {
 	var mod strings.Builder
 	fmt.Fprintf(&mod, "module %s\n\ngo 1.26.0\n\nrequire %s %s\n", name, module, version)
 	for _, pkg := range packages {
 		fmt.Fprintf(&mod, "\ntool %s%s\n", module, strings.TrimPrefix(pkg, "."))
 	}
-	return component(name, version, generated{Mod: []byte(mod.String()), Flags: stripped})
+	return newComponent(name, version, generatedModule{Mod: []byte(mod.String()), Flags: stripped})
 }
 
-// component returns the component that source builds.
-func component(name, version string, source generated) Component {
+// newComponent returns the component that source builds.
+func newComponent(name, version string, source generatedModule) Component {
 	return Component{
 		Name:    name,
 		Version: version,
 		Inputs:  []string{string(source.Mod), source.Main, source.Flags},
-		Build:   source.build,
+		Build:   source.buildModule,
 	}
 }
 
-// shared returns the requirements of this program's libraries. With them a component uses the same
+// sharedRequirements returns the requirements of this program's libraries. With them a component uses the same
 // versions, or newer ones if needed: a library with many users is compiled once, which saves a
 // third of the work. They are not part of a component's key: a component that was built with other versions stays.
-func shared() string {
+func sharedRequirements() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
-	return requirements(info.Deps)
+	return formatRequirements(info.Deps)
 }
 
-func requirements(deps []*debug.Module) string {
+func formatRequirements(deps []*debug.Module) string {
 	var lines strings.Builder
 	for _, dep := range deps {
 		if dep.Replace == nil {

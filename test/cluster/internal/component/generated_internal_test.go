@@ -8,7 +8,7 @@ import (
 )
 
 func TestRequirementsLeaveOutWhatIsInNoRegistry(t *testing.T) {
-	got := requirements([]*debug.Module{
+	got := formatRequirements([]*debug.Module{
 		{Path: "golang.org/x/net", Version: "v0.60.0"},
 		{Path: "example.com/libs", Version: "v0.0.0", Replace: &debug.Module{Path: "../libs"}},
 		{Path: "golang.org/x/sys", Version: "v0.49.0"},

@@ -44,7 +44,7 @@ type module struct {
 	Dir   string
 }
 
-func download(ctx context.Context, path, version string, env ...string) (module, error) {
+func downloadModule(ctx context.Context, path, version string, env ...string) (module, error) {
 	out, err := goOutput(ctx, os.TempDir(), env, "mod", "download", "-json", path+"@"+version)
 	if err != nil {
 		return module{}, err

@@ -36,8 +36,8 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	source := generated{Mod: mod, Main: kubeSource, Flags: kubernetesFlags(kubernetesVersion)}
-	if err := source.build(ctx, dir); err != nil {
+	source := generatedModule{Mod: mod, Main: kubeSource, Flags: kubernetesFlags(kubernetesVersion)}
+	if err := source.buildModule(ctx, dir); err != nil {
 		return err
 	}
 	for _, name := range []string{
@@ -53,7 +53,7 @@ func buildKubernetes(ctx context.Context, dir string) error {
 
 // kubeMod downloads the requirements of Kubernetes, and renders the go.mod of a module that uses it.
 func kubeMod(ctx context.Context) ([]byte, error) {
-	published, err := download(ctx, kubernetesModule, kubernetesVersion)
+	published, err := downloadModule(ctx, kubernetesModule, kubernetesVersion)
 	if err != nil {
 		return nil, err
 	}

@@ -10,11 +10,11 @@ const kubernetesVersion = "v1.37.2"
 
 // Containerd is the container runtime with its shim. Image volumes need 2.1.
 func Containerd() Component {
-	return tools("containerd", "v2.3.7", "github.com/containerd/containerd/v2",
+	return toolComponent("containerd", "v2.3.7", "github.com/containerd/containerd/v2",
 		"./cmd/containerd", "./cmd/containerd-shim-runc-v2")
 }
 
 // Ko builds images of Go programs.
 func Ko() Component {
-	return tools("ko", release.KoVersion, "github.com/google/ko", ".")
+	return toolComponent("ko", release.KoVersion, "github.com/google/ko", ".")
 }

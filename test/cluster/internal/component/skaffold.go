@@ -19,7 +19,7 @@ func Skaffold() Component {
 		Build: func(ctx context.Context, dir string) error {
 			// Old checksums of some of its dependencies are in no database.
 			const unchecked = "GONOSUMDB=*"
-			published, err := download(ctx, path, version, unchecked)
+			published, err := downloadModule(ctx, path, version, unchecked)
 			if err != nil {
 				return err
 			}

@@ -17,13 +17,13 @@ func Sources(root, commit string) Component {
 		Name:    "sources",
 		Version: commit,
 		Build: func(ctx context.Context, dir string) error {
-			if err := git(ctx, root, "cat-file", "-e", commit+"^{commit}"); err != nil {
-				if err := git(ctx, root, "fetch", "--quiet", "--depth=1", "origin", commit); err != nil {
+			if err := runGit(ctx, root, "cat-file", "-e", commit+"^{commit}"); err != nil {
+				if err := runGit(ctx, root, "fetch", "--quiet", "--depth=1", "origin", commit); err != nil {
 					return err
 				}
 			}
 			archive := filepath.Join(dir, "sources.tar")
-			if err := git(ctx, root, "archive", "--output="+archive, commit); err != nil {
+			if err := runGit(ctx, root, "archive", "--output="+archive, commit); err != nil {
 				return err
 			}
 			if output, err := exec.CommandContext(ctx, "tar", "--extract", "--directory="+dir,
@@ -35,7 +35,7 @@ func Sources(root, commit string) Component {
 	}
 }
 
-func git(ctx context.Context, root string, args ...string) error {
+func runGit(ctx context.Context, root string, args ...string) error {
 	output, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("git %s: %w\n%s", args[0], err, output)

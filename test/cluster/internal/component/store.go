@@ -38,11 +38,11 @@ func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	if exists(dir) {
 		return dir, unused.Touch(dir)
 	}
-	return dir, s.build(ctx, c, dir)
+	return dir, s.buildComponent(ctx, c, dir)
 }
 
-// build creates the directory as a whole or not at all.
-func (s Store) build(ctx context.Context, c Component, dir string) error {
+// buildComponent creates the directory as a whole or not at all.
+func (s Store) buildComponent(ctx context.Context, c Component, dir string) error {
 	start := time.Now()
 	fmt.Fprintf(s.Log, "building %s %s\n", c.Name, c.Version)
 	temp, err := os.MkdirTemp(s.Dir, c.Name+"-building-")

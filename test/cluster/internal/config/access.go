@@ -22,7 +22,7 @@ type account struct {
 	Name, Group, Token string
 }
 
-func accounts(secrets Secrets) []account {
+func listAccounts(secrets Secrets) []account {
 	return []account{
 		{Name: admin, Group: "system:masters", Token: secrets.Token(admin)},
 		{Name: "system:" + controllerManager, Token: secrets.Token(controllerManager)},
@@ -34,7 +34,7 @@ func accounts(secrets Secrets) []account {
 
 // writeAccess writes the file of tokens and a kubeconfig for each user.
 func writeAccess(l layout.Layout, secrets Secrets, authority []byte) error {
-	if err := render(l.Config("tokens.csv"), "tokens.csv", accounts(secrets), 0o600); err != nil {
+	if err := renderFile(l.Config("tokens.csv"), "tokens.csv", listAccounts(secrets), 0o600); err != nil {
 		return err
 	}
 	paths := map[string]string{admin: l.Kubeconfig()}
@@ -47,7 +47,7 @@ func writeAccess(l layout.Layout, secrets Secrets, authority []byte) error {
 			"CA":         base64.StdEncoding.EncodeToString(authority),
 			"Token":      secrets.Token(user),
 		}
-		if err := render(path, "kubeconfig", data, 0o600); err != nil {
+		if err := renderFile(path, "kubeconfig", data, 0o600); err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func newAuthorities() (made authorities, err error) {
 	return made, err
 }
 
-// pairs returns how to make each key, with its certificate, by the name of its files.
+// pairs returns a constructor of each key and certificate, by the name of their files.
 func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 	return map[string]func() (pki.Pair, error){
 		"accounts":  pki.NewKeys,
@@ -66,7 +66,7 @@ func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 	}
 }
 
-// aggregator is the name by which aggregated API servers know kube-apiserver.
+// aggregator is the name under which kube-apiserver appears to aggregated API servers.
 const aggregator = "front-proxy-client"
 
 // apiHosts are all the names by which programs reach kube-apiserver.

@@ -27,15 +27,15 @@ func Components(l layout.Layout, programs Programs) []process.Spec {
 		return append([]string{filepath.Join(programs.Kubernetes, name)}, args...)
 	}
 	specs := []process.Spec{
-		{Name: "etcd", Command: etcd(l)},
-		{Name: "kube-apiserver", Command: kube("kube-apiserver", apiserver(l)...), After: "tcp:" + layout.EtcdAddress},
+		{Name: "etcd", Command: etcdFlags(l)},
+		{Name: "kube-apiserver", Command: kube("kube-apiserver", apiServerFlags(l)...), After: "tcp:" + layout.EtcdAddress},
 		{Name: "containerd", Command: []string{
 			filepath.Join(programs.Containerd, "containerd"), "--config",
 			l.Config("containerd.toml"),
 		}},
-		{Name: controllerManager, Command: kube(controllerManager, controllers(l)...), After: api},
-		{Name: scheduler, Command: kube(scheduler, scheduling(l)...), After: api},
-		{Name: kubelet, Command: kube(kubelet, node(l)...), After: "unix:" + layout.ContainerdSocket},
+		{Name: controllerManager, Command: kube(controllerManager, controllerFlags(l)...), After: api},
+		{Name: scheduler, Command: kube(scheduler, schedulerFlags(l)...), After: api},
+		{Name: kubelet, Command: kube(kubelet, kubeletFlags(l)...), After: "unix:" + layout.ContainerdSocket},
 		{Name: proxy, Command: kube(proxy, "--config", l.Config("kube-proxy.yaml")), After: api},
 		{
 			Name: "coredns", Command: []string{filepath.Join(programs.CoreDNS, "coredns"), "-conf", l.Config("Corefile")},
@@ -49,7 +49,7 @@ func Components(l layout.Layout, programs Programs) []process.Spec {
 	return specs
 }
 
-func etcd(l layout.Layout) []string {
+func etcdFlags(l layout.Layout) []string {
 	const url = "http://" + layout.EtcdAddress
 	return []string{
 		"etcd", "--name=" + layout.NodeName, "--data-dir=" + l.Path("etcd"),
@@ -60,8 +60,8 @@ func etcd(l layout.Layout) []string {
 	}
 }
 
-func apiserver(l layout.Layout) []string {
-	return slices.Concat(aggregation(l), []string{
+func apiServerFlags(l layout.Layout) []string {
+	return slices.Concat(aggregationFlags(l), []string{
 		"--etcd-servers=http://" + layout.EtcdAddress,
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
@@ -86,9 +86,9 @@ func apiserver(l layout.Layout) []string {
 	})
 }
 
-// aggregation lets API servers in pods serve groups of the API: they learn from headers who sent a
-// request, and believe them if the connection has the certificate of the aggregator.
-func aggregation(l layout.Layout) []string {
+// aggregationFlags lets API servers in pods serve groups of the API: they learn from headers who sent a
+// request, and believe them if the connection presents the certificate of the aggregator.
+func aggregationFlags(l layout.Layout) []string {
 	return []string{
 		"--proxy-client-cert-file=" + l.PKI("front-proxy.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy.key"),
 		"--requestheader-client-ca-file=" + l.PKI("front-proxy-ca.crt"),
@@ -99,7 +99,7 @@ func aggregation(l layout.Layout) []string {
 	}
 }
 
-func controllers(l layout.Layout) []string {
+func controllerFlags(l layout.Layout) []string {
 	kubeconfig := l.Config(controllerManager + ".kubeconfig")
 	return []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
@@ -114,7 +114,7 @@ func controllers(l layout.Layout) []string {
 	}
 }
 
-func scheduling(l layout.Layout) []string {
+func schedulerFlags(l layout.Layout) []string {
 	kubeconfig := l.Config(scheduler + ".kubeconfig")
 	return []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
@@ -124,7 +124,7 @@ func scheduling(l layout.Layout) []string {
 	}
 }
 
-func node(l layout.Layout) []string {
+func kubeletFlags(l layout.Layout) []string {
 	return []string{
 		"--config=" + l.Config("kubelet.yaml"),
 		"--kubeconfig=" + l.Config(kubelet+".kubeconfig"),

@@ -64,15 +64,15 @@ func writeComponents(data view) error {
 		"audit.yaml", "kubelet.yaml", "kube-proxy.yaml", "containerd.toml", "Corefile",
 		"resolv.conf",
 	} {
-		if err := render(data.Config(name), name, data, 0o644); err != nil {
+		if err := renderFile(data.Config(name), name, data, 0o644); err != nil {
 			return err
 		}
 	}
-	return render(data.Config("cni/10-pods.conflist"), "cni.conflist", data, 0o644)
+	return renderFile(data.Config("cni/10-pods.conflist"), "cni.conflist", data, 0o644)
 }
 
-// render writes a template's output to path, and creates path's directory.
-func render(path, name string, data any, mode os.FileMode) error {
+// renderFile writes a template's output to path, and creates path's directory.
+func renderFile(path, name string, data any, mode os.FileMode) error {
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
 		return fmt.Errorf("render %s: %w", name, err)

@@ -20,7 +20,7 @@ import (
 func rendered(t *testing.T, name string, data any) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "new directory", name)
-	if err := render(path, name, data, 0o600); err != nil {
+	if err := renderFile(path, name, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(path)
@@ -81,7 +81,7 @@ func TestRegistryFilesMatchTheirRegistries(t *testing.T) {
 
 func TestTokensAreOneLineForEachUser(t *testing.T) {
 	secrets := NewSecrets()
-	lines, err := csv.NewReader(strings.NewReader(rendered(t, "tokens.csv", accounts(secrets)))).ReadAll()
+	lines, err := csv.NewReader(strings.NewReader(rendered(t, "tokens.csv", listAccounts(secrets)))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +89,8 @@ func TestTokensAreOneLineForEachUser(t *testing.T) {
 	for _, line := range lines {
 		tokens[line[0]] = true
 	}
-	if len(tokens) != len(accounts(secrets)) {
-		t.Errorf("%d different tokens for %d users", len(tokens), len(accounts(secrets)))
+	if len(tokens) != len(listAccounts(secrets)) {
+		t.Errorf("%d different tokens for %d users", len(tokens), len(listAccounts(secrets)))
 	}
 }
 

@@ -33,11 +33,11 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 			KeyFile:      l.PKI("registry.key"),
 			PasswordFile: PasswordFile(l),
 		}
-		if err := render(RegistryFile(l, registry), "registry.yaml", data, 0o600); err != nil {
+		if err := renderFile(RegistryFile(l, registry), "registry.yaml", data, 0o600); err != nil {
 			return err
 		}
 		hosts := filepath.Join(RuntimeRegistries(l), registry.Host(), "hosts.toml")
-		if err := render(hosts, "hosts.toml", data, 0o644); err != nil {
+		if err := renderFile(hosts, "hosts.toml", data, 0o644); err != nil {
 			return err
 		}
 	}
@@ -51,7 +51,7 @@ const catalogHost = "ghcr.io"
 func writeMirror(l layout.Layout) error {
 	open := layout.Registries()[0]
 	hosts := filepath.Join(RuntimeRegistries(l), catalogHost, "hosts.toml")
-	return render(hosts, "hosts.toml", registryView{Registry: open}, 0o644)
+	return renderFile(hosts, "hosts.toml", registryView{Registry: open}, 0o644)
 }
 
 // RegistryFile is the configuration of a registry.

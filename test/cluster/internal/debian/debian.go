@@ -23,7 +23,7 @@ var Packages = []string{
 
 // Install installs those packages that are missing, and logs their names. If none is missing it changes nothing.
 func Install(ctx context.Context, log io.Writer, packages []string) (err error) {
-	missing, err := missing(ctx, packages)
+	missing, err := missingPackages(ctx, packages)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -33,14 +33,14 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, policy.restore()) }()
-	if err := apt(ctx, "update"); err != nil {
+	if err := runApt(ctx, "update"); err != nil {
 		return err
 	}
-	return apt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
+	return runApt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
 }
 
-// missing queries all installed packages, because dpkg-query fails for an unknown package.
-func missing(ctx context.Context, packages []string) ([]string, error) {
+// missingPackages queries all installed packages, because dpkg-query fails for an unknown package.
+func missingPackages(ctx context.Context, packages []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat",
 		"${db:Status-Status} ${Package}\n").Output()
 	if err != nil {
@@ -52,7 +52,7 @@ func missing(ctx context.Context, packages []string) ([]string, error) {
 	}), nil
 }
 
-func apt(ctx context.Context, args ...string) error {
+func runApt(ctx context.Context, args ...string) error {
 	command := exec.CommandContext(ctx, "apt-get", args...)
 	// needrestart, if it is installed, would restart running services.
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_MODE=l", "NEEDRESTART_SUSPEND=1")

@@ -38,7 +38,7 @@ func processLines(pids []int) []byte {
 	return out.Bytes()
 }
 
-// statusFields returns the fields of /proc/PID/status; there are none if the process has ended.
+// statusFields returns the fields of /proc/PID/status; there are none if the process has exited.
 func statusFields(pid int) map[string]string {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	fields := map[string]string{}

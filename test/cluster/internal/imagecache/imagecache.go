@@ -48,14 +48,14 @@ func (c Cache) Get(repository, key string) (v1.Image, error) {
 
 // Keep replaces the cached image of a repository.
 func (c Cache) Keep(repository, key string, image v1.Image) error {
-	if err := c.keep(c.dir(repository), key, image); err != nil {
+	if err := c.storeImage(c.dir(repository), key, image); err != nil {
 		return fmt.Errorf("keep the image %s: %w", repository, err)
 	}
 	return nil
 }
 
-// keep creates the directory as a whole.
-func (c Cache) keep(dir, key string, image v1.Image) error {
+// storeImage creates the directory as a whole.
+func (c Cache) storeImage(dir, key string, image v1.Image) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
-	// AliasAddress is a second address of the node. The node's container runtime has no
+	// AliasAddress is a second address of the node. The node's container runtime lacks
 	// configuration for registries at this address: no credentials, no certificate authority.
 	AliasAddress   = "172.30.0.2"
 	NodePrefix     = 24

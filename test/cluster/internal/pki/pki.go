@@ -32,7 +32,7 @@ type Authority struct {
 
 // NewAuthority returns a new certificate authority.
 func NewAuthority(name string) (*Authority, error) {
-	template := certificate(pkix.Name{CommonName: name})
+	template := newTemplate(pkix.Name{CommonName: name})
 	template.IsCA = true
 	template.BasicConstraintsValid = true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
@@ -40,7 +40,7 @@ func NewAuthority(name string) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the key of authority %s: %w", name, err)
 	}
-	pair, err := sign(template, template, key, key)
+	pair, err := signCertificate(template, template, key, key)
 	if err != nil {
 		return nil, fmt.Errorf("make authority %s: %w", name, err)
 	}
@@ -49,7 +49,7 @@ func NewAuthority(name string) (*Authority, error) {
 
 // Server makes a certificate for a server with the given host names or addresses.
 func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
-	template := certificate(pkix.Name{CommonName: name})
+	template := newTemplate(pkix.Name{CommonName: name})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
@@ -63,7 +63,7 @@ func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 
 // Client makes a certificate for a user with groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
-	template := certificate(pkix.Name{CommonName: user, Organization: groups})
+	template := newTemplate(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
 }
@@ -73,7 +73,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	if err != nil {
 		return Pair{}, fmt.Errorf("make the key of %s: %w", template.Subject.CommonName, err)
 	}
-	pair, err := sign(template, a.cert, key, a.key)
+	pair, err := signCertificate(template, a.cert, key, a.key)
 	if err != nil {
 		return Pair{}, fmt.Errorf("make the certificate of %s: %w", template.Subject.CommonName, err)
 	}
@@ -92,10 +92,10 @@ func NewKeys() (Pair, error) {
 		return Pair{}, fmt.Errorf("encode a public key: %w", err)
 	}
 	private, err := encodeKey(key)
-	return Pair{Cert: encode("PUBLIC KEY", public), Key: private}, err
+	return Pair{Cert: encodePEM("PUBLIC KEY", public), Key: private}, err
 }
 
-func certificate(subject pkix.Name) *x509.Certificate {
+func newTemplate(subject pkix.Name) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{
 		Subject:   subject,
@@ -105,13 +105,13 @@ func certificate(subject pkix.Name) *x509.Certificate {
 	}
 }
 
-func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) (Pair, error) {
+func signCertificate(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) (Pair, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {
 		return Pair{}, err
 	}
 	private, err := encodeKey(key)
-	return Pair{Cert: encode("CERTIFICATE", der), Key: private}, err
+	return Pair{Cert: encodePEM("CERTIFICATE", der), Key: private}, err
 }
 
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
@@ -119,9 +119,9 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode a key: %w", err)
 	}
-	return encode("PRIVATE KEY", der), nil
+	return encodePEM("PRIVATE KEY", der), nil
 }
 
-func encode(kind string, der []byte) []byte {
+func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

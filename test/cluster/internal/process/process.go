@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package process keeps a cluster's programs running: it starts them in order of their
-// dependencies, restarts them when they end, and keeps their output.
+// dependencies, restarts them when they exit, and stores their output.
 package process
 
 import (
@@ -31,7 +31,7 @@ type Spec struct {
 type Supervisor struct {
 	// Logs is the directory that gets a NAME.log for each program.
 	Logs string
-	// Holds, if set, is a directory: while it has a file of a program's name, the program is not
+	// Holds, if set, is a directory: while it contains a file of a program's name, the program is not
 	// restarted.
 	Holds string
 	// Changed, if set, is called with all programs' status after each change.
@@ -41,44 +41,44 @@ type Supervisor struct {
 	status []Status
 }
 
-// Run runs the programs until ctx ends, and returns when all have ended.
+// Run runs the programs until ctx ends, and returns when all programs have exited.
 func (s *Supervisor) Run(ctx context.Context, specs []Spec) {
 	s.status = make([]Status, len(specs))
 	var running sync.WaitGroup
 	for i, spec := range specs {
-		s.update(i, func(status *Status) { *status = Status{Name: spec.Name, State: Waiting} })
-		running.Go(func() { s.keep(ctx, i, spec) })
+		s.updateStatus(i, func(status *Status) { *status = Status{Name: spec.Name, State: Waiting} })
+		running.Go(func() { s.keepRunning(ctx, i, spec) })
 	}
 	running.Wait()
 }
 
 // keepRunning runs a program again and again, with growing waits after failures.
-func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
-	if !accepts(ctx, spec.After) {
+func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
+	if !acceptsConnections(ctx, spec.After) {
 		return
 	}
 	wait := newBackoff()
-	for s.released(ctx, i, spec.Name) {
+	for s.awaitRelease(ctx, i, spec.Name) {
 		start := time.Now()
 		err := s.runOnce(ctx, i, spec)
 		if ctx.Err() != nil {
 			return // stopped on purpose
 		}
-		s.update(i, func(status *Status) {
+		s.updateStatus(i, func(status *Status) {
 			*status = Status{Name: spec.Name, State: Failed, Restarts: status.Restarts + 1, LastExit: fmt.Sprint(err)}
 		})
 		retry.Sleep(ctx, wait.next(time.Since(start)))
 	}
 }
 
-// released waits while the program is held, and reports whether it may run.
-func (s *Supervisor) released(ctx context.Context, i int, name string) bool {
+// awaitRelease waits while the program is held, and reports whether it may run.
+func (s *Supervisor) awaitRelease(ctx context.Context, i int, name string) bool {
 	for reported := false; ctx.Err() == nil && s.Holds != ""; retry.Sleep(ctx, pollInterval) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
 			break
 		}
 		if !reported {
-			s.update(i, func(status *Status) { status.State, status.PID = Held, 0 })
+			s.updateStatus(i, func(status *Status) { status.State, status.PID = Held, 0 })
 			reported = true
 		}
 	}
@@ -96,16 +96,16 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	s.update(i, func(status *Status) { status.State, status.PID = Running, command.Process.Pid })
+	s.updateStatus(i, func(status *Status) { status.State, status.PID = Running, command.Process.Pid })
 	return command.Wait()
 }
 
 // pollInterval is the time between two checks of a program's dependencies.
 const pollInterval = 50 * time.Millisecond
 
-// accepts waits until the address accepts a connection, and reports whether it did before ctx
+// acceptsConnections waits until the address accepts a connection, and reports whether it did before ctx
 // ended.
-func accepts(ctx context.Context, address string) bool {
+func acceptsConnections(ctx context.Context, address string) bool {
 	network, host, ok := strings.Cut(address, ":")
 	for ok && ctx.Err() == nil {
 		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, host)

@@ -22,12 +22,12 @@ type Status struct {
 	// PID is the number in the cluster's own process namespace.
 	PID      int `json:"pid,omitempty"`
 	Restarts int `json:"restarts"`
-	// LastExit describes how the program ended the last time.
+	// LastExit describes the last exit of the program.
 	LastExit string `json:"lastExit,omitempty"`
 }
 
-// update changes the status of program i and reports all of them, in order.
-func (s *Supervisor) update(i int, change func(*Status)) {
+// updateStatus changes the status of program i and reports all of them, in order.
+func (s *Supervisor) updateStatus(i int, change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.status[i])

@@ -29,7 +29,7 @@ func Key(before string, images map[string]string) string {
 
 // Fill copies the content cached under a key to a registry without uploads, and reports whether the cache had any.
 func (c Cache) Fill(key, registry string) (bool, error) {
-	unlock, err := filelock.Share(c.lock())
+	unlock, err := filelock.Share(c.lockFile())
 	if err != nil {
 		return false, err
 	}
@@ -46,19 +46,19 @@ func (c Cache) Fill(key, registry string) (bool, error) {
 
 // Keep stores the content of a registry without uploads in progress under a key, and replaces earlier content.
 func (c Cache) Keep(key, registry string) error {
-	unlock, err := filelock.Acquire(c.lock())
+	unlock, err := filelock.Acquire(c.lockFile())
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := c.keep(key, registry); err != nil {
+	if err := c.storeContent(key, registry); err != nil {
 		return fmt.Errorf("keep the files of a registry: %w", err)
 	}
 	return nil
 }
 
-// keep creates the copy as a whole.
-func (c Cache) keep(key, registry string) error {
+// storeContent creates the copy as a whole.
+func (c Cache) storeContent(key, registry string) error {
 	if err := os.RemoveAll(c.Dir); err != nil {
 		return err
 	}
@@ -69,4 +69,4 @@ func (c Cache) keep(key, registry string) error {
 	return os.Rename(temp, filepath.Join(c.Dir, key))
 }
 
-func (c Cache) lock() string { return c.Dir + ".lock" }
+func (c Cache) lockFile() string { return c.Dir + ".lock" }

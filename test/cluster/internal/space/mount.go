@@ -30,8 +30,8 @@ var kernelSettings = map[string]string{
 	"vm/panic_on_oom":           "0",
 }
 
-// mount changes this mount namespace only.
-func mount(l layout.Layout, keep []string) error {
+// mountAll changes this mount namespace only.
+func mountAll(l layout.Layout, keep []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate the mounts: %w", err)
 	}
@@ -57,7 +57,7 @@ func mountScratch(keep []string) error {
 		}
 	}()
 	// An open directory stays reachable when its path no longer is.
-	for _, path := range below(scratch, keep) {
+	for _, path := range existingBelow(scratch, keep) {
 		dir, err := os.Open(path)
 		if err != nil {
 			return fmt.Errorf("keep a directory: %w", err)
@@ -70,23 +70,23 @@ func mountScratch(keep []string) error {
 		}
 	}
 	for _, dir := range open {
-		if err := uncover(dir); err != nil {
+		if err := uncoverDirectory(dir); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// uncover mounts a directory where it was before its path was covered.
-func uncover(dir *os.File) error {
+// uncoverDirectory mounts a directory where it was before its path was covered.
+func uncoverDirectory(dir *os.File) error {
 	if err := os.MkdirAll(dir.Name(), 0o755); err != nil {
 		return fmt.Errorf("make a mount point for %s: %w", dir.Name(), err)
 	}
-	return bind(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
+	return bindMount(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// below returns the directories that exist below the parents, without links, parents before children.
-func below(parents, dirs []string) []string {
+// existingBelow returns the directories that exist below the parents, without links, parents before children.
+func existingBelow(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {
 		path, err := filepath.EvalSymlinks(dir)
@@ -107,7 +107,7 @@ func mountKernelSettings(dir string) error {
 		if err := writeFile(source, value+"\n"); err != nil {
 			return err
 		}
-		if err := bind(source, filepath.Join("/proc/sys", name)); err != nil {
+		if err := bindMount(source, filepath.Join("/proc/sys", name)); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func mountResolver(source string) error {
 	const path = "/etc/resolv.conf"
 	target, err := os.Readlink(path)
 	if err != nil {
-		return bind(source, path)
+		return bindMount(source, path)
 	}
 	// A link leads into a covered directory: its file is missing there.
 	if !filepath.IsAbs(target) {
@@ -128,10 +128,10 @@ func mountResolver(source string) error {
 	if err := writeFile(target, ""); err != nil {
 		return err
 	}
-	return bind(source, target)
+	return bindMount(source, target)
 }
 
-func bind(source, target string) error {
+func bindMount(source, target string) error {
 	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mount %s on %s: %w", source, target, err)
 	}

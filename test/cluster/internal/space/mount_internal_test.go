@@ -26,7 +26,7 @@ func TestBelowFindsWhatWouldBeCovered(t *testing.T) {
 	if err := os.Symlink(home, link); err != nil {
 		t.Fatal(err)
 	}
-	got := below([]string{covered}, []string{
+	got := existingBelow([]string{covered}, []string{
 		cache, link, home,
 		covered,                       // cannot be kept as a whole
 		filepath.Join(dir, "library"), // is beside it

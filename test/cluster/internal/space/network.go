@@ -20,9 +20,9 @@ var networkSettings = map[string]string{
 	"net/bridge/bridge-nf-call-iptables": "1",
 }
 
-// connect adds to the network namespace a node's addresses and a default route that leads nowhere:
+// connectNetwork adds to the network namespace a node's addresses and a default route that leads nowhere:
 // nothing leaves the machine.
-func connect() error {
+func connectNetwork() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("find the loopback interface: %w", err)

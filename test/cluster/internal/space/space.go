@@ -27,7 +27,7 @@ func Command(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Init sets up the new namespaces for the cluster, runs the command in them and returns when it has ended. The
+// Init sets up the new namespaces for the cluster, runs the command in them and returns when it has exited. The
 // machine's files are visible in them, but nothing below /run, /var/lib and /var/log except for the kept directories.
 // The caller is the first process of its namespace: it also inherits the orphans of all processes.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
@@ -37,10 +37,10 @@ func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if err := cgroup.Join(l.Cgroup()); err != nil {
 		return err
 	}
-	if err := mount(l, keep); err != nil {
+	if err := mountAll(l, keep); err != nil {
 		return err
 	}
-	if err := connect(); err != nil {
+	if err := connectNetwork(); err != nil {
 		return err
 	}
 	if err := command.Start(); err != nil {

@@ -22,7 +22,7 @@ type Process struct {
 	Boot    string `json:"boot"`
 }
 
-// Find returns the process that has the number now. A process that has ended does not count, even
+// Find returns the process that has the number now. A process that has exited does not count, even
 // if its parent has not waited for it.
 func Find(pid int) (Process, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -60,7 +60,7 @@ func (p Process) Alive() bool {
 	return err == nil && now == p
 }
 
-// Kill kills the process and waits until it has ended. A process that has exited already, or whose id now belongs to
+// Kill kills the process and waits until it has exited. A process that has exited already, or whose id now belongs to
 // another process, is left alone.
 func (p Process) Kill(ctx context.Context) error {
 	if !p.Alive() {

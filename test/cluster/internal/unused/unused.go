@@ -38,7 +38,7 @@ func Remove(dir string, keep func(path string) bool) error {
 			continue
 		}
 		failed = errors.Join(failed, os.RemoveAll(path))
-		_ = os.Remove(path + ".lock") // Most have none.
+		_ = os.Remove(path + ".lock") // most caches lack it.
 	}
 	return failed
 }

@@ -29,7 +29,7 @@ func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ..
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	for _, object := range objects {
-		if _, err := s.resource(t, object).Apply(ctx, object.GetName(), object, options); err != nil {
+		if _, err := s.resourceOf(t, object).Apply(ctx, object.GetName(), object, options); err != nil {
 			t.Errorf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -38,8 +38,8 @@ func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ..
 // Dynamic returns the client for objects of any kind.
 func (s *Suite) Dynamic() dynamic.Interface { return s.objects }
 
-// resource returns the client for objects of that kind in the object's namespace.
-func (s *Suite) resource(t testing.TB, object *unstructured.Unstructured) dynamic.ResourceInterface {
+// resourceOf returns the client for objects of that kind in the object's namespace.
+func (s *Suite) resourceOf(t testing.TB, object *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
 	gvk := object.GroupVersionKind()
 	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)

@@ -19,7 +19,7 @@ type Request struct {
 	Received  time.Time `json:"requestReceivedTimestamp"`
 	User      struct {
 		Username string `json:"username"`
-		// Extra has the pod whose token was used.
+		// Extra contains the pod whose token was used.
 		Extra map[string][]string `json:"extra"`
 	} `json:"user"`
 	Object struct {

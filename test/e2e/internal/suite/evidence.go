@@ -45,12 +45,12 @@ func (s *Suite) collectLogs(ctx context.Context, t testing.TB, namespace, dir st
 			if err != nil {
 				log = fmt.Appendf(nil, "no log: %v\n", err)
 			}
-			keep(t, filepath.Join(dir, pod.Name+"-"+container.Name+".log"), log)
+			writeEvidence(t, filepath.Join(dir, pod.Name+"-"+container.Name+".log"), log)
 		}
 	}
 }
 
-// collectComponents keeps the logs of the cluster's own components. Only the test bed's are known.
+// collectComponents keeps the logs of the cluster's own components. Only the test bed's components are known.
 func (s *Suite) collectComponents() {
 	if s.Bed == nil {
 		return
@@ -66,7 +66,7 @@ func (s *Suite) collectComponents() {
 	}
 }
 
-func keep(t testing.TB, path string, content []byte) {
+func writeEvidence(t testing.TB, path string, content []byte) {
 	if err := os.WriteFile(path, content, 0o644); err != nil {
 		t.Logf("keep evidence: %v", err)
 	}

@@ -26,7 +26,7 @@ func (s *Suite) Namespace(t testing.TB) string {
 		t.Fatalf("create a namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		// The test's own context has ended.
+		// The test's own context has exited.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if t.Failed() {

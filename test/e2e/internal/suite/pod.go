@@ -30,7 +30,7 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 }
 
 // BarePod returns a pod of plain Kubernetes, the minimum of every cold start: once the node has the
-// image, it asks no registry, as it would by default for a tag that moves.
+// image, it queries no registry, as it would by default for a tag that moves.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -50,9 +50,9 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 	t.Helper()
 	s.Create(ctx, t, namespace, pod)
 	ended := s.Await(ctx, t, namespace, pod.Name, func(pod *corev1.Pod) bool {
-		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || stuck(pod)
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || isStuck(pod)
 	})
-	if stuck(ended) {
+	if isStuck(ended) {
 		t.Fatalf("pod %s does not start: %s", pod.Name, Describe(ended))
 	}
 	output, err := s.Client.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
@@ -97,7 +97,7 @@ func Ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// Waiting returns why the pod's container does not start: a reason, such as ErrImagePull, and a
+// Waiting returns the cause that keeps the pod's container from starting: a reason, such as ErrImagePull, and a
 // message.
 func Waiting(pod *corev1.Pod) (reason, message string) {
 	for _, status := range pod.Status.ContainerStatuses {
@@ -108,8 +108,8 @@ func Waiting(pod *corev1.Pod) (reason, message string) {
 	return "", ""
 }
 
-// stuck reports whether the pod's image cannot be pulled. Waiting would not help.
-func stuck(pod *corev1.Pod) bool {
+// isStuck reports whether the pod's image cannot be pulled. Waiting would not help.
+func isStuck(pod *corev1.Pod) bool {
 	reason, _ := Waiting(pod)
 	return reason == "ErrImagePull" || reason == "ImagePullBackOff"
 }

@@ -36,21 +36,21 @@ func Processes(t testing.TB, pod *corev1.Pod) []Process {
 		if err != nil {
 			continue
 		}
-		// A process that cannot be read has ended.
+		// A process that cannot be read has exited.
 		group, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))
 		if !strings.Contains(string(group), "/pod"+string(pod.UID)+"/") {
 			continue
 		}
 		line, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
 		if program, _, _ := bytes.Cut(line, []byte{0}); len(program) > 0 {
-			found = append(found, Process{PID: pid, parent: parent(entry.Name()), Program: string(program)})
+			found = append(found, Process{PID: pid, parent: parentOf(entry.Name()), Program: string(program)})
 		}
 	}
 	return found
 }
 
-// parent returns the id of a process's parent. It is 0 if the process has exited.
-func parent(pid string) int {
+// parentOf returns the id of a process's parent. It is 0 if the process has exited.
+func parentOf(pid string) int {
 	// The program's name, in parentheses, may contain anything.
 	line, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))

@@ -21,8 +21,8 @@ import (
 )
 
 // RemoveNamespace deletes a namespace, after keeping evidence if the test has failed, and waits until it is gone.
-// Deployments and function pods end first: the control plane would check again only after half of the time that pods
-// may take to end. Controllers are deleted before their objects. Pods get a shorter grace period than they request: a
+// Deployments and function pods exit first: the control plane would check again only after half of the time that pods
+// may need to exit. Controllers are deleted before their objects. Pods get a shorter grace period than they request: a
 // container that receives SIGTERM while it starts misses the signal.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
