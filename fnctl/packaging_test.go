@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func program() string { return fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", a
 // install adds a program to the system.
 func (w *workspace) install(t *testing.T, name, script string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(w.bin, name), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(w.bin, name), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -192,7 +193,7 @@ func TestGitHubAction(t *testing.T) {
 	expect(t, "the output", out, "::error file=web/settings.yaml,line=5,title=not rendered::")
 	expect(t, "the summary", summary, "### `web` is not rendered\n```diff\n", "+    team: 'shop'\n",
 		"plain is not a package: it has no Kptfile")
-	if out, summary, code = w.runAction(t, map[string]string{"directory": "web", "check": "false"}); code != 0 {
+	if out, _, code = w.runAction(t, map[string]string{"directory": "web", "check": "false"}); code != 0 {
 		t.Errorf("render: %s", out)
 	}
 	out, summary, code = w.runAction(t, map[string]string{"directory": "web", "arguments": "--timeout 1m"})
@@ -311,7 +312,7 @@ func TestArgoCDPlugin(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.dir, plugin.Spec.Discover.FileName)); err != nil {
 		t.Error(err)
 	}
-	command := append(plugin.Spec.Generate.Command, plugin.Spec.Generate.Args...)
+	command := slices.Concat(plugin.Spec.Generate.Command, plugin.Spec.Generate.Args)
 	out, log, code := w.run(t, command...)
 	if want := "---\n" + configMap + "  labels:\n    team: 'shop'\n"; code != 0 || out != want {
 		t.Errorf("exit code %d, and\n%swant\n%s%s", code, out, want, log)

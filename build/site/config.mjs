@@ -68,7 +68,7 @@ export default {
     ],
     sidebar: [
       { ...directory("First steps", "docs/first-steps"), collapsed: false },
-      group("Use", "README.md", "docs/fnctl.md", "docs/write-a-function.md", "examples/README.md"),
+      group("Use", "README.md", "docs/fnctl.md", "docs/ci.md", "docs/write-a-function.md", "examples/README.md"),
       group("Operate", "deploy/README.md", "docs/replacing-porch.md", "docs/configuration.md", "docs/scale.md",
         "docs/security.md", "docs/metrics.md", "docs/troubleshooting.md", "docs/performance.md", "docs/releases.md"),
       directory("Runbooks", "docs/runbooks"),

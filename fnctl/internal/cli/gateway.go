@@ -15,6 +15,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/rendercache"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
@@ -36,6 +38,7 @@ type gatewayFlags struct {
 	maxMessageBytes int
 	phases, trace   bool
 	local, offline  bool
+	cache           bool
 	cluster         clusterFlags
 	// environment is that of functions, beside what they have anyway.
 	environment []string
@@ -66,6 +69,8 @@ func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 	f.registerAddress(flags, env)
 	flags.BoolVar(&f.local, "local", false, "run functions on this machine, in sandboxes, without a function runner")
 	flags.BoolVar(&f.offline, "offline", false, "with --local: use images that were pulled before, and call no registry")
+	flags.BoolVar(&f.cache, "cache", false, "with --local: keep on disk what functions return, and run none again whose "+
+		"image and input are the same; for functions whose output depends on nothing else")
 	f.registerLimits(flags)
 	flags.BoolVar(&f.phases, "phases", isTerminal(env.Stderr),
 		"show what functions wait for, such as their pod; by default on terminals")
@@ -87,6 +92,8 @@ func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
 		return errors.New("takes --local or --address, not both")
 	case f.local && slices.ContainsFunc(clusterNames, flags.Changed):
 		return errors.New("takes --local or --" + strings.Join(clusterNames, ", --") + ", not both")
+	case f.cache && !f.local:
+		return errors.New("takes --cache with --local only: a function runner elsewhere has a result cache of its own")
 	case f.offline && !f.local:
 		return errors.New("takes --offline with --local only: a function runner elsewhere has its own images")
 	}
@@ -146,6 +153,9 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 		}
 		e.Images, e.close = &phases{Gateway: images.Gateway, wanted: f.phases}, images.close
 		f.addTraces(e, images.Gateway, env)
+		if f.cache {
+			return e, f.addCache(e, images.runner)
+		}
 		return e, nil
 	}
 	gateway, err := f.connect(env)
@@ -156,6 +166,18 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 	e.close = func() error { gateway.Close(); return nil }
 	f.addTraces(e, gateway, env)
 	return e, nil
+}
+
+// addCache makes e return what is in the cache on disk. It closes e if that cannot be opened.
+func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
+	cache, err := rendercache.Open(images.Fingerprint, e.Images)
+	if err != nil {
+		return errors.Join(err, e.close())
+	}
+	end := e.close
+	e.Images = cache
+	e.close = func() error { return errors.Join(cache.Close(), end()) }
+	return nil
 }
 
 // addTraces has e show the spans of its evaluations when it is closed, if the flags ask for that.

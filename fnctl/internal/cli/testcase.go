@@ -29,6 +29,12 @@ const (
 	resultsFile = "results.yaml"
 )
 
+// Types of tests.
+const (
+	renderTest = "render"
+	evalTest   = "eval"
+)
+
 // testConfig is the configuration of a test. Fields that matter to kpt alone are left out.
 type testConfig struct {
 	TestType      string            `yaml:"testType"`
@@ -59,12 +65,12 @@ func readTestCase(dir string) (*testCase, error) {
 		return nil, fmt.Errorf("%s/config.yaml: %w", expectedDir, err)
 	}
 	if c.config.TestType == "" {
-		c.config.TestType = "render"
+		c.config.TestType = renderTest
 		if c.config.Image != "" || c.config.ExecPath != "" {
-			c.config.TestType = "eval"
+			c.config.TestType = evalTest
 		}
 	}
-	if c.config.TestType != "render" && c.config.TestType != "eval" {
+	if c.config.TestType != renderTest && c.config.TestType != evalTest {
 		return nil, fmt.Errorf("%s/config.yaml: testType must be eval or render, got %q", expectedDir, c.config.TestType)
 	}
 	return c, nil
@@ -86,7 +92,7 @@ func (c *testCase) skipped() string {
 // command returns the arguments of fnctl that run the test on a copy of the package.
 func (c *testCase) command(dir, results string, flags []string, allowExec bool) ([]string, error) {
 	args := slices.Concat([]string{c.config.TestType, dir, "--results-dir", results}, flags)
-	if c.config.TestType == "render" {
+	if c.config.TestType == renderTest {
 		return append(args, "--no-status", fmt.Sprintf("--allow-exec=%t", allowExec)), nil
 	}
 	if c.config.ExecPath != "" {

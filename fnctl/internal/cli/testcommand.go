@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-const testHelp = `Test runs functions on packages and compares the files with what is expected. A test is a package with a
-directory .expected, as in kpt's catalog of functions: config.yaml says what runs (testType eval or
+const testHelp = `Test runs functions on packages and compares the files with what is expected. A test is a
+package with a directory .expected, as in kpt's catalog of functions: config.yaml says what runs (testType eval or
 render, image, args, fnConfig, exitCode, stdErr, skip, nonIdempotent), diff.patch has the changes and
 results.yaml the results. A test without diff.patch expects no changes. Files with equivalent resources are
 equal, whatever their style. The package itself is not changed.`
@@ -30,6 +30,9 @@ const testExamples = `  # Run all tests below a directory
   fnctl test ./examples --exec ./my-function
   # Make what comes of them the expectation, and look at it
   fnctl test ./examples --update && git diff ./examples`
+
+// failedTest is the outcome of a test that failed.
+const failedTest = "FAIL"
 
 // testCommand is one call of fnctl test.
 type testCommand struct {
@@ -91,7 +94,7 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 			note = fmt.Sprintf("%.2fs", time.Since(start).Seconds())
 		}
 		counts[outcome]++
-		out.Outcome(outcome, outcome != "FAIL", ui.OneLine(test), note)
+		out.Outcome(outcome, outcome != failedTest, ui.OneLine(test), note)
 		if files, ok := errors.AsType[*unexpectedFiles](err); ok {
 			out.Line("%v", err)
 			out.Diff(files.changes)
@@ -99,9 +102,9 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 			out.Line("%s", ui.Printable(err.Error()))
 		}
 	}
-	out.Line("%s: %d passed, %d failed, %d skipped", count(len(dirs), "test"), counts["ok"]+counts["updated"], counts["FAIL"],
-		counts["skip"])
-	if n := counts["FAIL"]; n > 0 {
+	n := counts[failedTest]
+	out.Line("%s: %d passed, %d failed, %d skipped", count(len(dirs), "test"), len(dirs)-n-counts["skip"], n, counts["skip"])
+	if n > 0 {
 		return &codedError{exitFunction, count(n, "test") + " failed"}
 	}
 	return nil
@@ -111,14 +114,14 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 func (c *testCommand) runOne(ctx context.Context, dir string, flags []string) (outcome, note string, err error) {
 	test, err := readTestCase(dir)
 	if err != nil {
-		return "FAIL", "", err
+		return failedTest, "", err
 	}
 	if reason := test.skipped(); reason != "" {
 		return "skip", reason, nil
 	}
 	switch err := test.run(ctx, c.env, flags, c.allowExec, c.update); {
 	case err != nil:
-		return "FAIL", "", err
+		return failedTest, "", err
 	case c.update:
 		return "updated", "", nil
 	}

@@ -26,6 +26,8 @@ type Runner interface {
 	Dial(ctx context.Context) (net.Conn, error)
 	// Sandboxes returns what starts sandboxes.
 	Sandboxes() string
+	// Fingerprint returns all that decides, beside its input, what a function returns; empty if that is not known.
+	Fingerprint(ctx context.Context, image, tag string) (string, error)
 	// Close ends it.
 	Close() error
 }

@@ -24,6 +24,7 @@ import (
 
 // Runner is a function runner in this process.
 type Runner struct {
+	cfg      Config
 	images   *Images
 	starts   string // sandboxes
 	listener *bufconn.Listener
@@ -75,7 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 		return nil, errors.Join(err, images.Close(), sandboxes.Close())
 	}
 	r := &Runner{
-		images: images, starts: sandboxes.String(), listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1),
+		cfg: cfg, images: images, starts: sandboxes.String(), listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1),
 	}
 	component.Endpoints[0].Listener = r.listener
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx)) // [Runner.Close] ends it, after the last evaluation

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+// Fingerprint returns all that decides what a function returns for an input: its image's name and digest, its
+// environment, and the policy. It is empty for a function that may use the network, which returns what others decide.
+func (r *Runner) Fingerprint(ctx context.Context, image, tag string) (string, error) {
+	resolved, err := r.images.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: tag})
+	if err != nil {
+		return "", err
+	}
+	name, err := imagename.Parse(resolved.GetReference(), "")
+	if err != nil {
+		return "", err
+	}
+	network, err := imagename.ParsePatterns(r.cfg.FunctionNetwork)
+	if err != nil || network.Match(name) {
+		return "", err
+	}
+	return fmt.Sprintf("%q", []any{image, tag, resolved.GetDigest(), r.cfg.Environment, r.cfg.Policy}), nil
+}
