@@ -34,8 +34,8 @@ const (
 // between functions. Other queues bound the number of evaluations, and memory runs out by their size.
 //
 // The size of a request is reserved as a whole before the request is read, so that requests which hold a part never
-// wait for each other. A request that does not fit waits in the queue. A request that is larger than the budget, or larger
-// than its address's share, is admitted when the budget or the share is unused.
+// wait for each other. A request that does not fit waits in the queue. A request that is larger than the budget or than
+// its address's share is admitted when the budget or the share is unused.
 //
 // Requests of one address are admitted in their order. An address that has used up its share does not hold up other
 // addresses. In the same queue are requests that have been read and whose function has used up its share, and answers

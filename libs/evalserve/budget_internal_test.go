@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -303,7 +304,7 @@ func TestClaimNamesAnotherFunction(t *testing.T) {
 func TestUnreadAnswersLeaveMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestBudget(1000)
-		written, dropped := 0, 0
+		var written, dropped atomic.Int64
 		for i := range 20 {
 			go func() {
 				r := b.newReservation(client("a", i))
@@ -314,20 +315,21 @@ func TestUnreadAnswersLeaveMemory(t *testing.T) {
 				<-time.After(time.Second)
 				begin := time.Now()
 				if err := r.Answer(t.Context(), 60); err != nil {
-					dropped++
+					dropped.Add(1)
 					checkExhausted(t, err, "not read")
 					if waited := time.Since(begin); waited != answerTimeout {
 						t.Errorf("an answer waits for %v", waited)
 					}
 					return
 				}
-				written++
+				written.Add(1)
 				<-time.After(time.Minute)
 			}()
 		}
 		<-time.After(2 * answerTimeout)
-		if written != 14 || dropped != 6 {
-			t.Errorf("%d answers are written and %d dropped, want 14, seven eighths of the budget, and 6", written, dropped)
+		if written.Load() != 14 || dropped.Load() != 6 {
+			t.Errorf("%d answers are written and %d dropped, want 14, seven eighths of the budget, and 6",
+				written.Load(), dropped.Load())
 		}
 		if err := <-hold(t.Context(), b, client("b", 1), "", 100); err != nil {
 			t.Error(err)

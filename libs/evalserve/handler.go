@@ -4,7 +4,7 @@
 //
 // The bytes of a request take this way, each step in a file of its own:
 //
-//	HTTP/2        libs/serve: connections, GOAWAY, windows, pace of answers
+//	HTTP/2        libs/serve: connections, GOAWAY, windows, pace of answers: handler.go there
 //	limits        libs/rpcserve: access, no compression, pace of requests
 //	[Budget]      the announced bytes are reserved before they are read, budget.go
 //	request       the message is read into memory of its size, its list stays there, request.go

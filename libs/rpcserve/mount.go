@@ -10,9 +10,6 @@ import (
 	"connectrpc.com/connect"
 )
 
-// envelopeBytes is what gRPC puts before each message: a byte of flags, and its length.
-const envelopeBytes = 5
-
 // mount is how a handler is served. All handlers of a port go through it, so that none is
 // without limits.
 type mount struct {

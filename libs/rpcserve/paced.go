@@ -34,7 +34,7 @@ type pacedBody struct {
 
 func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes int) *pacedBody {
 	return &pacedBody{
-		ReadCloser: body, credit: maxBytes + envelopeBytes,
+		ReadCloser: body, credit: maxBytes,
 		meter: pace.New(func() { _ = conn.SetReadDeadline(passed) }),
 	}
 }

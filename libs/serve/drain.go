@@ -21,7 +21,9 @@ const LongestDrain = 4
 func drain(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
-		s.drain()
+		// Clients use other connections, which lead to other replicas by now. http.Server's Shutdown asks them too, but
+		// drops requests that are on their way.
+		s.listener.draining.Store(true)
 	}
 	quiet := delay / 2
 	for wait := delay; wait > 0 && retry.Sleep(ctx, wait); {
@@ -34,21 +36,10 @@ func drain(ctx context.Context, delay time.Duration, servers []*server) time.Dur
 	return time.Since(begin)
 }
 
-// drain asks clients to use other connections, which lead to other replicas by now.
-// http.Server's Shutdown asks them too, but drops requests that are on their way.
-func (s *server) drain() {
-	if s.aging != nil {
-		s.aging.draining.Store(true)
-	}
-}
-
-// lastLate returns when the last request came on a connection that began while the server
-// was draining, zero if none did.
+// lastLate returns the time of the last request on a connection that began while the server was draining. It is zero if
+// there was none.
 func (s *server) lastLate() time.Time {
-	if s.aging == nil {
-		return time.Time{}
-	}
-	if last := s.aging.lastLate.Load(); last != nil {
+	if last := s.listener.lastLate.Load(); last != nil {
 		return *last
 	}
 	return time.Time{}

@@ -5,13 +5,8 @@ package serve
 import (
 	"cmp"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"sync"
-	"time"
-
-	"github.com/krm-function-runner/function-runner/libs/pace"
 )
 
 // Limits of a connection. What a server holds for one client at most is the product of
@@ -70,7 +65,7 @@ type limits struct {
 
 	mu    sync.Mutex
 	open  int
-	peers map[string][]*limitedConn
+	peers map[string][]*conn
 }
 
 // newLimits returns the limits of e.
@@ -78,13 +73,13 @@ func newLimits(e Endpoint) *limits {
 	return &limits{
 		total:   cmp.Or(max(e.MaxConnections, 0), DefaultMaxConnections),
 		perPeer: cmp.Or(max(e.MaxConnectionsPerPeer, 0), DefaultMaxConnectionsPerPeer),
-		peers:   make(map[string][]*limitedConn),
+		peers:   make(map[string][]*conn),
 	}
 }
 
 // enter counts a new connection, and reports whether it may stay. It returns the connection that has to be closed
 // for it; nil for none.
-func (l *limits) enter(c *limitedConn) (stays bool, evicted *limitedConn) {
+func (l *limits) enter(c *conn) (stays bool, evicted *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	peerIsFull := len(l.peers[c.peer]) >= l.perPeer
@@ -109,7 +104,7 @@ func (l *limits) enter(c *limitedConn) (stays bool, evicted *limitedConn) {
 
 // idlest returns the connection among conns and best that is evicted first; nil if all have requests. Connections
 // that never had a request come first, then those of the address with most connections, then the ones idle longest.
-func (l *limits) idlest(conns []*limitedConn, best *limitedConn) *limitedConn {
+func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests > 0 {
 			continue
@@ -121,7 +116,7 @@ func (l *limits) idlest(conns []*limitedConn, best *limitedConn) *limitedConn {
 	return best
 }
 
-func (l *limits) compare(a, b *limitedConn) int {
+func (l *limits) compare(a, b *conn) int {
 	if a.used != b.used {
 		if b.used {
 			return -1
@@ -131,8 +126,15 @@ func (l *limits) compare(a, b *limitedConn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// remove ends the count of a connection, once.
-func (l *limits) remove(c *limitedConn) {
+// leave ends the count of a connection, once.
+func (l *limits) leave(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(c)
+}
+
+// remove is leave for callers that hold the lock.
+func (l *limits) remove(c *conn) {
 	if !c.counted {
 		return
 	}
@@ -145,127 +147,4 @@ func (l *limits) remove(c *limitedConn) {
 	} else {
 		l.peers[c.peer] = conns
 	}
-}
-
-// limitedListener accepts as many connections as its limits admit, and closes further ones
-// at once: a client learns more from that than from a connection that never answers.
-type limitedListener struct {
-	net.Listener
-	limits *limits
-	// rejected is called with the peer of each new connection that is closed, evicted with that of each idle one.
-	rejected, evicted func(peer string)
-}
-
-// Accept implements net.Listener.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	for {
-		accepted, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		conn := newLimitedConn(accepted, l.limits)
-		stays, evicted := l.limits.enter(conn)
-		if evicted != nil {
-			_ = evicted.Close()
-			l.evicted(evicted.peer)
-		}
-		if stays {
-			return conn, nil
-		}
-		_ = conn.Close()
-		l.rejected(conn.peer)
-	}
-}
-
-// limitedConn is a connection that is counted, and closed if its client does not read
-// what the server writes.
-type limitedConn struct {
-	net.Conn
-	limits *limits
-	peer   string
-	meter  *pace.Meter
-
-	// The lock of the limits guards what follows.
-	counted   bool
-	requests  int // in flight
-	used      bool
-	idleSince time.Time
-}
-
-func newLimitedConn(conn net.Conn, l *limits) *limitedConn {
-	c := &limitedConn{Conn: conn, limits: l, peer: Peer(conn.RemoteAddr().String()), idleSince: time.Now()}
-	c.meter = pace.New(func() { _ = c.Close() })
-	return c
-}
-
-// begin counts a request on the connection, and end the end of one.
-func (c *limitedConn) begin() {
-	c.limits.mu.Lock()
-	defer c.limits.mu.Unlock()
-	c.requests++
-	c.used = true
-}
-
-func (c *limitedConn) end() {
-	c.limits.mu.Lock()
-	defer c.limits.mu.Unlock()
-	c.requests--
-	c.idleSince = time.Now()
-}
-
-// inUse has the connection of each request count as in use until next returns.
-func inUse(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, _ := r.Context().Value(connKey{}).(net.Conn)
-		if c := limitedOf(conn); c != nil {
-			c.begin()
-			defer c.end()
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// limitedOf returns the connection that is counted, which others wrap.
-func limitedOf(conn net.Conn) *limitedConn {
-	for {
-		switch c := conn.(type) {
-		case *agingConn:
-			conn = c.Conn
-		case *secureConn:
-			conn = c.Conn
-		case *limitedConn:
-			return c
-		default:
-			return nil
-		}
-	}
-}
-
-// Write implements net.Conn. The server writes one thing after the other.
-func (c *limitedConn) Write(p []byte) (int, error) {
-	n, inTime, err := c.meter.Write(c.Conn.Write, p)
-	if !inTime && err == nil {
-		err = net.ErrClosed // in the last moment
-	}
-	return n, err
-}
-
-// Close implements net.Conn.
-func (c *limitedConn) Close() error {
-	c.limits.mu.Lock()
-	c.limits.remove(c)
-	c.limits.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// CloseWrite lets a client of HTTP/1.1 read an answer that came before the end of its
-// request.
-func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-// closeWrite ends the sending half of a connection that has one.
-func closeWrite(conn net.Conn) error {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
 }

@@ -17,9 +17,8 @@ import (
 // server is an endpoint with its port.
 type server struct {
 	name     string
-	listener net.Listener
+	listener *listener
 	http     *http.Server
-	aging    *agingListener // nil if connections do not age
 }
 
 // bind opens the ports of all endpoints, or none.
@@ -45,39 +44,32 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	if err := windows.check(); err != nil {
 		return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
 	}
-	listener := e.Listener
-	if listener == nil {
+	opened := e.Listener
+	if opened == nil {
 		var lc net.ListenConfig
 		var err error
-		if listener, err = lc.Listen(ctx, "tcp", e.Address); err != nil {
+		if opened, err = lc.Listen(ctx, "tcp", e.Address); err != nil {
 			return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
 		}
 	}
+	if e.TLS != nil {
+		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, maxSecureAge)
+	}
 	tooMany, idle, failed := Occasionally(), Occasionally(), Occasionally()
 	log = log.With("endpoint", e.Name)
-	listener = &limitedListener{
-		Listener: listener, limits: newLimits(e),
+	s := &server{name: e.Name, http: newHTTPServer(handler(e.Handler), streams(e), windows), listener: &listener{
+		Listener: opened, limits: newLimits(e), tls: e.TLS, age: e.MaxConnectionAge,
 		rejected: func(peer string) {
 			tooMany(func(n int) { log.Warn("connections rejected: too many are open", "peer", peer, "count", n) })
 		},
 		evicted: func(peer string) {
 			idle(func(n int) { log.Warn("idle connections closed: too many are open", "peer", peer, "count", n) })
 		},
-	}
-	handler := inUse(paced(e.Handler))
-	if e.TLS != nil {
-		listener = &secureListener{Listener: listener, config: e.TLS, failed: func(peer string, err error) {
+		failed: func(peer string, err error) {
 			failed(func(n int) { log.Warn("TLS handshake failed", "peer", peer, "count", n, "error", err) })
-		}}
-		handler = secured(handler)
-		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, longestSecure)
-	}
-	s := &server{name: e.Name, listener: listener, http: newHTTPServer(handler, streams(e), windows)}
+		},
+	}}
 	s.http.ConnContext = withConn
-	if e.MaxConnectionAge > 0 {
-		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}
-		s.listener, s.http.Handler = s.aging, s.aging.handler(s.http.Handler)
-	}
 	return s, nil
 }
 
@@ -106,8 +98,7 @@ func Occasionally() func(log func(count int)) {
 	}
 }
 
-// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients speak. It never sees
-// TLS: see secureConn.
+// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients speak. It never sees TLS: see conn.
 func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

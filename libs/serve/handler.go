@@ -15,15 +15,26 @@ var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	pace.BytesPerSecond, pace.Grace)
 
-// paced has next's responses over HTTP/2 given up when their client does not read them:
-// each stream has a window of its own, which a client can keep closed while the connection
-// goes on. For HTTP/1.1 the connection does that.
-func paced(next http.Handler) http.Handler {
+// handler returns next with what a request and its response mean for their connection: the connection is in use, has a
+// TLS state, may be old, and its client must read the response.
+func handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor < 2 {
+		c, ok := r.Context().Value(connKey{}).(*conn)
+		if !ok {
+			panic("serve: a request without its connection")
+		}
+		c.beginRequest()
+		defer c.endRequest()
+		c.checkAge(w, r)
+		if c.state != nil {
+			r = r.WithContext(r.Context()) // a copy: its server goes on using r
+			r.TLS = c.state
+		}
+		if r.ProtoMajor < 2 { // the transport waits for the client
 			next.ServeHTTP(w, r)
 			return
 		}
+		// Each stream has a window of its own, which a client can keep closed while the connection goes on.
 		stream := http.NewResponseController(w)
 		next.ServeHTTP(newPacedWriter(w, stream), r)
 		// The server writes what is left of the response after the handler.

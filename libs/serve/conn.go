@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/pace"
+)
+
+// listener accepts the connections of an endpoint within its limits. It closes further connections at once: a client
+// learns more from that than from a connection that never answers.
+type listener struct {
+	net.Listener
+	limits *limits
+	tls    *tls.Config   // nil if no client uses TLS
+	age    time.Duration // of connections that clients must replace; 0 for any age
+	// rejected is called with the peer of each new connection that is closed, evicted with the peer of each idle one.
+	rejected, evicted func(peer string)
+	// failed is called for each TLS handshake that fails.
+	failed func(peer string, err error)
+
+	// draining is true when the server is about to stop: clients must replace all connections then.
+	draining atomic.Bool
+	// lastLate is the time of the last request on a connection that began while draining.
+	lastLate atomic.Pointer[time.Time]
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := l.newConn(accepted)
+		stays, evicted := l.limits.enter(c)
+		if evicted != nil {
+			_ = evicted.transport.Close() // without an alert of TLS, which may block
+			l.evicted(evicted.peer)
+		}
+		if stays {
+			return c, nil
+		}
+		_ = accepted.Close()
+		l.rejected(c.peer)
+	}
+}
+
+// newConn returns a connection. Ages differ by up to a tenth, so that clients that came together do not leave together.
+func (l *listener) newConn(accepted net.Conn) *conn {
+	transport := newTransport(accepted)
+	c := &conn{
+		Conn: transport, transport: transport, listener: l, peer: Peer(accepted.RemoteAddr().String()),
+		idleSince: time.Now(), late: l.draining.Load(),
+	}
+	if l.age > 0 {
+		c.expires = time.Now().Add(l.age - l.age/10 + rand.N(l.age/5+1)) //nolint:gosec // spreading load needs no secret
+	}
+	return c
+}
+
+// transport is the network connection. It is closed if its client does not read what the server writes.
+type transport struct {
+	net.Conn
+	meter *pace.Meter
+}
+
+func newTransport(conn net.Conn) *transport {
+	return &transport{Conn: conn, meter: pace.New(func() { _ = conn.Close() })}
+}
+
+// Write implements net.Conn. The server writes one thing after the other.
+func (t *transport) Write(p []byte) (int, error) {
+	n, inTime, err := t.meter.Write(t.Conn.Write, p)
+	if !inTime && err == nil {
+		err = net.ErrClosed // in the last moment
+	}
+	return n, err
+}
+
+// CloseWrite ends the sending half of a connection that has one.
+func (t *transport) CloseWrite() error { return closeWrite(t.Conn) }
+
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// conn is a connection as the HTTP server sees it: what was decrypted. It is counted, and replaced when it is old.
+type conn struct {
+	net.Conn  // transport, or what was decrypted of it, see startTLS
+	transport *transport
+	listener  *listener
+	peer      string
+
+	// The lock of the limits guards these.
+	counted   bool
+	requests  int // in flight
+	used      bool
+	idleSince time.Time
+
+	// TLS, see tls.go.
+	handshake    sync.Once
+	handshakeErr error
+	secure       atomic.Pointer[tls.Conn]
+	state        *tls.ConnectionState // nil without TLS
+
+	// Age, see age.go.
+	expires time.Time
+	late    bool        // true if the connection began while the server was draining
+	replace atomic.Bool // true if the client must be asked to use another connection
+
+	mu     sync.Mutex
+	asked  bool
+	closed bool
+	frames frames      // written so far
+	timer  *time.Timer // asks the client before its certificate expires; nil if it has none
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	if err := c.startTLS(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+// Write implements net.Conn. The client is asked to use another connection before it gets its answer, so that its next
+// request is on the other connection.
+func (c *conn) Write(p []byte) (int, error) {
+	if err := c.startTLS(); err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.askToReplace(); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Write(p)
+	c.frames.passed(p[:n])
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.listener.limits.leave(c)
+	var err error // closing ends a Write that holds the lock
+	if secure := c.secure.Load(); secure != nil {
+		err = secure.Close()
+	} else {
+		err = c.transport.Close()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	return err
+}
+
+// CloseWrite lets a client of HTTP/1.1 read an answer that came before the end of its request.
+func (c *conn) CloseWrite() error {
+	if secure := c.secure.Load(); secure != nil {
+		return secure.CloseWrite()
+	}
+	return c.transport.CloseWrite()
+}
+
+// beginRequest counts a request on the connection, and endRequest the end of a request.
+func (c *conn) beginRequest() {
+	c.listener.limits.mu.Lock()
+	defer c.listener.limits.mu.Unlock()
+	c.requests++
+	c.used = true
+}
+
+func (c *conn) endRequest() {
+	c.listener.limits.mu.Lock()
+	defer c.listener.limits.mu.Unlock()
+	c.requests--
+	c.idleSince = time.Now()
+}
+
+// connKey is the key of a connection in the contexts of its requests.
+type connKey struct{}
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}

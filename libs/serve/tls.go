@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"time"
+)
+
+const (
+	// handshakeTimeout bounds a TLS handshake.
+	handshakeTimeout = 10 * time.Second
+	// recordHandshake is the first byte of a TLS connection. No request without TLS begins with it.
+	recordHandshake = 0x16
+	// maxSecureAge is the maximum age of a connection with TLS at an endpoint without a limit: what a certificate proves
+	// does not hold for ever.
+	maxSecureAge = time.Hour
+)
+
+// startTLS returns after the handshake of a client that uses TLS, which the first byte shows. The goroutine that serves
+// the connection does the handshake.
+func (c *conn) startTLS() error {
+	if c.listener.tls == nil {
+		return nil
+	}
+	c.handshake.Do(func() {
+		first := make([]byte, 1)
+		if _, c.handshakeErr = io.ReadFull(c.transport, first); c.handshakeErr != nil {
+			return
+		}
+		c.Conn = &begunConn{Conn: c.transport, begin: first}
+		if first[0] != recordHandshake {
+			return
+		}
+		if c.handshakeErr = c.decrypt(); c.handshakeErr != nil {
+			c.listener.failed(c.peer, c.handshakeErr)
+		}
+	})
+	return c.handshakeErr
+}
+
+// decrypt makes the handshake. The client must use another connection when its certificate is about to expire.
+func (c *conn) decrypt() error {
+	secure := tls.Server(c.Conn, c.listener.tls)
+	c.Conn = secure
+	c.secure.Store(secure)
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	c.state = new(secure.ConnectionState())
+	if certs := c.state.PeerCertificates; len(certs) > 0 {
+		c.expireAt(time.Now().Add(time.Until(certs[0].NotAfter)*3/4), c.state.NegotiatedProtocol == "h2")
+	}
+	return nil
+}
+
+// begunConn is a connection of which some bytes were read already.
+type begunConn struct {
+	net.Conn
+	begin []byte
+}
+
+// Read implements net.Conn.
+func (c *begunConn) Read(p []byte) (int, error) {
+	if len(c.begin) > 0 {
+		n := copy(p, c.begin)
+		c.begin = c.begin[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
