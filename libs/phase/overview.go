@@ -8,21 +8,33 @@ import (
 	"math"
 	"path"
 	"slices"
+	"time"
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// ShortNames returns a function that shortens the given names of images to their last path element, except where two
-// of the names share that element.
-func ShortNames(images ...string) func(string) string {
+// ShortNames returns a function that shortens the names of images to their last path element, except where two of the
+// images that are shown share that element.
+func ShortNames(
+	status *gatewayv1.GetStatusResponse, pools []*podmanagerv1.Pool, evaluations ...[]*gatewayv1.Evaluation,
+) func(string) string {
 	owners, shared := map[string]string{}, map[string]bool{}
-	for _, image := range images {
+	add := func(image string) {
 		short := path.Base(image)
 		if owner, ok := owners[short]; ok && owner != image {
 			shared[short] = true
 		}
 		owners[short] = image
+	}
+	for _, w := range status.GetWaiting() {
+		add(w.GetImage())
+	}
+	for _, pool := range pools {
+		add(pool.GetKey().GetReference())
+	}
+	for _, e := range slices.Concat(evaluations...) {
+		add(Image(e))
 	}
 	return func(image string) string {
 		if short := path.Base(image); image != "" && !shared[short] {
@@ -34,6 +46,23 @@ func ShortNames(images ...string) func(string) string {
 
 // Image returns the name by which an evaluation's function is shown: the canonical one if it is known.
 func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
+
+// Short returns a duration in its one or two largest units, such as "3m5s"; a negative one is "0s".
+func Short(d time.Duration) string {
+	s := int64(max(d, 0) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 10*60:
+		return fmt.Sprintf("%dm%ds", s/60, s%60)
+	case s < 3600:
+		return fmt.Sprintf("%dm", s/60)
+	case s < 24*3600:
+		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
+	default:
+		return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
+	}
+}
 
 // Failures are equal failures of one function.
 type Failures struct {

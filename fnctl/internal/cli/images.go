@@ -16,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 const imagesHelp = `Images shows the images that this machine has for --local: what 'render --local',
@@ -86,7 +87,7 @@ func imageRows(all []runner.Image) [][4]string {
 	const digest = len("sha256:0123456789ab")
 	rows := [][4]string{{"DIGEST", "SIZE", "USED", "NAME"}}
 	for _, image := range slices.Backward(all) {
-		used := pods.Short(time.Since(image.Used)) + " ago"
+		used := phase.Short(time.Since(image.Used)) + " ago"
 		rows = append(rows, [4]string{
 			image.Digest[:digest], megabytes(image.Bytes), used, strings.Join(image.Names, ", "),
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 func TestIs(t *testing.T) {
@@ -104,7 +105,7 @@ func TestShort(t *testing.T) {
 		"10m":  10*time.Minute + time.Second,
 		"2h5m": 125 * time.Minute, "3d1h": 73*time.Hour + time.Minute,
 	} {
-		if got := pods.Short(d); got != want {
+		if got := phase.Short(d); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}

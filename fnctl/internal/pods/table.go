@@ -13,6 +13,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // Row is a line of the table: a pod, or a pool without pods.
@@ -78,7 +79,7 @@ func left(pod *podmanagerv1.Pod, now time.Time) string {
 	case pod.GetReclaimTime() == nil:
 		return ""
 	default:
-		return Short(pod.GetReclaimTime().AsTime().Sub(now))
+		return phase.Short(pod.GetReclaimTime().AsTime().Sub(now))
 	}
 }
 
@@ -86,25 +87,7 @@ func since(t *timestamppb.Timestamp, now time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return Short(now.Sub(t.AsTime()))
-}
-
-// Short returns a duration in its one or two largest units, such as "3m5s"; a
-// negative one is "0s".
-func Short(d time.Duration) string {
-	s := int64(max(d, 0) / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 10*60:
-		return fmt.Sprintf("%dm%ds", s/60, s%60)
-	case s < 3600:
-		return fmt.Sprintf("%dm", s/60)
-	case s < 24*3600:
-		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
-	default:
-		return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
-	}
+	return phase.Short(now.Sub(t.AsTime()))
 }
 
 // Table formats rows.

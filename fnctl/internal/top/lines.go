@@ -12,7 +12,6 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
@@ -29,7 +28,7 @@ const (
 // columns, and any number of lines.
 func (s Snapshot) Lines(width, height int) []string {
 	width = cmp.Or(width, usualWidth) - 1
-	name := s.name()
+	name := phase.ShortNames(s.Status, s.Pools, s.Failures)
 	lines := slices.Concat(s.summary(), s.waiting(name), s.failures(name))
 	columns := max(width-fixed, minName)
 	lines = append(lines, "", fmt.Sprintf("%-*s  %7s  %10s  %7s  %7s  %5s  %5s",
@@ -89,7 +88,7 @@ func (s Snapshot) waiting(name func(string) string) []string {
 	lines := []string{"", "WAITING HERE"}
 	for _, w := range all[:min(len(all), maxWaiting)] {
 		text := fmt.Sprintf("%6d  %s  %s for %s: %s", w.GetCount(), cmp.Or(name(w.GetImage()), "-"), w.GetPhase(),
-			pods.Short(w.GetLongest().AsDuration()), w.GetReason())
+			phase.Short(w.GetLongest().AsDuration()), w.GetReason())
 		lines = append(lines, strings.TrimSuffix(text, ": "))
 	}
 	if left := len(all) - maxWaiting; left > 0 {
@@ -107,7 +106,7 @@ func (s Snapshot) failures(name func(string) string) []string {
 	lines := []string{"", "LAST FAILURES HERE"}
 	for _, f := range groups[:min(len(groups), maxFailures)] {
 		e := f.Last
-		ago := pods.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
+		ago := phase.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
 		fault := cmp.Or(e.GetFault(), "-") // gateways before this version do not say
 		lines = append(lines, fmt.Sprintf("%6d  %s  %s: %s: %s (%s ago)", f.Count,
 			cmp.Or(name(phase.Image(e)), "(rejected)"), fault, e.GetCode(), e.GetReason(), ago))

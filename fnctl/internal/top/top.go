@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/phase"
@@ -66,21 +65,6 @@ func (s Snapshot) rows(name func(string) string) []*row {
 	})
 }
 
-// name returns the function that shortens the names of the images in the snapshot.
-func (s Snapshot) name() func(string) string {
-	var images []string
-	for _, w := range s.Status.GetWaiting() {
-		images = append(images, w.GetImage())
-	}
-	for _, pool := range s.Pools {
-		images = append(images, pool.GetKey().GetReference())
-	}
-	for _, e := range s.Failures {
-		images = append(images, phase.Image(e))
-	}
-	return phase.ShortNames(images...)
-}
-
 // summary returns the lines above the table.
 func (s Snapshot) summary() []string {
 	rate, failed, samples := 0.0, 0, 0
@@ -91,7 +75,7 @@ func (s Snapshot) summary() []string {
 	}
 	up := s.Now.Sub(s.Status.GetStartTime().AsTime())
 	lines := []string{
-		fmt.Sprintf("gateway %s, version %s, up %s", s.Status.GetReplica(), s.Status.GetVersion(), pods.Short(up)),
+		fmt.Sprintf("gateway %s, version %s, up %s", s.Status.GetReplica(), s.Status.GetVersion(), phase.Short(up)),
 		fmt.Sprintf("here, last minute: %s evals/s, %d of %d failed; now: %s", number(rate), failed, samples,
 			cmp.Or(strings.Join(phase.Counts(s.Status.GetActive()), ", "), "none")),
 	}

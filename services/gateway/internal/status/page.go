@@ -10,25 +10,16 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
-	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/phase"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
 //go:embed assets
 var assets embed.FS
 
-// shownRows is how many rows of a table are shown until the user asks for all.
-const shownRows = 20
-
-var pageTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"beyond": func(n int) bool { return n >= shownRows },
-}).ParseFS(assets, "assets/page.html"))
+var pageTemplate = template.Must(template.New("page.html").Funcs(functions).ParseFS(assets, "assets/page.html"))
 
 // Pools lists the pools of function pods.
 type Pools interface {
@@ -82,57 +73,4 @@ func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Hand
 		}
 		guarded.ServeHTTP(w, r)
 	})
-}
-
-// view returns what the page shows.
-func (s *Service) view(ctx context.Context, lister Pools, now time.Time) view {
-	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
-	listed, err := listPools(ctx, lister)
-	problems := append(status.GetProblems(), phase.PoolProblems(listed)...)
-	if err != nil {
-		problems = append([]string{"the pods are not known: " + err.Error()}, problems...)
-	}
-	recent := s.history.Evaluations(history.Select{Max: shownEvaluations})
-	failed := s.history.Evaluations(history.Select{Failed: true})
-	name := phase.ShortNames(images(status, listed, recent, failed)...)
-	v := view{
-		Replica: status.GetReplica(), Version: status.GetVersion(), Up: short(now.Sub(status.GetStartTime().AsTime())),
-		Active: phase.Counts(status.GetActive()), Phases: phase.Names, Problems: problems,
-		Functions: functions(status.GetFunctions()), Waiting: waiting(status.GetWaiting(), name),
-		Pools: pools(listed, now, name),
-	}
-	for _, f := range phase.GroupFailures(failed) {
-		v.Failures = append(v.Failures, newFailure(f, now, name))
-	}
-	var longest time.Duration
-	v.Evaluations, longest = evaluations(recent, now, name)
-	v.Scale = phase.Took(longest)
-	return v
-}
-
-// listPools returns the pools of function pods; none without a lister.
-func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) {
-	if lister == nil {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, poolsTimeout)
-	defer cancel()
-	resp, err := lister.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
-	return resp.GetPools(), err
-}
-
-// images returns the names of all images on the page but those of the functions, which are labels of metrics.
-func images(
-	status *gatewayv1.GetStatusResponse, listed []*podmanagerv1.Pool, evaluations ...[]*gatewayv1.Evaluation,
-) (names []string) {
-	for _, w := range status.GetWaiting() {
-		names = append(names, w.GetImage())
-	}
-	for _, pool := range listed {
-		names = append(names, pool.GetKey().GetReference())
-	}
-	for _, e := range slices.Concat(evaluations...) {
-		names = append(names, phase.Image(e))
-	}
-	return names
 }

@@ -91,7 +91,7 @@ func (s *Service) problems(waits []*gatewayv1.GetStatusResponse_Waiting, now tim
 	for _, w := range waits {
 		if w.GetLongest().AsDuration() > longWait {
 			waiting += w.GetCount()
-			first = cmp.Or(first, fmt.Sprintf("the longest for %s in the phase %s: %s", short(w.GetLongest().AsDuration()), w.GetPhase(),
+			first = cmp.Or(first, fmt.Sprintf("the longest for %s in the phase %s: %s", phase.Short(w.GetLongest().AsDuration()), w.GetPhase(),
 				cmp.Or(w.GetReason(), w.GetImage())))
 		}
 	}

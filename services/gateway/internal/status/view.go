@@ -4,8 +4,8 @@ package status
 
 import (
 	"cmp"
-	"fmt"
-	"hash/fnv"
+	"context"
+	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -13,216 +13,133 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/phase"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
-// view is what the page shows, as texts. The template escapes them.
+// view is the data of the page.
 type view struct {
-	Replica, Version, Up string
-	Active, Phases       []string
-	// Problems are what is wrong; none if all is well.
-	Problems    []string
-	Functions   []functionView
-	Waiting     []waitingView
-	Failures    []failureView
-	Pools       []poolView
-	Evaluations []evaluationView
-	// Scale is the duration that a bar of full width stands for.
-	Scale string
+	*gatewayv1.GetStatusResponse
+
+	Now      time.Time
+	Problems []string
+	Failures []*phase.Failures
+	Pools    []*podmanagerv1.Pool
+	Recent   []*gatewayv1.Evaluation
+	// Name shortens the name of an image.
+	Name func(image string) string
 }
 
-type functionView struct {
-	Image, Rate, Median, P99 string
-	Failed, Samples          int
-}
-
-type waitingView struct {
-	Function, Image, Phase, For, Reason string
-	Count                               int32
-}
-
-type failureView struct {
-	ID, Function, Image, Ago, Time, Fault, Class, Code, Reason, TraceID string
-	Count                                                               int
-}
-
-type poolView struct {
-	Name, Reference, Digest string
-	Ready, Pods, Waiting    int
-	Active                  int32
-	Failure                 string
-	Rows                    []podView
-	// Open is whether the page shows the pods before the user has chosen.
-	Open bool
-}
-
-type podView struct{ Name, State, Class, Reason, Load, Age, Expires, Node string }
-
-type evaluationView struct {
-	ID, Function, Image, Where, Code, Class, Took, Ago, Time, TraceID string
-	Cold                                                              bool
-	Steps                                                             []stepView
-	Attempts                                                          int32
-}
-
-// stepView is a phase, with its place in a bar of 1000 units.
-type stepView struct {
-	Phase, Took, Reason string
-	X, Width            int
-}
-
-// functions returns the functions: those with failures first, then the most used.
-func functions(all []*gatewayv1.GetStatusResponse_Function) []functionView {
-	slices.SortStableFunc(all, func(a, b *gatewayv1.GetStatusResponse_Function) int {
+// view returns the data of the page at a time.
+func (s *Service) view(ctx context.Context, lister Pools, now time.Time) view {
+	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
+	v := view{
+		GetStatusResponse: status, Now: now, Problems: status.GetProblems(),
+		Recent: s.history.Evaluations(history.Select{Max: shownEvaluations}),
+	}
+	var err error
+	if v.Pools, err = listPools(ctx, lister); err != nil {
+		v.Problems = append([]string{"the pods are not known: " + err.Error()}, v.Problems...)
+	}
+	v.Problems = append(v.Problems, phase.PoolProblems(v.Pools)...)
+	failed := s.history.Evaluations(history.Select{Failed: true})
+	v.Failures = phase.GroupFailures(failed)
+	v.Name = phase.ShortNames(status, v.Pools, v.Recent, failed)
+	// Those with trouble are shown first, then the most used.
+	slices.SortStableFunc(status.GetFunctions(), func(a, b *gatewayv1.GetStatusResponse_Function) int {
 		return cmp.Or(cmp.Compare(phase.Failed(b), phase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
 	})
-	views := make([]functionView, len(all))
-	for i, f := range all {
-		views[i] = functionView{
-			f.GetImage(), fmt.Sprintf("%.2f", f.GetRate()), phase.Took(f.GetMedian().AsDuration()),
-			phase.Took(f.GetP99().AsDuration()), phase.Failed(f), int(f.GetSamples()),
-		}
-	}
-	return views
-}
-
-func waiting(all []*gatewayv1.GetStatusResponse_Waiting, name func(string) string) []waitingView {
-	views := make([]waitingView, len(all))
-	for i, w := range all {
-		views[i] = waitingView{
-			Function: name(w.GetImage()), Image: w.GetImage(), Phase: w.GetPhase(),
-			For: short(w.GetLongest().AsDuration()), Reason: w.GetReason(), Count: w.GetCount(),
-		}
-	}
-	return views
-}
-
-// classes are the classes of the style sheet for failures, by fault. Red is for the system.
-var classes = map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}
-
-// rejected is shown in place of the function of a request that was not read to its end.
-const rejected = "(rejected)"
-
-func newFailure(f *phase.Failures, now time.Time, name func(string) string) failureView {
-	e := f.Last
-	ended := e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
-	id := fnv.New64a()
-	_, _ = fmt.Fprint(id, phase.Image(e), "\n", e.GetCode(), "\n", e.GetReason()) // never fails
-	return failureView{
-		ID: fmt.Sprintf("%x", id.Sum64()), Function: cmp.Or(name(phase.Image(e)), rejected), Image: phase.Image(e),
-		Ago: short(now.Sub(ended)), Time: ended.UTC().Format(time.RFC3339), Fault: e.GetFault(),
-		Class: classes[e.GetFault()], Code: e.GetCode(), Reason: e.GetReason(), TraceID: e.GetTraceId(), Count: f.Count,
-	}
-}
-
-// states are the states of pods, and the classes of the style sheet for them.
-var states = map[podmanagerv1.Pod_State][2]string{
-	podmanagerv1.Pod_STATE_STARTING: {"starting", "busy"},
-	podmanagerv1.Pod_STATE_READY:    {"ready", "good"},
-	podmanagerv1.Pod_STATE_DRAINING: {"draining", "faint"},
-	podmanagerv1.Pod_STATE_FAILED:   {"failed", "bad"},
-	podmanagerv1.Pod_STATE_DELETING: {"deleting", "faint"},
-}
-
-// pools returns the pools: those with a problem first, then the most used.
-func pools(all []*podmanagerv1.Pool, now time.Time, name func(string) string) []poolView {
-	views := make([]poolView, len(all))
-	for i, p := range all {
-		views[i] = newPool(p, now, name)
-	}
-	slices.SortStableFunc(views, func(a, b poolView) int {
-		trouble := func(p poolView) []int {
-			failed := min(len(p.Failure), 1)
-			return []int{failed, p.Waiting, p.Pods - p.Ready, int(p.Active)}
-		}
+	slices.SortStableFunc(v.Pools, func(a, b *podmanagerv1.Pool) int {
 		return slices.Compare(trouble(b), trouble(a))
 	})
-	for i := range views {
-		views[i].Open = views[i].Open || len(all) <= openPools
-	}
-	return views
-}
-
-func newPool(p *podmanagerv1.Pool, now time.Time, name func(string) string) poolView {
-	reference := p.GetKey().GetReference()
-	v := poolView{
-		Name: name(reference), Reference: reference, Digest: p.GetKey().GetDigest(), Ready: phase.Ready(p),
-		Waiting: int(p.GetWaiting()), Active: p.GetActive(), Pods: len(p.GetPods()), Failure: p.GetLastFailure(),
-	}
-	for _, pod := range p.GetPods() {
-		v.Rows = append(v.Rows, newPod(pod, p.GetLimits().GetMaxConcurrency(), now))
-	}
-	v.Open = v.Waiting > 0 || v.Failure != "" || v.Ready < v.Pods
 	return v
 }
 
-func newPod(p *podmanagerv1.Pod, concurrency int32, now time.Time) podView {
-	state, reason := states[p.GetState()], p.GetReason()
-	if p.GetState() == podmanagerv1.Pod_STATE_STARTING {
-		doing := strings.ToLower(strings.TrimPrefix(p.GetPhase().String(), "PHASE_"))
-		reason = strings.TrimSuffix(doing+": "+reason, ": ")
+// trouble returns numbers by which pools are sorted: failed to get a pod, waiting, not ready, used.
+func trouble(p *podmanagerv1.Pool) []int {
+	failed := min(len(p.GetLastFailure()), 1)
+	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - phase.Ready(p), int(p.GetActive())}
+}
+
+// listPools returns the pools of function pods; none without a lister.
+func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) {
+	if lister == nil {
+		return nil, nil
 	}
-	v := podView{
-		Name: p.GetName(), State: state[0], Class: state[1], Reason: reason, Node: p.GetNode(),
-		Load: fmt.Sprintf("%d/%d", p.GetActive(), concurrency),
+	ctx, cancel := context.WithTimeout(ctx, poolsTimeout)
+	defer cancel()
+	resp, err := lister.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
+	return resp.GetPools(), err
+}
+
+// Longest returns the duration that a bar of full width stands for.
+func (v view) Longest() (longest time.Duration) {
+	for _, e := range v.Recent {
+		longest = max(longest, e.GetDuration().AsDuration())
 	}
-	if p.GetCreateTime() != nil {
-		v.Age = short(now.Sub(p.GetCreateTime().AsTime()))
+	return longest
+}
+
+// Ago returns the time since an evaluation ended.
+func (v view) Ago(e *gatewayv1.Evaluation) string { return phase.Short(v.Now.Sub(ended(e))) }
+
+// Function returns the name of an evaluation's function, which a request that was not read to its end does not have.
+func (v view) Function(e *gatewayv1.Evaluation) string {
+	return cmp.Or(v.Name(phase.Image(e)), "(rejected)")
+}
+
+// Open reports whether the page shows the pods of a pool before the user has chosen.
+func (v view) Open(p *podmanagerv1.Pool) bool {
+	return len(v.Pools) <= openPools || slices.Max(trouble(p)[:3]) > 0
+}
+
+// Expires returns the time until a pod is deleted; it is empty while the pod is in use.
+func (v view) Expires(p *podmanagerv1.Pod) string {
+	if p.GetReclaimTime() == nil || p.GetActive() > 0 {
+		return ""
 	}
-	if p.GetReclaimTime() != nil && p.GetActive() == 0 {
-		v.Expires = short(p.GetReclaimTime().AsTime().Sub(now))
-	}
-	return v
+	return phase.Short(p.GetReclaimTime().AsTime().Sub(v.Now))
+}
+
+// ended returns when an evaluation ended.
+func ended(e *gatewayv1.Evaluation) time.Time {
+	return e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
 }
 
 // barUnits is the width of the bar of the evaluation that took longest.
 const barUnits = 1000
 
-// evaluations returns the evaluations, with their bars on one scale, and the duration of the longest.
-func evaluations(
-	all []*gatewayv1.Evaluation, now time.Time, name func(string) string,
-) (views []evaluationView, longest time.Duration) {
-	for _, e := range all {
-		longest = max(longest, e.GetDuration().AsDuration())
-	}
-	for _, e := range all {
-		views = append(views, newEvaluation(e, longest, now, name))
-	}
-	return views, longest
-}
+// shownRows is how many rows of a table are shown until the user asks for all.
+const shownRows = 20
 
-func newEvaluation(
-	e *gatewayv1.Evaluation, longest time.Duration, now time.Time, name func(string) string,
-) evaluationView {
-	ended := e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
-	v := evaluationView{
-		ID: fmt.Sprintf("%s-%d", e.GetTraceId(), ended.UnixNano()), Function: cmp.Or(name(phase.Image(e)), rejected),
-		Image: phase.Image(e), Where: cmp.Or(e.GetPod(), e.GetEvaluator()), Code: e.GetCode(),
-		Class: classes[e.GetFault()], Took: phase.Took(e.GetDuration().AsDuration()), Ago: short(now.Sub(ended)),
-		Time: ended.UTC().Format(time.RFC3339), TraceID: e.GetTraceId(), Cold: e.GetColdStart(), Attempts: e.GetAttempts(),
-	}
-	for _, p := range e.GetPhases() {
-		v.Steps = append(v.Steps, stepView{
-			Phase: p.GetName(), Took: phase.Took(p.GetDuration().AsDuration()), Reason: p.GetReason(),
-			X: units(p.GetOffset().AsDuration(), longest), Width: max(units(p.GetDuration().AsDuration(), longest), 2),
-		})
-	}
-	return v
-}
-
-// units returns the part d of a total in units of the bar.
-func units(d, total time.Duration) int {
-	return min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits)
-}
-
-// short returns a long duration in its one or two largest units; a negative one is "0s".
-func short(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Hour:
-		return d.Truncate(time.Second).String()
-	case d < 24*time.Hour:
-		return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
-	default:
-		return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d/time.Hour%24)
-	}
+// functions are for the template.
+var functions = template.FuncMap{
+	"beyond": func(n int) bool { return n >= shownRows },
+	"ended":  func(e *gatewayv1.Evaluation) string { return ended(e).UTC().Format(time.RFC3339) },
+	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
+	"short":  phase.Short,
+	"phases": func() []string { return phase.Names },
+	// units returns the part d of a total in units of the bar, so that the eye sees it.
+	"units": func(d, total time.Duration, least int) int {
+		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
+	},
+	// class returns the style of a failure by its fault. Red is for the system.
+	"class": func(fault string) string {
+		return map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}[fault]
+	},
+	"lower": func(name interface{ String() string }, prefix string) string {
+		return strings.ToLower(strings.TrimPrefix(name.String(), prefix))
+	},
+	// state returns the style of a pod's state.
+	"state": func(p *podmanagerv1.Pod) string {
+		switch p.GetState() {
+		case podmanagerv1.Pod_STATE_READY:
+			return "good"
+		case podmanagerv1.Pod_STATE_STARTING:
+			return "busy"
+		case podmanagerv1.Pod_STATE_FAILED:
+			return "bad"
+		default:
+			return "faint"
+		}
+	},
 }
