@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	"github.com/krm-function-runner/function-runner/libs/phase"
