@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -33,11 +32,10 @@ type ServiceConfig struct {
 	Program string
 	Settings
 	Confinement
-	// Queue is the maximum number of evaluations that wait for a slot. An eighth of the slots is added for
-	// functions that run nothing, and an eighth for callers that run nothing.
-	Queue int
-	// Pod is true in a pod, whose one function may read every file but the Hidden ones. Its evaluations have a plain
-	// bound in place of fair shares and Queue.
+	// Admit waits for a slot for an evaluation of a function by a caller. If it is nil, the service has a plain bound of
+	// Concurrency. It is enough in a pod, whose callers the pod-manager counts.
+	Admit func(ctx context.Context, function, caller string) (release func(), err error)
+	// Pod is true in a pod, whose one function may read every file but the Hidden ones.
 	Pod bool
 	// Shared are directories of a pod that its function may write to while it runs alone. They are emptied before and
 	// after.
@@ -71,8 +69,7 @@ type Service struct {
 	cfg      ServiceConfig
 	runner   *fnproc.Runner
 	confiner *confine.Confiner
-	gate     *admission.Gate // nil in a pod
-	pod      *pod            // nil elsewhere
+	pod      *pod // used without Admit
 	env      []string
 	// kills explains which killed functions ran out of memory.
 	kills    *cgroup.Kills
@@ -106,16 +103,11 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 		Reaper: reaper, Confiner: s.confiner, Watch: fnproc.NewWatch(memoryUsage, processUsage),
 		Keep: s.keep, Total: cfg.PreforkTotal, Unused: PreforkUnused, Log: cfg.Telemetry.Log,
 	})
-	concurrency := cfg.concurrency()
-	if cfg.Pod {
-		s.pod = &pod{
-			slots: semaphore.NewWeighted(int64(concurrency)), concurrency: int64(concurrency), dirs: cfg.Shared,
-			empty: s.confiner.EmptyShared, changed: s.runner.Changed,
-		}
-		return s, nil
+	slots := int64(cfg.Slots())
+	s.pod = &pod{
+		slots: semaphore.NewWeighted(slots), concurrency: slots, dirs: cfg.Shared,
+		empty: s.confiner.EmptyShared, changed: s.runner.Changed,
 	}
-	reserve := (concurrency + 7) / 8
-	s.gate = admission.New(admission.Limits{Concurrent: concurrency, Reserve: reserve, Queue: cfg.Queue})
 	return s, nil
 }
 
@@ -142,7 +134,7 @@ func (c ServiceConfig) goMemory() int64 {
 // keep returns the number of spare processes of a function. There are none while evaluations run alone.
 func (s *Service) keep(function string) int {
 	switch {
-	case s.pod != nil && s.pod.alone.Load():
+	case s.pod != nil && s.pod.alone.Load(): // nil while the service is made
 		return 0
 	case s.cfg.Keep != nil:
 		return s.cfg.Keep(function)
@@ -188,7 +180,7 @@ type Evaluation struct {
 // error's chain contains a [*Failure]. If it was stopped because ctx ended, the error has the context's class. If there
 // is no slot, the error has the class fault.Exhausted and a retry hint.
 func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
-	if s.pod != nil {
+	if s.cfg.Admit == nil {
 		return s.pod.evaluate(ctx, e.Image, func(withDirs bool) (Result, error) {
 			e.Command.Shared = withDirs
 			return s.run(ctx, e)
@@ -207,7 +199,7 @@ func (s *Service) admit(ctx context.Context, e Evaluation) (release func(), err 
 	limited, cancel := e.Limit.Context(ctx)
 	defer cancel()
 	start := time.Now()
-	release, err = s.gate.Acquire(limited, admission.Claim{Function: e.Command.Function(), Caller: e.Caller})
+	release, err = s.cfg.Admit(limited, e.Command.Function(), e.Caller)
 	waited := time.Since(start)
 	s.cfg.Took(ctx, "queue", waited)
 	switch {
@@ -287,12 +279,6 @@ func (s *Service) Maintain(ctx context.Context) error {
 
 // Close frees the resources of a service that is not maintained.
 func (s *Service) Close() { s.confiner.Close() }
-
-// Running returns the number of functions that run now, except in a pod.
-func (s *Service) Running() int { return s.gate.Running() }
-
-// Waiting returns the number of evaluations that wait for a slot now, except in a pod.
-func (s *Service) Waiting() int { return s.gate.Waiting() }
 
 // WithGo returns a function's environment with what Go's runtime reads, for a function that may use so many bytes of
 // memory; zero is not known. Variables that env has stay as they are. It has no effect on other programs.

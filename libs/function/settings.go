@@ -33,8 +33,8 @@ func CheckSettings(checks *config.Checks, prefix string, s Settings) {
 		fmt.Sprintf("0 (off) to %d", MaxPrefork))
 }
 
-// concurrency returns how many functions run at a time.
-func (s Settings) concurrency() int {
+// Slots returns the number of functions that run concurrently.
+func (s Settings) Slots() int {
 	if s.Concurrency > 0 {
 		return s.Concurrency
 	}

@@ -187,11 +187,11 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, error) {
 		Functions:     cfg.Exec.Functions,
 		DefaultPrefix: cfg.DefaultImagePrefix,
 		Network:       network,
+		Queue:         cfg.Exec.Queue,
 		Service: function.ServiceConfig{
 			Program:         "gateway",
 			Settings:        cfg.Exec.Settings,
 			Confinement:     cfg.Confinement,
-			Queue:           cfg.Exec.Queue,
 			MaxMessageBytes: cfg.MaxMessageBytes,
 			PreforkTotal:    cfg.Exec.PreforkTotal,
 			Hidden:          slices.Concat(cfg.Secrets, []string{cfg.Exec.Functions}),

@@ -73,10 +73,10 @@ func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeva
 	}
 	return sandboxeval.New(sandboxeval.Config{
 		Resolver: services.ImageResolver, Images: services.Images, Launcher: services.Sandboxes.launcher, Network: network,
+		Queue: cfg.Exec.Queue,
 		Service: function.ServiceConfig{
 			Program:         "gateway",
 			Settings:        cfg.Exec.Settings,
-			Queue:           cfg.Exec.Queue,
 			MaxMessageBytes: cfg.MaxMessageBytes,
 			PreforkTotal:    cfg.Exec.PreforkTotal,
 			Telemetry:       frame.Telemetry,

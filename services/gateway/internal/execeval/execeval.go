@@ -24,6 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
@@ -41,6 +42,8 @@ type Config struct {
 	DefaultPrefix string
 	// Network are the images whose functions may use the network.
 	Network imagename.Patterns
+	// Queue is the maximum number of evaluations that wait for a slot.
+	Queue int
 	// Service is how functions run. The evaluator completes it.
 	Service function.ServiceConfig
 }
@@ -90,15 +93,12 @@ func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, e
 		return nil, err
 	}
 	cfg.Env, cfg.Keep, cfg.Took, cfg.Wording = environment, e.keep, phases.Took, function.ExecWording
-	service, err := function.NewService(cfg)
-	if err != nil {
+	gate := admission.New(admission.ForEvaluations(cfg.Slots(), e.cfg.Queue))
+	cfg.Admit = gate.Admit
+	if err := observe(cfg.Telemetry.Meters, gate); err != nil {
 		return nil, err
 	}
-	if err := observe(cfg.Telemetry.Meters, service); err != nil {
-		service.Close()
-		return nil, err
-	}
-	return service, nil
+	return function.NewService(cfg)
 }
 
 // Name implements evaluation.Evaluator.

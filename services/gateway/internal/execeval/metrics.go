@@ -9,11 +9,11 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 )
 
-// observe measures how many evaluations run and wait in service.
-func observe(provider metric.MeterProvider, service *function.Service) error {
+// observe measures how many evaluations have a slot, and how many wait for one.
+func observe(provider metric.MeterProvider, gate *admission.Gate) error {
 	meter := provider.Meter("gateway")
 	observed := func(count func() int) metric.Int64ObservableGaugeOption {
 		return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
@@ -22,9 +22,9 @@ func observe(provider metric.MeterProvider, service *function.Service) error {
 		})
 	}
 	_, runningErr := meter.Int64ObservableGauge("fn.exec.running",
-		metric.WithDescription("Functions that run as local binaries."), observed(service.Running))
+		metric.WithDescription("Functions that run as local binaries."), observed(gate.Running))
 	_, waitingErr := meter.Int64ObservableGauge("fn.exec.queue.depth",
-		metric.WithDescription("Evaluations that wait to run as local binaries."), observed(service.Waiting))
+		metric.WithDescription("Evaluations that wait to run as local binaries."), observed(gate.Waiting))
 	if err := errors.Join(runningErr, waitingErr); err != nil {
 		return fmt.Errorf("set up the exec evaluator's metrics: %w", err)
 	}

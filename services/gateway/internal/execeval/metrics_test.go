@@ -31,9 +31,10 @@ func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func(
 	}
 	e, err := execeval.New(execeval.Config{
 		File: file, Functions: dir, DefaultPrefix: "example.com",
+		Queue: 1,
 		Service: function.ServiceConfig{
-			Settings: function.Settings{Concurrency: 1},
-			Queue:    1, MaxMessageBytes: 1 << 20, Telemetry: tel,
+			Settings:        function.Settings{Concurrency: 1},
+			MaxMessageBytes: 1 << 20, Telemetry: tel,
 		},
 	})
 	if err != nil {

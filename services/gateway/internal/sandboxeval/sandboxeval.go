@@ -16,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
@@ -38,6 +39,8 @@ type Config struct {
 	Launcher *sandbox.Launcher
 	// Network are the images whose functions may use the network.
 	Network imagename.Patterns
+	// Queue is the maximum number of evaluations that wait for a slot.
+	Queue int
 	// Service is how functions run. The evaluator completes it.
 	Service function.ServiceConfig
 }
@@ -58,6 +61,7 @@ func New(cfg Config) (*Evaluator, error) {
 	}
 	e := &Evaluator{cfg: cfg, took: phases.Took, kept: keeper{images: map[string]*kept{}}}
 	cfg.Service.Sandboxed, cfg.Service.Wording, cfg.Service.Took = true, function.WrapperWording, phases.Took
+	cfg.Service.Admit = admission.New(admission.ForEvaluations(cfg.Service.Slots(), cfg.Queue)).Admit
 	if e.service, err = function.NewService(cfg.Service); err != nil {
 		return nil, fmt.Errorf("set up the sandbox evaluator: %w", err)
 	}
@@ -160,9 +164,3 @@ func (e *Evaluator) Maintain(ctx context.Context) error {
 	<-done
 	return errors.Join(err, e.cfg.Launcher.Close())
 }
-
-// Running returns how many functions run now, and Waiting how many evaluations wait for a slot.
-func (e *Evaluator) Running() int { return e.service.Running() }
-
-// Waiting returns how many evaluations wait for a slot now.
-func (e *Evaluator) Waiting() int { return e.service.Waiting() }

@@ -31,7 +31,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
@@ -72,7 +71,7 @@ type Store struct {
 	cfg     Config
 	root    *os.Root
 	flights flights
-	pulls   *admission.Gate
+	pulls   *pullSlots
 	// whenFull, if not nil, closes images that are open without being needed.
 	whenFull atomic.Pointer[func()]
 }
@@ -83,7 +82,7 @@ func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 
 // Open opens a store, and removes what killed processes left in it.
 func Open(cfg Config) (*Store, error) {
-	s := &Store{cfg: cfg, pulls: admission.New(pullLimits)}
+	s := &Store{cfg: cfg, pulls: newPullSlots()}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open the image store %s: %w: set FNR_SANDBOX_STORE to a directory of its own", cfg.Dir, err)
 	}

@@ -12,9 +12,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
+	"golang.org/x/sync/semaphore"
+
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/unpack"
@@ -43,9 +45,47 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
-// pullLimits bound how many images a process pulls at a time: each takes space that is not counted before it is in the
-// store. A registry that is slow leaves others a slot.
-var pullLimits = admission.Limits{Concurrent: 3, Reserve: 1, Queue: 10_000}
+// pullSlots bounds the number of concurrent pulls: an image takes space that is not counted before the image is in the
+// store. A slow registry leaves a slot to others.
+type pullSlots struct {
+	all *semaphore.Weighted
+
+	mu sync.Mutex
+	// byRegistry has the slots of each registry that has served an image.
+	byRegistry map[string]*semaphore.Weighted
+}
+
+// Maximum numbers of concurrent pulls.
+const (
+	maxPulls         = 4
+	maxRegistryPulls = 3
+)
+
+func newPullSlots() *pullSlots {
+	return &pullSlots{all: semaphore.NewWeighted(maxPulls), byRegistry: map[string]*semaphore.Weighted{}}
+}
+
+// acquire waits for a slot for a pull from a registry. The caller must call release.
+func (s *pullSlots) acquire(ctx context.Context, registry string) (release func(), err error) {
+	s.mu.Lock()
+	own := s.byRegistry[registry]
+	if own == nil {
+		own = semaphore.NewWeighted(maxRegistryPulls)
+		s.byRegistry[registry] = own
+	}
+	s.mu.Unlock()
+	if err := own.Acquire(ctx, 1); err != nil {
+		return nil, fault.New(fault.Of(err), "%w", context.Cause(ctx))
+	}
+	if err := s.all.Acquire(ctx, 1); err != nil {
+		own.Release(1)
+		return nil, fault.New(fault.Of(err), "%w", context.Cause(ctx))
+	}
+	return func() {
+		s.all.Release(1)
+		own.Release(1)
+	}, nil
+}
 
 // pullTimeout bounds a pull, which takes one of few slots.
 const pullTimeout = 2 * time.Hour
@@ -62,7 +102,7 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, p *fl
 	}
 	p.report("waiting for other pulls")
 	registry, _, _ := strings.Cut(repository, "/")
-	release, err := s.pulls.Acquire(ctx, admission.Claim{Function: registry})
+	release, err := s.pulls.acquire(ctx, registry)
 	if err != nil {
 		return err
 	}

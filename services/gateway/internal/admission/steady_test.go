@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 )
 
 // TestAFunctionThatHangsMakesNoOtherWait has 60 requests of a function that hangs, and

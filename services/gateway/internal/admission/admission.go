@@ -72,6 +72,17 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	return sync.OnceFunc(func() { g.leave(slot) }), nil
 }
 
+// Admit waits for a slot for an evaluation of a function by a caller, as [Gate.Acquire] does.
+func (g *Gate) Admit(ctx context.Context, function, caller string) (release func(), err error) {
+	return g.Acquire(ctx, Claim{Function: function, Caller: caller})
+}
+
+// ForEvaluations returns the limits of a number of concurrent evaluations: an eighth is added for functions that run
+// nothing, and an eighth for callers that run nothing.
+func ForEvaluations(concurrent, queue int) Limits {
+	return Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: queue}
+}
+
 // Running returns how many evaluations have a slot now.
 func (g *Gate) Running() int {
 	g.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 )
 
 // history is a random run of a gate with callers that come, wait, leave and hog.

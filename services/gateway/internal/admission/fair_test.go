@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 )
 
 // crowd is many requests of one claim that each run until they are told to end.
