@@ -14,23 +14,31 @@ import (
 // Names are the names of all phases, in the order in which an evaluation goes through them.
 var Names = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
 
-// leases are the names of the phases of leases.
-var leases = [...]string{
-	podmanagerv1.Phase_PHASE_QUEUED:     "queue",
-	podmanagerv1.Phase_PHASE_RESOLVING:  "resolve",
-	podmanagerv1.Phase_PHASE_CREATING:   "create",
-	podmanagerv1.Phase_PHASE_SCHEDULING: "schedule",
-	podmanagerv1.Phase_PHASE_PULLING:    "pull",
-	podmanagerv1.Phase_PHASE_STARTING:   "start",
-	podmanagerv1.Phase_PHASE_CONNECTING: "connect",
+// leases are the names of the phases of leases, and their descriptions.
+var leases = [...]struct{ name, description string }{
+	podmanagerv1.Phase_PHASE_QUEUED:     {"queue", "queued"},
+	podmanagerv1.Phase_PHASE_RESOLVING:  {"resolve", "looking up the image"},
+	podmanagerv1.Phase_PHASE_CREATING:   {"create", "creating the pod"},
+	podmanagerv1.Phase_PHASE_SCHEDULING: {"schedule", "waiting for a node"},
+	podmanagerv1.Phase_PHASE_PULLING:    {"pull", "pulling images"},
+	podmanagerv1.Phase_PHASE_STARTING:   {"start", "starting containers"},
+	podmanagerv1.Phase_PHASE_CONNECTING: {"connect", "connecting to the pod"},
 }
 
-// Name returns the name of a lease's phase; empty for a phase that this version does not know.
+// Name returns the name of a lease's phase. It is empty for a phase that this version does not know.
 func Name(p podmanagerv1.Phase) string {
 	if p < 0 || int(p) >= len(leases) {
 		return ""
 	}
-	return leases[p]
+	return leases[p].name
+}
+
+// Describe returns a description of a lease's phase for users. It is empty for a phase that this version does not know.
+func Describe(p podmanagerv1.Phase) string {
+	if p < 0 || int(p) >= len(leases) {
+		return ""
+	}
+	return leases[p].description
 }
 
 // Counts returns how many evaluations are in each phase, as texts such as "3 run". Phases without any

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
@@ -23,6 +24,19 @@ func TestTook(t *testing.T) {
 	} {
 		if got := phase.Took(d); got != want {
 			t.Errorf("%d ns: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestEachPhaseHasAName(t *testing.T) {
+	for p := podmanagerv1.Phase_PHASE_QUEUED; p <= podmanagerv1.Phase_PHASE_CONNECTING; p++ {
+		if !slices.Contains(phase.Names, phase.Name(p)) || phase.Describe(p) == "" {
+			t.Errorf("%v has the name %q and the description %q", p, phase.Name(p), phase.Describe(p))
+		}
+	}
+	for _, p := range []podmanagerv1.Phase{-1, podmanagerv1.Phase_PHASE_UNSPECIFIED, 1000} {
+		if phase.Name(p) != "" || phase.Describe(p) != "" {
+			t.Errorf("phase %d has the name %q and the description %q, want none", p, phase.Name(p), phase.Describe(p))
 		}
 	}
 }

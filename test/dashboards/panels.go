@@ -247,9 +247,7 @@ var dashboards = map[string]board{
 				{"max by (state) (sum without (image) (fn_pods{@}))", "{{state}}"}, {"sum(fn_pods_outdated{@})", "outdated"},
 			},
 		},
-		{"Queue", "Leases that were not granted yet.", "short", []query{
-			{"sum(fn_queue_depth{@})", "all"}, {"sum by (phase) (fn_leases_waiting{@})", "{{phase}}"},
-		}},
+		{"Queue", "Leases that were not granted yet.", "short", one("sum(fn_queue_depth{@})", "waiting")},
 		{
 			"Rejected leases", "By reason.", "reqps",
 			one("sum by (reason) (rate(fn_lease_rejections_total{@}[$__rate_interval]))", "{{reason}}"),

@@ -6,18 +6,8 @@ import (
 	"fmt"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
-
-// phases describe the steps of a starting pod.
-var phases = map[podmanagerv1.Phase]string{
-	podmanagerv1.Phase_PHASE_QUEUED:     "queued",
-	podmanagerv1.Phase_PHASE_RESOLVING:  "looking up the image",
-	podmanagerv1.Phase_PHASE_CREATING:   "creating",
-	podmanagerv1.Phase_PHASE_SCHEDULING: "waiting for a node",
-	podmanagerv1.Phase_PHASE_PULLING:    "pulling images",
-	podmanagerv1.Phase_PHASE_STARTING:   "starting",
-	podmanagerv1.Phase_PHASE_CONNECTING: "connecting",
-}
 
 // Waits describes what a lease of a function with these pools waits for; empty if there is nothing
 // to report.
@@ -25,12 +15,12 @@ func Waits(pools []*podmanagerv1.Pool) string {
 	waiting := int32(0)
 	for _, pool := range pools {
 		if resolving(pool) {
-			return phases[podmanagerv1.Phase_PHASE_RESOLVING]
+			return phase.Describe(podmanagerv1.Phase_PHASE_RESOLVING)
 		}
 		waiting += pool.GetWaiting()
 		for _, pod := range pool.GetPods() {
 			if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
-				return withReason(fmt.Sprintf("pod %s: %s", pod.GetName(), phases[pod.GetPhase()]), pod.GetReason())
+				return withReason(fmt.Sprintf("pod %s: %s", pod.GetName(), phase.Describe(pod.GetPhase())), pod.GetReason())
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func TestWaits(t *testing.T) {
 				pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed"),
 				pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_CREATING, ""),
 			},
-			"pod p: creating",
+			"pod p: creating the pod",
 		},
 	}
 	for name, tc := range tests {

@@ -50,7 +50,7 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 			Age:  since(pod.GetCreateTime(), now), TTL: left(pod, now), Node: pod.GetNode(), Reason: pod.GetReason(),
 		}
 		if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
-			row.Reason = withReason(phases[pod.GetPhase()], pod.GetReason())
+			row.Reason = withReason(phase.Describe(pod.GetPhase()), pod.GetReason())
 		}
 		rows = append(rows, row)
 	}

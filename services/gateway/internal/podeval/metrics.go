@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -63,7 +64,7 @@ func (m *metrics) leased(
 		case podmanagerv1.Phase_PHASE_QUEUED:
 			queued += took
 		default:
-			m.phases.Took(ctx, phases[p.GetPhase()].metric, took)
+			m.phases.Took(ctx, phase.Name(p.GetPhase()), took)
 		}
 	}
 	if queued > 0 {
@@ -75,11 +76,11 @@ func (m *metrics) leased(
 // them.
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
 	queued := p.unanswered
-	for phase, took := range p.spent {
-		switch name := cmp.Or(phases[phase].metric, queue); {
+	for step, took := range p.spent {
+		switch name := cmp.Or(phase.Name(step), queue); {
 		case name == queue:
 			queued += took
-		case phase == podmanagerv1.Phase_PHASE_RESOLVING:
+		case step == podmanagerv1.Phase_PHASE_RESOLVING:
 			req.Measured.Resolving(took)
 		default:
 			m.phases.Took(ctx, name, took)

@@ -14,6 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
@@ -60,7 +61,7 @@ func (p *progress) waiting(w *lease.Waiting) {
 
 // enter begins the phase that w is about.
 func (p *progress) enter(w *lease.Waiting) {
-	name := cmp.Or(phases[w.GetPhase()].metric, queue)
+	name := cmp.Or(phase.Name(w.GetPhase()), queue)
 	p.measured.Enter(name)
 	if p.span.IsRecording() {
 		_, span := p.tracer.Start(p.ctx, "fn.lease."+name, trace.WithAttributes(

@@ -3,6 +3,7 @@
 package podeval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
@@ -55,10 +57,7 @@ func describe(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"
 	}
-	words := phases[w.GetPhase()].words
-	if words == "" {
-		words = "asking the pod-manager"
-	}
+	words := cmp.Or(phase.Describe(w.GetPhase()), "asking the pod-manager")
 	if w.GetPosition() > 0 {
 		words = fmt.Sprintf("%s at position %d", words, w.GetPosition())
 	}

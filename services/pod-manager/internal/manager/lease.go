@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -47,9 +48,8 @@ func (w *waiter) report(r pool.Waiting) {
 // Lease waits for a pod of the image.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	begin := time.Now()
-	wait := m.metrics.waits.begin()
-	defer wait.end()
-	waiting = wait.follow(waiting)
+	m.metrics.waiting.Add(1)
+	defer m.metrics.waiting.Add(-1)
 	if err := m.synced(ctx, waiting); err != nil {
 		return nil, err
 	}
@@ -58,13 +58,11 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 		return nil, fault.New(fault.Invalid,
 			"lease a pod of %s: tag constraints are not supported here: ask for the tag that fits", open.GetImage())
 	}
-	wait.enter(podmanagerv1.Phase_PHASE_RESOLVING)
 	image, err := m.resolve(ctx, open.GetImage(), waiting)
 	if err != nil {
 		return nil, err
 	}
 	resolving := time.Since(begin) - unsynced
-	wait.enter(podmanagerv1.Phase_PHASE_QUEUED)
 	f := pool.Function{Reference: image.Reference, Digest: image.Digest}
 	id := pool.LeaseID(m.ids.Add(1))
 	w := &waiter{reports: make(chan pool.Waiting, 1), answered: make(chan answer, 1)}
@@ -92,7 +90,7 @@ func (m *Manager) await(
 		case a := <-w.answered:
 			return a, a.err
 		case r := <-w.reports:
-			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: clamp(r.Position), Pod: r.Pod})
+			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(min(r.Position, math.MaxInt32)), Pod: r.Pod})
 		case <-ctx.Done():
 			m.end(pool.LeaseEnded{Lease: id}) // also if it has been granted meanwhile
 			return answer{}, ctx.Err()

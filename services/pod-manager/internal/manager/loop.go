@@ -18,8 +18,10 @@ type loop struct {
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	ticks    int
-	waiters  map[pool.LeaseID]*waiter
+	// find looks an image up in the background, and passes the result to the loop.
+	find    func(image string, found func(*loop, podspec.Function, error))
+	ticks   int
+	waiters map[pool.LeaseID]*waiter
 	// images are what the functions with pools are, for the pods to come.
 	images map[pool.Function]podspec.Function
 	// lookups are how many leases wait until an image is looked up.
@@ -28,8 +30,6 @@ type loop struct {
 	listedPods map[string]int
 	// minimum is the function that each listed image is now; its pool keeps a minimum of pods.
 	minimum map[string]pool.Function
-	// kept is how many pods the pools of these functions keep.
-	kept map[pool.Function]int
 }
 
 func newLoop(config Config, metrics *metrics) *loop {
@@ -41,7 +41,6 @@ func newLoop(config Config, metrics *metrics) *loop {
 		lookups:    make(map[string]int32),
 		listedPods: config.Settings.listed(),
 		minimum:    make(map[string]pool.Function),
-		kept:       make(map[pool.Function]int),
 	}
 }
 
@@ -71,7 +70,7 @@ func (l *loop) carryOut(action pool.Action) {
 		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name,
 			"reason", a.Reason.String())
 		l.metrics.creations.add(a.Reason.String())
-		l.config.Cluster.Create(a, l.settings.workload(l.images[a.Function]))
+		l.create(a)
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)
 		l.metrics.evictions.add(a.Eviction)
@@ -85,6 +84,23 @@ func (l *loop) carryOut(action pool.Action) {
 	case pool.StandDown:
 		l.standDown(a.Reason)
 	}
+}
+
+// create creates a pod. An owner whose replica was never asked for the function looks the image up first.
+func (l *loop) create(a pool.Create) {
+	if image, known := l.images[a.Function]; known {
+		l.config.Cluster.Create(a, l.settings.workload(image))
+		return
+	}
+	l.find(a.Function.Reference+"@"+a.Function.Digest, func(l *loop, image podspec.Function, err error) {
+		if err != nil {
+			problem := pool.Problem{Kind: pool.Lost, Reason: err.Error()}
+			l.handle(pool.CreateFailed{Name: a.Name, Problem: problem})
+			return
+		}
+		l.images[a.Function] = image
+		l.config.Cluster.Create(a, l.settings.workload(image))
+	})
 }
 
 // rejection is the error of a lease that is rejected.

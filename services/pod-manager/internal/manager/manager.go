@@ -102,6 +102,13 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer close(m.ended)
 	defer cancel()
 	l := newLoop(m.config, m.metrics)
+	l.find = func(image string, found func(*loop, podspec.Function, error)) {
+		lookups.Go(func() error {
+			resolved, err := m.config.Images.ResolveImage(ctx, &images.Request{Image: image})
+			m.post(func(l *loop) { found(l, function(resolved), err) })
+			return nil
+		})
+	}
 	ticker := time.NewTicker(tickInterval)
 	defer ticker.Stop()
 	for {

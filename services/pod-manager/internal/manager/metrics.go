@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -22,8 +23,10 @@ type metrics struct {
 	rejections, evictions, creations tally
 	// counts are as old as a tick at most.
 	counts atomic.Pointer[counts]
-	waits  waits
-	images telemetry.ImageLabels
+	// waiting counts the leases that were not granted yet: leases included that the pools do not know, because the
+	// Kubernetes API or the image-resolver has not answered.
+	waiting atomic.Int64
+	images  telemetry.ImageLabels
 }
 
 // counts are how many pods there are, and functions.
@@ -41,55 +44,50 @@ type podCount struct {
 	pods      int
 }
 
-// stateNames are the states as the label has them.
-var stateNames = map[pool.PodState]string{
-	pool.Starting: "starting",
-	pool.Ready:    "ready",
-	pool.Draining: "draining",
-	pool.Failed:   "failed",
-	pool.Deleting: "deleting",
-}
-
 func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
 	m.counts.Store(&counts{})
-	var rejections, evictions, creations metric.Int64ObservableCounter
-	var waiting, phases, pods, owned, outdated metric.Int64ObservableGauge
-	var takeovers metric.Int64ObservableCounter
-	var errs [10]error
-	rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections",
-		metric.WithDescription("Leases that were rejected. The gateway counts the requests."))
-	evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions",
-		metric.WithDescription("Function pods that were deleted, and why."))
-	creations, errs[8] = meter.Int64ObservableCounter("fn.pod.creations",
-		metric.WithDescription("Function pods that were created, and why: for leases, a minimum or a new version."))
-	waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth",
-		metric.WithDescription("Leases that were not granted yet, whatever they wait for."))
-	phases, errs[7] = meter.Int64ObservableGauge("fn.leases.waiting",
-		metric.WithDescription("Leases that were not granted yet, by the phase that they are in."))
-	pods, errs[3] = meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
-	owned, errs[5] = meter.Int64ObservableGauge("fn.functions.owned",
-		metric.WithDescription("Functions that this replica owns."))
-	outdated, errs[9] = meter.Int64ObservableGauge("fn.pods.outdated", metric.WithDescription(
-		"Function pods of another template or with other settings, which serve until new ones are ready."))
-	takeovers, errs[6] = meter.Int64ObservableCounter("fn.takeovers",
-		metric.WithDescription("Functions with pods that this replica took over from others."))
-	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	var errs []error
+	gauge, counter := collect[metric.Int64ObservableGauge](&errs), collect[metric.Int64ObservableCounter](&errs)
+	rejections := counter(meter.Int64ObservableCounter("fn.lease.rejections",
+		metric.WithDescription("Leases that were rejected. The gateway counts the requests.")))
+	evictions := counter(meter.Int64ObservableCounter("fn.pod.evictions",
+		metric.WithDescription("Function pods that were deleted, and why.")))
+	creations := counter(meter.Int64ObservableCounter("fn.pod.creations",
+		metric.WithDescription("Function pods that were created, and why: for leases, a minimum or a new version.")))
+	waiting := gauge(meter.Int64ObservableGauge("fn.queue.depth",
+		metric.WithDescription("Leases that were not granted yet, whatever they wait for.")))
+	pods := gauge(meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods.")))
+	owned := gauge(meter.Int64ObservableGauge("fn.functions.owned",
+		metric.WithDescription("Functions that this replica owns.")))
+	outdated := gauge(meter.Int64ObservableGauge("fn.pods.outdated", metric.WithDescription(
+		"Function pods of another template or with other settings, which serve until new ones are ready.")))
+	takeovers := counter(meter.Int64ObservableCounter("fn.takeovers",
+		metric.WithDescription("Functions with pods that this replica took over from others.")))
+	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		m.rejections.observe(o, rejections)
 		m.evictions.observe(o, evictions)
 		m.creations.observe(o, creations)
-		m.waits.observe(o, waiting, phases)
+		o.ObserveInt64(waiting, m.waiting.Load())
 		m.observe(o, pods)
 		now := m.counts.Load()
 		o.ObserveInt64(owned, int64(now.owned))
 		o.ObserveInt64(outdated, int64(now.outdated))
 		o.ObserveInt64(takeovers, now.takeovers)
 		return nil
-	}, rejections, evictions, creations, waiting, phases, pods, owned, outdated, takeovers)
-	if err := errors.Join(errs[:]...); err != nil {
+	}, rejections, evictions, creations, waiting, pods, owned, outdated, takeovers)
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
 	}
 	return m, nil
+}
+
+// collect returns a function that returns an instrument, and appends its error to errs.
+func collect[T any](errs *[]error) func(T, error) T {
+	return func(instrument T, err error) T {
+		*errs = append(*errs, err)
+		return instrument
+	}
 }
 
 // observe reports the pods that there are. Images that share a label are counted together.
@@ -102,12 +100,17 @@ func (m *metrics) observe(o metric.Observer, pods metric.Int64Observable) {
 		if err != nil {
 			continue // resolved names are valid
 		}
-		sums[labels{m.images.Earn(name), stateNames[count.state]}] += int64(count.pods)
+		sums[labels{m.images.Earn(name), stateName(count.state)}] += int64(count.pods)
 	}
 	for l, n := range sums {
 		attributes := metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state))
 		o.ObserveInt64(pods, n, attributes)
 	}
+}
+
+// stateName returns the value of the label for a state, such as "ready".
+func stateName(s pool.PodState) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
 // tally counts by reason. It is read at each export, since the loop has no context to count with.

@@ -7,12 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
@@ -32,9 +30,6 @@ const (
 	lookupInterval = time.Minute
 )
 
-// failures are why listed images could not be looked up, by image.
-type failures map[string]fault.Class
-
 // keepMinimum looks listed images up again and again until ctx ends, and has their pools keep the minimum of pods.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
@@ -45,7 +40,7 @@ func (m *Manager) keepMinimum(ctx context.Context) {
 	backoff := retry.Backoff{First: lookupBackoff, Max: lookupInterval}
 	next := time.NewTimer(0)
 	defer next.Stop()
-	for failed := (failures{}); ; {
+	for {
 		select {
 		case <-next.C:
 		case <-m.relisted:
@@ -53,45 +48,35 @@ func (m *Manager) keepMinimum(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		failed = m.lookUpListed(ctx, failed)
-		wait := backoff.Next()
-		if len(failed) == 0 {
-			wait = lookupInterval
+		if m.lookUpListed(ctx) {
+			backoff.Reset()
+			next.Reset(lookupInterval)
+		} else {
+			next.Reset(backoff.Next())
 		}
-		next.Reset(wait)
 	}
 }
 
-// lookUpListed looks up each listed image once, and returns which failed. A cause is logged when it is new.
-func (m *Manager) lookUpListed(ctx context.Context, before failures) failures {
+// lookUpListed looks up each listed image once, and reports whether all were found.
+func (m *Manager) lookUpListed(ctx context.Context) bool {
 	images, err := ask(ctx, m.Inbox, (*loop).listed)
 	if err != nil {
-		return before
+		return false
 	}
-	var (
-		lookups errgroup.Group
-		mu      sync.Mutex
-		failed  = make(failures)
-	)
+	var lookups errgroup.Group
 	lookups.SetLimit(lookupsAtOnce)
 	for _, image := range images {
 		lookups.Go(func() error {
 			resolved, err := m.config.Images.ResolveImage(ctx, requestOf(image))
 			if err == nil {
 				m.post(func(l *loop) { l.keep(image, function(resolved)) })
-				return nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			failed[image] = fault.Of(err)
-			if class, known := before[image]; ctx.Err() == nil && (!known || class != failed[image]) {
+			} else if ctx.Err() == nil {
 				m.config.Log.WarnContext(ctx, "listed image not found; it is looked up again", "image", image, "error", err)
 			}
-			return nil
+			return err
 		})
 	}
-	_ = lookups.Wait() // they return no errors
-	return failed
+	return lookups.Wait() == nil
 }
 
 // requestOf returns the request for a listed image, whose tag may be a version constraint: the newest tag counts that
@@ -142,13 +127,6 @@ func (l *loop) setMinimum(f pool.Function) {
 		if other == f {
 			pods = max(pods, l.listedPods[image])
 		}
-	}
-	if l.kept[f] == pods {
-		return
-	}
-	l.kept[f] = pods
-	if pods == 0 {
-		delete(l.kept, f)
 	}
 	l.handle(pool.MinPodsSet{Function: f, Pods: pods})
 }

@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -22,14 +23,6 @@ const obstacleInterval = 500 * time.Millisecond
 // synced waits until the manager knows which pods there are, and reports what keeps it from that: how long a caller
 // elsewhere waits is not known.
 func (m *Manager) synced(ctx context.Context, waiting func(*lease.Waiting)) error {
-	select {
-	case <-m.config.Synced:
-		return nil
-	default:
-	}
-	if err := m.config.Obstacle(); final(err) {
-		return err
-	}
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()
 	poll := time.NewTicker(obstacleInterval)
@@ -38,17 +31,23 @@ func (m *Manager) synced(ctx context.Context, waiting func(*lease.Waiting)) erro
 		select {
 		case <-m.config.Synced:
 			return nil
+		default:
+		}
+		err := m.config.Obstacle()
+		switch {
+		case err == nil:
+		case fault.Of(err) == fault.Precondition:
+			return err // waiting longer is of no use
+		case err.Error() != reported:
+			reported = err.Error()
+			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED, Reason: reported})
+		}
+		select {
+		case <-m.config.Synced:
 		case <-poll.C:
-			err := m.config.Obstacle()
-			if final(err) {
-				return err
-			}
-			if err != nil && err.Error() != reported {
-				reported = err.Error()
-				waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED, Reason: reported})
-			}
 		case <-timeout.C:
-			return m.unsynced()
+			return lease.Elsewhere(cmp.Or(err,
+				fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are")))
 		case <-ctx.Done():
 			return fmt.Errorf("wait until the Kubernetes API says which function pods there are: %w", ctx.Err())
 		case <-m.ended:
@@ -68,18 +67,3 @@ func syncTimeoutOf(ctx context.Context) time.Duration {
 	}
 	return min(syncTimeout, time.Until(deadline)*9/10)
 }
-
-// unsynced is the error of a caller that waited in vain.
-func (m *Manager) unsynced() error {
-	err := m.config.Obstacle()
-	switch {
-	case err == nil:
-		err = fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are")
-	case final(err):
-		return err
-	}
-	return lease.Elsewhere(err)
-}
-
-// final reports whether waiting longer is of no use.
-func final(err error) bool { return err != nil && fault.Of(err) == fault.Precondition }

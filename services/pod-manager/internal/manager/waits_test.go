@@ -19,11 +19,10 @@ func TestWaitingLeasesAreVisible(t *testing.T) {
 		reason   string
 		synced   bool // whether the Kubernetes API answers
 		resolver resolver
-		phase    string
 	}{
-		"api":      {"a Kubernetes API that does not answer", false, resolver{}, "queue"},
-		"resolver": {"a registry that does not answer", true, resolver{takes: time.Hour}, "resolve"},
-		"pod":      {"a pod that Kubernetes does not show", true, resolver{}, "create"},
+		"api":      {"a Kubernetes API that does not answer", false, resolver{}},
+		"resolver": {"a registry that does not answer", true, resolver{takes: time.Hour}},
+		"pod":      {"a pod that Kubernetes does not show", true, resolver{}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,9 +38,8 @@ func TestWaitingLeasesAreVisible(t *testing.T) {
 					go func() { _, _ = m.Lease(ctx, open("fn:v1"), quietly) }()
 				}
 				<-time.After(5 * time.Second)
-				want := []string{"fn_queue_depth 2\n", `fn_leases_waiting{phase="` + tc.phase + `"} 2`}
-				if metrics := scrape(); !containsAll(metrics, want) {
-					t.Errorf("want %q in:\n%s: %s", want, metrics, tc.reason)
+				if metrics := scrape(); !strings.Contains(metrics, "fn_queue_depth 2\n") {
+					t.Errorf("two leases wait, want them in:\n%s: %s", metrics, tc.reason)
 				}
 				cancel()
 				synctest.Wait()
@@ -51,15 +49,6 @@ func TestWaitingLeasesAreVisible(t *testing.T) {
 			})
 		})
 	}
-}
-
-func containsAll(text string, parts []string) bool {
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			return false
-		}
-	}
-	return true
 }
 
 // TestTheWaitForTheAPIIsAPhase grants a lease three seconds after it was asked for.

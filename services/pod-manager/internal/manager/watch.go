@@ -50,13 +50,17 @@ func (l *loop) list(image string) []*podmanagerv1.Pool {
 		if !selects(image, f.Reference) {
 			continue
 		}
-		if status, ok := l.machine.Status(f); ok {
-			replica := l.config.Replica
-			if l.config.OwnerOf != nil && l.config.OwnerOf(f.Reference) != "" {
-				replica = "" // that of another owner is not known
-			}
-			pools = append(pools, message(status, replica, l.config.Namespace))
+		status, ok := l.machine.Status(f)
+		if !ok {
+			continue
 		}
+		if l.config.OwnerOf == nil || l.config.OwnerOf(f.Reference) == "" {
+			status.Replica = l.config.Replica // the name of another owner is not known
+		}
+		for _, pod := range status.GetPods() {
+			pod.Namespace = l.config.Namespace
+		}
+		pools = append(pools, status)
 	}
 	return pools
 }

@@ -122,8 +122,5 @@ func sum(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(b.String()))
 }
 
-// Spread returns a number for a pod's name, with all numbers alike.
-func Spread(pod string) uint8 { return sum(pod)[0] }
-
 // ID returns the id in a name that [PodName] made.
 func ID(pod string) string { return pod[:max(len(pod)-suffixLength-1, 0)] }

@@ -76,7 +76,7 @@ func (m *Machine) evict(s *step) {
 	}
 	idle := m.idlePods()
 	line := m.capacity.ranked()
-	for _, p := range line[min(m.pods.countLeaving(s.at), len(line)):] {
+	for _, p := range line[min(m.countLeaving(s.at), len(line)):] {
 		i := slices.IndexFunc(idle, func(pod *pod) bool { return pod.pool != p })
 		if i < 0 {
 			m.sendOn(s, p)
@@ -85,6 +85,18 @@ func (m *Machine) evict(s *step) {
 		idle[i].drain(s, "its capacity is needed for a pod of "+p.function.Reference, removal{eviction: evictionCapacity})
 		idle = slices.Delete(idle, i, i+1)
 	}
+}
+
+// countLeaving counts the pods that make room soon. A pod that takes so long to leave that it may never do is not
+// counted.
+func (m *Machine) countLeaving(now time.Time) int {
+	n := 0
+	for _, p := range m.pods.byName {
+		if !p.state.usable() && now.Sub(p.since) < deletionTimeout {
+			n++
+		}
+	}
+	return n
 }
 
 // idlePods returns the idle pods of the pools that this replica owns, least recently used first.

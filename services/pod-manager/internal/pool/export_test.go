@@ -10,3 +10,17 @@ func (m *Machine) Remembered() (gone, starved int) {
 
 // Leases counts the leases that a machine knows, waiting and granted.
 func (m *Machine) Leases() int { return len(m.leases.known) }
+
+// Waiting counts the leases that wait in all pools.
+func (m *Machine) Waiting() (waiting int) {
+	for _, p := range m.pools {
+		waiting += len(p.queue)
+	}
+	return waiting
+}
+
+// IsOutdated reports whether a pod is of another version than new ones.
+func (m *Machine) IsOutdated(pod string) bool {
+	p := m.pods.byName[pod]
+	return p.pool.outdated(m.step.at, p)
+}

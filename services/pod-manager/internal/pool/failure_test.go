@@ -267,9 +267,9 @@ func TestFailure(t *testing.T) {
 			reason: "a pod that broke twice is one pod", config: threeServe,
 			dialogue: threeServed + `
 				healthy f-1
-				request 4 f f-1 => grant 4 f-2
+				request 4 f f-1 => probe f-1 for 3s; grant 4 f-2
 				request 5 f f-1 => grant 5 f-3
-				request 6 f f-1 => probe f-1 for 3s
+				request 6 f f-1
 				healthy f-1 => grant 6 f-1
 				end 6 broken => probe f-1 for 3s
 				request 7 f f-1,f-1
@@ -284,18 +284,18 @@ func TestFailure(t *testing.T) {
 				request 4 f f-1 => grant 4 f-2
 				see f-1 starved => delete f-1 failed
 				set concurrency=2 pods=2
-				request 6 f f-2 => grant 6 f-3
-				request 7 f f-2 => grant 7 f-3
-				request 8 f f-3 => grant 8 f-2
+				request 6 f => grant 6 f-3
+				request 7 f => grant 7 f-2
+				request 8 f => grant 8 f-3
 				end 4 broken => probe f-2 for 3s
 				set concurrency=1
 				request 5 f f-1,f-2
 				wait 3s
 				healthy f-2
-				end 8 broken => probe f-2 for 3s
+				end 7 broken => probe f-2 for 3s
 				end 6
 				wait 2s
-				end 7
+				end 8
 				wait 1s => grant 5 f-3
 			`,
 		},

@@ -14,7 +14,6 @@ import (
 type health struct {
 	asked    string // address of the open probe; empty if there is none
 	question uint64 // number of the last probe
-	answered uint64 // event of the last healthy answer
 	// checkedEarly is true if the check began before any lease reported the pod as broken.
 	checkedEarly bool
 	reported     bool // Kubernetes reported the pod as ready at least once
@@ -69,7 +68,6 @@ func (p *pod) markReady(s *step) {
 		}
 	}
 	p.setState(s.at, ready, "")
-	p.health.answered = s.event
 }
 
 // stopped reports whether the containers of a pod no longer run. That Kubernetes has not reported yet that they run

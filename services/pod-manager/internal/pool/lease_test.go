@@ -92,9 +92,9 @@ func TestChoice(t *testing.T) {
 				end 1
 				end 2
 				end 3
-				request 4 f f-1 => grant 4 f-2
+				request 4 f f-1 => probe f-1 for 3s; grant 4 f-2
 				request 5 f f-1 => grant 5 f-2
-				request 6 f f-1,f-2 => probe f-1 for 3s; probe f-2 for 3s
+				request 6 f f-1,f-2 => probe f-2 for 3s
 				healthy f-2 => grant 6 f-2
 			`,
 		},

@@ -76,7 +76,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 		limits := m.config.limits(f)
 		p = &pool{
 			function: f, limits: limits, version: m.config.version(limits), since: m.since,
-			predecessors: make(map[int]string), emptySince: s.at, all: &m.pods, owner: m.ownership.of(f),
+			predecessors: make(map[int]string), emptySince: s.at, owner: m.ownership.of(f),
 		}
 		m.pools = append(m.pools, p)
 		m.byFunction[f] = p
@@ -111,7 +111,6 @@ func (m *Machine) reconcile(s *step, p *pool) {
 	m.reject(s, p)
 	m.leases.report(s, p, m.fullReason(p))
 	m.release(s, p)
-	p.recount()
 }
 
 // grow creates the pods that a pool needs and may have.
@@ -208,11 +207,10 @@ func (m *Machine) release(s *step, p *pool) {
 func (e LeaseRequested) apply(m *Machine) {
 	s := &m.step
 	p := m.pool(s, e.Function)
-	p.requested = true
 	s.mark(p)
 	l := &lease{id: e.Lease, pool: p, avoid: distinct(e.Avoid), tried: e.Tried, requested: s.moment}
 	m.leases.enqueue(l)
-	m.leases.inquire(s, l)
+	m.leases.checkAvoided(s, l)
 	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grant(s, p) // a lease that is granted at once never fills the queue
 	m.redirect(s, p)
@@ -357,7 +355,6 @@ func (e MinPodsSet) apply(m *Machine) {
 	}
 	p := m.pool(&m.step, e.Function)
 	p.minPods = e.Pods
-	p.requested = true
 	m.step.mark(p)
 }
 

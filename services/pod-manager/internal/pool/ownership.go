@@ -135,12 +135,12 @@ func (m *Machine) Owned() int {
 	return n
 }
 
-// Outdated counts the pods of another version in the pools that this replica owns, which serve until new ones are
-// ready.
+// Outdated counts the pods of another version that serve until new ones are ready, in the pools that this replica owns.
+// Pods of functions that are not used expire, and do not count.
 func (m *Machine) Outdated() int {
 	n := 0
 	for _, p := range m.pools {
-		if p.owner.Mine {
+		if p.owner.Mine && p.versionTarget() > 0 {
 			_, _, outdated := p.countVersions(m.step.at)
 			n += outdated
 		}

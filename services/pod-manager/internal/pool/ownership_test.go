@@ -111,8 +111,8 @@ func last[A pool.Action](s *stage) (found A, ok bool) {
 // states are the states of a function's pods.
 func (s *stage) states(f pool.Function) (states []pool.PodState) {
 	status, _ := s.Status(f)
-	for _, p := range status.Pods {
-		states = append(states, p.State)
+	for _, p := range status.GetPods() {
+		states = append(states, p.GetState())
 	}
 	return states
 }
@@ -254,6 +254,47 @@ func TestQuotaSendsCallersToReplicasWithIdlePods(t *testing.T) {
 	}
 }
 
+// TestQuotaInTheProcessOfItsCallers has callers that can ask no other replica.
+func TestQuotaInTheProcessOfItsCallers(t *testing.T) {
+	t.Parallel()
+	s := newStage(func(p *player) { p.config.InProcess = true })
+	s.own(true)
+	s.handle(pool.LeaseRequested{Lease: 1, Function: function("g")},
+		pool.CreateFailed{Name: "g-1", Problem: pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}})
+	s.pass(5)
+	if a, rejected := last[pool.Reject](s); rejected {
+		t.Errorf("the caller gets %+v, want it to wait", a)
+	}
+}
+
+// TestMinimumServesUntilANewPodDoes has all new pods of a function with a minimum fail, for longer than an unused pod
+// lives.
+func TestMinimumServesUntilANewPodDoes(t *testing.T) {
+	t.Parallel()
+	s, f := newStage(nil), function("f")
+	s.own(true)
+	pod := observed("f-1", f, 1, s.now)
+	pod.ReclaimAfter = s.now.Add(10 * time.Minute)
+	s.handle(pod, pool.MinPodsSet{Function: f, Pods: 1})
+	changed := newPlayer(behaviour{config: func(p *player) { p.config.Template = "v2" }})
+	s.handle(pool.Configured{Config: changed.configured()})
+	for range 20 * 60 {
+		for _, action := range s.actions {
+			switch a := action.(type) {
+			case pool.Create:
+				s.handle(pool.CreateFailed{Name: a.Name, Problem: pool.Problem{Kind: pool.Fatal, Reason: "no such class"}})
+			case pool.Delete:
+				t.Fatalf("after %s %s is deleted: %s", s.now.Sub(start), a.Name, a.Reason)
+			}
+		}
+		s.actions = nil
+		s.pass(1)
+	}
+	if got := s.states(f); len(got) == 0 || got[0] != pool.Ready {
+		t.Errorf("the pods are in states %v, want the former one to serve", got)
+	}
+}
+
 // TestReplicaNoticesLostNetworkWithoutCallers has the pods of one of two replicas stop answering, while no caller uses
 // them.
 func TestReplicaNoticesLostNetworkWithoutCallers(t *testing.T) {
@@ -348,8 +389,8 @@ func TestPodOnALostNodeIsNotLent(t *testing.T) {
 }
 
 // TestOutdatedPodThatAnotherReplicaUsesIsReplaced has callers of one replica use the outdated pod of a function that
-// another replica owns, as in the function-runner's process. An owner without calls for the function does not
-// know what its pods run.
+// another replica owns, as in the function-runner's process. The owner replaces the pod, also if it was never asked for
+// the function.
 func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 	t.Parallel()
 	for name, asked := range map[string]bool{"asked before": true, "never asked": false} {
@@ -368,14 +409,16 @@ func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 		if a, created := last[pool.Create](s); created {
 			t.Fatalf("%s: %s is created although the function has no callers", name, a.Name)
 		}
+		unused := s.Outdated()
 		pod.ReclaimAfter = s.now.Add(10 * time.Minute) // another replica extends it
 		s.handle(pod)
-		a, created := last[pool.Create](s)
-		if created != asked {
-			t.Fatalf("%s: a new pod is created: %v", name, created)
+		if used := s.Outdated(); unused != 0 || used != 1 {
+			t.Errorf("%s: %d outdated pods wait for others while the function is not used, %d once it is, want 0 and 1",
+				name, unused, used)
 		}
+		a, created := last[pool.Create](s)
 		if !created {
-			continue
+			t.Fatalf("%s: no new pod is created", name)
 		}
 		current := observed(a.Name, f, a.Slot, s.now)
 		current.TemplateVersion = "v2"

@@ -137,7 +137,6 @@ func (p *pod) setState(now time.Time, to state, why string) {
 	}
 	p.state = to
 	p.why = why
-	p.pool.all.trackLeaving(p)
 }
 
 // confirmed reports whether Kubernetes has confirmed a usable pod.

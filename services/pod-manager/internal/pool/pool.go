@@ -48,13 +48,9 @@ type pool struct {
 	function Function
 	limits   Limits
 	owner    Owner
-	all      *podIndex // of all pools
 	// version is what new pods are made from, and since when.
 	version version
 	since   moment
-	// requested is true once a lease or a minimum asked for the function here: only then this replica knows what its
-	// pods run.
-	requested bool
 	// minPods is the number of pods that the pool keeps although no lease needs them.
 	minPods int
 	pods    []*pod   // by slot
@@ -65,8 +61,6 @@ type pool struct {
 	emptySince   time.Time // when the last pod was removed
 	// reportPositions is true if positions in the queue must be reported too.
 	reportPositions bool
-
-	counts [podStates]int // of pods, as users see them
 
 	leasesTotal, coldStartsTotal int64
 }
@@ -326,7 +320,7 @@ func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
 		leases += pod.use.leases
-		if p.requested && !p.owner.Alone && pod.state.usable() && pod.lastUse().After(p.since.at) {
+		if !p.owner.Alone && pod.state.usable() && pod.lastUse().After(p.since.at) {
 			used = 1 // by this replica or another one, whose leases are not known here
 		}
 	}
@@ -368,14 +362,12 @@ type podIndex struct {
 	foreign map[string]string
 	// gone are the UIDs of pods that are gone, with the time: a late event must not bring them back.
 	gone map[string]time.Time
-	// leaving are the draining and deleting pods.
-	leaving map[*pod]struct{}
 }
 
 func newPodIndex() podIndex {
 	return podIndex{
 		byName: make(map[string]*pod), ids: make(map[string]int),
-		foreign: make(map[string]string), gone: make(map[string]time.Time), leaving: make(map[*pod]struct{}),
+		foreign: make(map[string]string), gone: make(map[string]time.Time),
 	}
 }
 
@@ -388,7 +380,6 @@ func (x *podIndex) add(p *pod) {
 // remove removes a pod that is gone.
 func (x *podIndex) remove(p *pod, now time.Time) {
 	delete(x.byName, p.name)
-	delete(x.leaving, p)
 	x.count(p.id, -1)
 	if p.uid != "" {
 		x.gone[p.uid] = now
@@ -422,27 +413,5 @@ func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 		if x.byName[name] == nil && x.ids[c.PodID(p.function, slot)] == 0 {
 			return slot, name
 		}
-	}
-}
-
-// countLeaving counts the pods that no longer count as capacity. A pod that takes so long to leave that it may never do
-// is not counted.
-func (x *podIndex) countLeaving(now time.Time) int {
-	n := 0
-	for p := range x.leaving {
-		if now.Sub(p.since) < deletionTimeout {
-			n++
-		}
-	}
-	return n
-}
-
-// trackLeaving records whether a pod is leaving. Every change of a pod's state calls it.
-func (x *podIndex) trackLeaving(p *pod) {
-	switch {
-	case p.state.usable():
-		delete(x.leaving, p)
-	case x.byName[p.name] == p:
-		x.leaving[p] = struct{}{}
 	}
 }

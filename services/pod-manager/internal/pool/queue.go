@@ -55,8 +55,7 @@ func (l *lease) endPhase(now time.Time) {
 // leases are the leases of all pools.
 type leaseTable struct {
 	known   map[LeaseID]*lease // waiting and granted
-	waiting int
-	granted uint64 // in all
+	granted uint64             // in all
 	// outOfMemory are the names of pods that ran out of memory, with when.
 	outOfMemory map[string]time.Time
 	pods        map[string]*pod // all of them, by name
@@ -66,14 +65,12 @@ type leaseTable struct {
 func (t *leaseTable) enqueue(l *lease) {
 	t.known[l.id] = l
 	l.pool.queue = append(l.pool.queue, l)
-	t.waiting++
 }
 
 // dequeue removes a lease from its queue.
 func (t *leaseTable) dequeue(l *lease) {
 	if i := slices.Index(l.pool.queue, l); i >= 0 {
 		l.pool.queue = slices.Delete(l.pool.queue, i, i+1)
-		t.waiting--
 	}
 }
 
@@ -105,10 +102,6 @@ func (t *leaseTable) grant(s *step, p *pool) {
 		chosen := choose(p, l)
 		if chosen == nil {
 			return
-		}
-		if l.avoids(chosen) && chosen.health.answered < l.requested.event {
-			chosen.check(s, true, whyChecked) // requests are often faster than the ends of leases
-			continue
 		}
 		t.dequeue(l)
 		t.grantOn(s, chosen, l)
@@ -299,28 +292,13 @@ func (t *leaseTable) ranOutOfMemory(pod string) bool {
 	return ran
 }
 
-// inquire checks the pods that a lease's caller lost and that seem to serve, if another one that it lost is suspected
-// already: a request may come before the end of the caller's last lease, and before the kubelet's report.
-func (t *leaseTable) inquire(s *step, l *lease) {
-	if len(l.avoid) < maxOutOfMemoryPods {
-		return
-	}
-	var serving []*pod
+// checkAvoided checks the pods that failed a lease's caller and still count as ready: a request is often faster than the
+// end of the caller's last lease, and than the kubelet's report.
+func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
-		pod := t.pods[name]
-		switch {
-		case t.ranOutOfMemory(name), pod != nil && pod.state == checking:
-		case pod != nil && pod.state == ready:
-			serving = append(serving, pod)
-		default:
-			return
+		if pod := t.pods[name]; pod != nil && pod.state == ready {
+			pod.check(s, true, whyChecked)
 		}
-	}
-	if len(serving) == len(l.avoid) {
-		return
-	}
-	for _, pod := range serving {
-		pod.check(s, false, whyChecked)
 	}
 }
 

@@ -27,8 +27,8 @@ func (r *referee) judgeIDs(actions []pool.Action) error {
 }
 
 // withIDs returns all pods by id.
-func (r *referee) withIDs() map[string][]pool.PodStatus {
-	pods := make(map[string][]pool.PodStatus)
+func (r *referee) withIDs() map[string][]podStatus {
+	pods := make(map[string][]podStatus)
 	for f, p := range r.pools {
 		for _, pod := range p.Pods {
 			id := r.config.PodID(f, pod.Slot)

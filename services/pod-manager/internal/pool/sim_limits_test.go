@@ -9,7 +9,7 @@ import (
 )
 
 // usable counts the pods of a pool that take leases or will.
-func usable(p pool.Status) int {
+func usable(p status) int {
 	n := 0
 	for _, pod := range p.Pods {
 		if s := pod.State; s == pool.Starting || s == pool.Ready {

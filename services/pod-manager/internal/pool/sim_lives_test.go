@@ -51,7 +51,7 @@ func (r *referee) judgeLives(event pool.Event) error {
 	return nil
 }
 
-func (r *referee) judgeLife(limits pool.Limits, p pool.Status, pod pool.PodStatus) error {
+func (r *referee) judgeLife(limits pool.Limits, p status, pod podStatus) error {
 	uid, starting := pod.UID, pod.State == pool.Starting
 	// Which pods are the minimum depends on versions that are not known here.
 	if pod.Active > 0 || p.Waiting > 0 || r.minimum[p.Function] > 0 {

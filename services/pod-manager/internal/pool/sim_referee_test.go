@@ -24,7 +24,7 @@ type referee struct {
 	holds    map[pool.LeaseID]string          // the UIDs of the pods of granted leases
 	held     map[string]int                   // leases by the UID of the pod
 	extended map[string]time.Time             // last expiry that was written, by UID
-	pools    map[pool.Function]pool.Status
+	pools    map[pool.Function]status
 	lives    lives
 	minimum  map[pool.Function]int // pods that are kept
 	requests map[pool.LeaseID]request
@@ -42,7 +42,7 @@ func newReferee(config pool.Config) *referee {
 		holds:    make(map[pool.LeaseID]string),
 		held:     make(map[string]int),
 		extended: make(map[string]time.Time),
-		pools:    make(map[pool.Function]pool.Status),
+		pools:    make(map[pool.Function]status),
 		lives:    make(lives),
 		minimum:  make(map[pool.Function]int),
 		requests: make(map[pool.LeaseID]request),
@@ -213,7 +213,40 @@ func (r *referee) look() map[pool.Function]int {
 	}
 	clear(r.pools)
 	for f := range before {
-		r.pools[f], _ = r.machine.Status(f)
+		r.pools[f] = r.statusOf(f)
 	}
 	return before
+}
+
+// status is a pool as the referee sees it.
+type status struct {
+	Function        pool.Function
+	Waiting, Active int
+	Pods            []podStatus
+}
+
+// podStatus is a pod as the referee sees it.
+type podStatus struct {
+	Name, UID, Reason string
+	Slot, Active      int
+	State             pool.PodState
+	Adopted, Outdated bool
+	Ready             time.Time // zero until the pod was ready once
+}
+
+// statusOf returns the pool of a function.
+func (r *referee) statusOf(f pool.Function) status {
+	p, _ := r.machine.Status(f)
+	s := status{Function: f, Waiting: int(p.GetWaiting()), Active: int(p.GetActive())}
+	for _, pod := range p.GetPods() {
+		known := podStatus{
+			Name: pod.GetName(), UID: pod.GetUid(), Reason: pod.GetReason(), Slot: int(pod.GetSlot()), Active: int(pod.GetActive()),
+			State: pod.GetState(), Adopted: pod.GetAdopted(), Outdated: r.machine.IsOutdated(pod.GetName()),
+		}
+		if pod.GetReadyTime() != nil {
+			known.Ready = pod.GetReadyTime().AsTime()
+		}
+		s.Pods = append(s.Pods, known)
+	}
+	return s
 }

@@ -5,53 +5,23 @@ package pool
 import (
 	"cmp"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Status is a pool as it is now.
-type Status struct {
-	Function Function
-	// Template is the version of the pod template for new pods.
-	Template string
-	Limits   Limits
-	// Waiting and Active count leases.
-	Waiting, Active int
-	Pods            []PodStatus
-	// LastFailure is why the last attempt to have a pod failed; empty if it did not.
-	LastFailure     string
-	LastFailureTime time.Time
-
-	LeasesTotal, ColdStartsTotal int64
-}
-
-// PodStatus is a pod as it is now.
-type PodStatus struct {
-	Name, UID, Address, Node, TemplateVersion string
-	Slot                                      int
-	State                                     PodState
-	// Phase is the step on the way to readiness of a pod that starts.
-	Phase Phase
-	// Reason is more about the state, for users.
-	Reason  string
-	Adopted bool
-	// Outdated is true if the pod is of another version than new ones. It serves until a new one is ready.
-	Outdated    bool
-	Active      int // leases
-	LeasesTotal int64
-	// Created is by Kubernetes' clock. Ready is zero until the pod was ready once.
-	Created, Ready, ReclaimAfter time.Time
-}
-
 // PodState is the state of a pod as others see it.
-type PodState int
+type PodState = podmanagerv1.Pod_State
 
 // The states.
 const (
-	Starting PodState = iota // on its way to readiness, or checked
-	Ready                    // takes leases
-	Draining                 // finishes its leases
-	Failed                   // does not serve, and has leases
-	Deleting                 // is being deleted
-	podStates
+	Starting = podmanagerv1.Pod_STATE_STARTING // on its way to readiness, or checked
+	Ready    = podmanagerv1.Pod_STATE_READY    // takes leases
+	Draining = podmanagerv1.Pod_STATE_DRAINING // finishes its leases
+	Failed   = podmanagerv1.Pod_STATE_FAILED   // does not serve, and has leases
+	Deleting = podmanagerv1.Pod_STATE_DELETING // is being deleted
 )
 
 // Functions returns the functions that have pools, in the order in which they came.
@@ -63,54 +33,52 @@ func (m *Machine) Functions() []Function {
 	return functions
 }
 
-// Waiting counts the leases that wait in all pools.
-func (m *Machine) Waiting() int { return m.leases.waiting }
-
 // CountPods calls count for each function and state with the number of such pods, if there are any.
 func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	for _, p := range m.pools {
-		for state, n := range p.counts {
-			if n > 0 {
-				count(p.function, PodState(state), n)
-			}
+		counts := make(map[PodState]int)
+		for _, pod := range p.pods {
+			counts[pod.public()]++
+		}
+		for state, n := range counts {
+			count(p.function, state, n)
 		}
 	}
 }
 
-// recount counts the pods of a pool by state. Each change of a pod marks its pool, and each reconciliation counts
-// again.
-func (p *pool) recount() {
-	clear(p.counts[:])
-	for _, pod := range p.pods {
-		p.counts[pod.public()]++
-	}
-}
-
-// Status returns the pool of a function, and whether there is one.
-func (m *Machine) Status(f Function) (Status, bool) {
+// Status returns the pool of a function as the contract describes it, without replica and namespace, and whether there
+// is one.
+func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	p, ok := m.byFunction[f]
 	if !ok {
-		return Status{}, false
+		return nil, false
 	}
-	s := Status{
-		Function: f, Template: m.config.Template, Limits: p.limits, Waiting: len(p.queue),
-		LastFailure: p.failure.problem.Reason, LastFailureTime: p.failure.at,
+	s := &podmanagerv1.Pool{
+		Key:             &podmanagerv1.PoolKey{Reference: f.Reference, Digest: f.Digest},
+		TemplateVersion: m.config.Template,
+		Waiting:         clamp(len(p.queue)),
+		Limits: &podmanagerv1.Pool_Limits{
+			MaxPods: clamp(p.limits.MaxPods), MaxWaitlistLength: clamp(p.limits.MaxWaitlistLength),
+			MaxConcurrency: clamp(p.limits.MaxConcurrency), MaxQueue: clamp(p.limits.MaxQueue),
+			TimeToLive: durationpb.New(p.limits.TTL),
+		},
+		LastFailure: p.failure.problem.Reason, LastFailureTime: timestamp(p.failure.at),
 		LeasesTotal: p.leasesTotal, ColdStartsTotal: p.coldStartsTotal,
 	}
 	for _, pod := range p.pods {
-		s.Active += pod.use.leases
+		s.Active += clamp(pod.use.leases)
 		s.Pods = append(s.Pods, pod.status(p.outdated(m.step.at, pod)))
 	}
 	return s, true
 }
 
-// status returns the pod as it is now.
-func (p *pod) status(outdated bool) PodStatus {
-	s := PodStatus{
-		Name: p.name, UID: p.uid, Slot: p.slot, Address: p.seen.Address, Node: p.seen.Node,
-		TemplateVersion: p.seen.TemplateVersion, Adopted: p.adopted, Outdated: outdated, State: p.public(), Reason: p.why,
-		Active: p.use.leases, LeasesTotal: p.use.total,
-		Created: p.created, Ready: p.becameReady.at, ReclaimAfter: p.expiry.at,
+// status returns the pod as the contract describes it.
+func (p *pod) status(outdated bool) *podmanagerv1.Pod {
+	s := &podmanagerv1.Pod{
+		Name: p.name, Uid: p.uid, Slot: clamp(p.slot), Address: p.seen.Address, Node: p.seen.Node,
+		TemplateVersion: p.seen.TemplateVersion, Adopted: p.adopted, State: p.public(), Reason: p.why,
+		Active: clamp(p.use.leases), LeasesTotal: p.use.total, CreateTime: timestamp(p.created),
+		ReadyTime: timestamp(p.becameReady.at), ReclaimTime: timestamp(p.expiry.at),
 	}
 	switch p.state {
 	case ready:
@@ -121,7 +89,7 @@ func (p *pod) status(outdated bool) PodStatus {
 		s.Reason = cmp.Or(p.seen.Problem.Reason, p.seen.Reason)
 	default:
 	}
-	if s.State == Starting {
+	if s.GetState() == Starting {
 		s.Phase = p.phase()
 	}
 	return s
@@ -142,3 +110,14 @@ func (p *pod) public() PodState {
 		return Starting
 	}
 }
+
+// timestamp converts a time; the zero time is none.
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// clamp converts a count, which is far below the limit.
+func clamp(n int) int32 { return int32(min(n, 1<<31-1)) } //nolint:gosec // bounded by the line itself

@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -23,37 +27,36 @@ func TestStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	at := start.Add
-	want := pool.Status{
-		Function: function("f"), Template: "v1",
+	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(start.Add(d)) }
+	want := &podmanagerv1.Pool{
+		Key: &podmanagerv1.PoolKey{Reference: "f", Digest: function("f").Digest}, TemplateVersion: "v1",
 		Waiting: 2, Active: 2, LeasesTotal: 2, ColdStartsTotal: 2,
 		LastFailure: "the kubelet says fatal", LastFailureTime: at(2 * time.Second),
-		Limits: pool.Limits{
-			MaxPods: 3, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 10,
-			TTL: 10 * time.Minute, ReadyTimeout: 5 * time.Minute,
+		Limits: &podmanagerv1.Pool_Limits{
+			MaxPods: 3, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 10, TimeToLive: durationpb.New(10 * time.Minute),
 		},
-		Pods: []pool.PodStatus{
+		Pods: []*podmanagerv1.Pod{
 			{
-				Name: "f-1", UID: "uid of f-1", Slot: 1, Address: "f-1:9446", TemplateVersion: "v1",
+				Name: "f-1", Uid: "uid of f-1", Slot: 1, Address: "f-1:9446", TemplateVersion: "v1",
 				State: pool.Ready, Active: 2, LeasesTotal: 2,
-				Created: at(0), Ready: at(2 * time.Second), ReclaimAfter: at(10*time.Minute + 2*time.Second),
+				CreateTime: at(0), ReadyTime: at(2 * time.Second), ReclaimTime: at(10*time.Minute + 2*time.Second),
 			},
 			{
-				Name: "f-2", UID: "uid of f-2", Slot: 2, TemplateVersion: "v1", State: pool.Starting,
-				Phase: pool.PhasePulling, Created: at(0), ReclaimAfter: at(10 * time.Minute),
+				Name: "f-2", Uid: "uid of f-2", Slot: 2, TemplateVersion: "v1", State: pool.Starting,
+				Phase: pool.PhasePulling, CreateTime: at(0), ReclaimTime: at(10 * time.Minute),
 			},
 			{
-				Name: "f-3", UID: "uid of f-3", Slot: 3, TemplateVersion: "v1", State: pool.Deleting,
-				Reason: "the kubelet says fatal", Created: at(0), ReclaimAfter: at(10 * time.Minute),
+				Name: "f-3", Uid: "uid of f-3", Slot: 3, TemplateVersion: "v1", State: pool.Deleting,
+				Reason: "the kubelet says fatal", CreateTime: at(0), ReclaimTime: at(10 * time.Minute),
 			},
 			{
-				Name: "f-4", UID: "uid of f-4", Slot: 4, Address: "f-4:9446", TemplateVersion: "v1", State: pool.Deleting,
-				Reason: "another client deleted it", Adopted: true, Created: at(0), ReclaimAfter: at(5 * time.Minute),
+				Name: "f-4", Uid: "uid of f-4", Slot: 4, Address: "f-4:9446", TemplateVersion: "v1", State: pool.Deleting,
+				Reason: "another client deleted it", Adopted: true, CreateTime: at(0), ReclaimTime: at(5 * time.Minute),
 			},
 		},
 	}
 	got, _ := p.referee.machine.Status(function("f"))
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
@@ -83,9 +86,9 @@ func TestStates(t *testing.T) {
 				}
 			}
 			status, _ := p.referee.machine.Status(function("f"))
-			pod := status.Pods[0]
-			if pod.State != test.state || pod.Reason != test.reason {
-				t.Errorf("state is %v, %q, want %v, %q", pod.State, pod.Reason, test.state, test.reason)
+			pod := status.GetPods()[0]
+			if pod.GetState() != test.state || pod.GetReason() != test.reason {
+				t.Errorf("state is %v, %q, want %v, %q", pod.GetState(), pod.GetReason(), test.state, test.reason)
 			}
 		})
 	}
@@ -100,9 +103,9 @@ func TestLastFailureIsOver(t *testing.T) {
 		}
 	}
 	s, _ := p.referee.machine.Status(function("f"))
-	if s.LastFailure != "" || !s.LastFailureTime.IsZero() {
+	if s.GetLastFailure() != "" || s.GetLastFailureTime() != nil {
 		t.Errorf("the last failure is %q at %v, want none: the most recent attempt to have a pod did not fail",
-			s.LastFailure, s.LastFailureTime)
+			s.GetLastFailure(), s.GetLastFailureTime())
 	}
 }
 
