@@ -358,9 +358,11 @@ loadgen:
 bench: build loadgen ## Measure what gateway and wrapper-server add to a bare process, and sandboxes beside podman
 	cd test && go run ./overhead
 
+# The file of raw tables; a new run gets a new file.
+BENCHMARKS ?= docs/benchmarks/2026-11-25.txt
 .PHONY: bench-docs
-bench-docs: build loadgen ## Measure the same, and what is remembered, and write all of it into docs/performance.md
-	cd test && go run ./overhead -document ../docs/performance.md \
+bench-docs: build loadgen ## Measure the same, and what is remembered, and write all of it into BENCHMARKS
+	cd test && go run ./overhead -document ../$(BENCHMARKS) \
 	  -tables overhead,throughput,mutualtls,sandboxes,local,first,confinement,telemetry,hits,memory,round-trips
 
 ##@ Develop

@@ -177,10 +177,10 @@ bench-cold: loadgen cluster-up ## Measure cold starts of each kind, and of a bar
 	$(E2E_BENCH) -bench ColdStart -benchtime 30x $(BENCH_PODS)
 
 .PHONY: bench-docs-cluster
-bench-docs-cluster: ## Measure function pods and cold starts, and write them into docs/performance.md, also figures beyond a limit
+bench-docs-cluster: ## Measure function pods and cold starts, and write them into BENCHMARKS, also figures beyond a limit
 	@rm -rf $(BENCH_TABLES)
 	@failed=0; $(MAKE) -k bench-cluster bench-cold || failed=$$?; \
-	  (cd test && go run ./overhead -document ../docs/performance.md -insert $(BENCH_TABLES)) && exit $$failed
+	  (cd test && go run ./overhead -document ../$(BENCHMARKS) -insert $(BENCH_TABLES)) && exit $$failed
 
 .PHONY: cluster-demo
 cluster-demo: build cluster-up ## Deploy to the cluster, render the examples in pods, show the pods

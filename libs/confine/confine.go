@@ -11,7 +11,7 @@
 // processes of different domains cannot trace each other, nor signal each other where Landlock
 // has scopes (Linux 6.12).
 //
-// What it holds back on which kernels is a table in docs/security.md. On systems other than Linux it
+// What it holds back on which kernels is a table in docs/security-tests.md. On systems other than Linux it
 // holds back nothing.
 package confine
 

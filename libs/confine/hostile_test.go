@@ -128,7 +128,7 @@ func newTargets(t testing.TB) targets {
 	}
 }
 
-// heldBack are listed in docs/security.md: what a function attempts, by what
+// heldBack are listed in docs/security-tests.md: what a function attempts, by what
 // it is held back and so on which kernels, and what the function sees.
 func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } {
 	const (
@@ -394,10 +394,10 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestTheDocumentsNameEach holds docs/security.md to the rows above: a line for each mechanism names what it holds
+// TestTheDocumentsNameEach holds docs/security-tests.md to the rows above: a line for each mechanism names what it holds
 // back.
 func TestTheDocumentsNameEach(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
+	text, err := os.ReadFile("../../docs/security-tests.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +408,7 @@ func TestTheDocumentsNameEach(t *testing.T) {
 	for mechanism, names := range by {
 		slices.Sort(names)
 		if line := "- " + mechanism + ": " + strings.Join(names, ", ") + "\n"; !bytes.Contains(text, []byte(line)) {
-			t.Errorf("docs/security.md has no line %s", line)
+			t.Errorf("docs/security-tests.md has no line %s", line)
 		}
 	}
 }

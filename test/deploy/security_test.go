@@ -15,14 +15,14 @@ var (
 	testName     = regexp.MustCompile("`(Test\\w+)`")
 )
 
-// TestSecurityNamesItsTests holds docs/security.md to the tests that it names: each row about an
+// TestSecurityNamesItsTests holds docs/security-tests.md to the tests that it names: each row about an
 // attack has some, and all exist.
 func TestSecurityNamesItsTests(t *testing.T) {
 	tests := testNames(t)
-	document := string(mustRead(t, filepath.Join(root, "docs/security.md")))
+	document := string(mustRead(t, filepath.Join(root, "docs/security-tests.md")))
 	for _, match := range testName.FindAllStringSubmatch(document, -1) {
 		if !tests[match[1]] {
-			t.Errorf("docs/security.md names %s, and there is no such test", match[1])
+			t.Errorf("docs/security-tests.md names %s, and there is no such test", match[1])
 		}
 	}
 	attacks := false
@@ -33,7 +33,7 @@ func TestSecurityNamesItsTests(t *testing.T) {
 		case !strings.HasPrefix(line, "|"):
 			attacks = false
 		case attacks && !strings.HasPrefix(line, "|---") && !testName.MatchString(line):
-			t.Errorf("docs/security.md has no test for the row %s", line)
+			t.Errorf("docs/security-tests.md has no test for the row %s", line)
 		}
 	}
 }

@@ -88,7 +88,11 @@ func TestFiguresBeyondTheirLimitAreWritten(t *testing.T) {
 // TestDocumentTakesFigures checks the real document: each table has a place, and each place a table that make
 // bench-docs or make bench-docs-cluster writes.
 func TestDocumentTakesFigures(t *testing.T) {
-	document, err := os.ReadFile("../../docs/performance.md")
+	files, err := filepath.Glob("../../docs/benchmarks/*.txt") // in the order of their dates
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no raw tables: %v", err)
+	}
+	document, err := os.ReadFile(files[len(files)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +100,7 @@ func TestDocumentTakesFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := regexp.MustCompile(`-document \.\./docs/performance\.md \\\n\s+-tables (\S+)`).FindSubmatch(makefile)
+	list := regexp.MustCompile(`-document \.\./\$\(BENCHMARKS\) \\\n\s+-tables (\S+)`).FindSubmatch(makefile)
 	if list == nil {
 		t.Fatal("the Makefile has no list of tables for the document")
 	}
