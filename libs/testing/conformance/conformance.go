@@ -23,7 +23,8 @@ type Target struct {
 	Serve func(t *testing.T, behaviour string) Function
 	// Texts are the texts of failures, which differ between Porch's evaluators.
 	Texts Texts
-	// NamesFunctions means that the implementation serves many functions and finds them by image.
+	// NamesFunctions is true for gateways: they serve many functions and find them by image. They check requests before
+	// they evaluate them.
 	NamesFunctions bool
 	// UnknownImage is the code for an image that does not exist; OK stands for NotFound. It counts
 	// with NamesFunctions only.

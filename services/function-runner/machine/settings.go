@@ -48,7 +48,7 @@ func (s *Settings) share() {
 	g.Sandbox.Required = true
 	g.DisableRuntimes = []string{gateway.RuntimeExec, gateway.RuntimePod}
 	// The caller is the same process: it decides how long it waits.
-	g.MaxEvaluationTime, g.MaxConnectionAge = 0, 0
+	g.MaxEvaluationTime = 0
 	// It calls a function once, mostly: a spare process would not be used.
 	g.Exec.Prefork = 0
 	s.ImageResolver.DefaultImagePrefix = g.DefaultImagePrefix

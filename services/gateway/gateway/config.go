@@ -54,10 +54,6 @@ type Config struct {
 	LogFunctionOutput bool `split_words:"true" default:"false"`
 	// MaxEvaluationTime limits an evaluation, [waiting included](#time-and-fair-shares). Zero means no limit.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
-	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
-	// tenth, before the caller is asked to make another one, which may lead to another
-	// replica; 0 is any age.
-	MaxConnectionAge time.Duration `split_words:"true" default:"5m"`
 	// MaxConnections is the maximum number of concurrent connections of callers. Further connections are closed.
 	MaxConnections int `split_words:"true" default:"256"`
 	// MaxConnectionsPerPeer is the maximum number of connections from one address. Raise it behind a proxy or a service
@@ -137,7 +133,6 @@ func (c *Config) Validate() error {
 	}
 	c.checkIdentities(&checks)
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
-	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
 	checks.That(c.MaxConnections >= 0, "MaxConnections", c.MaxConnections, "1 or more, or 0 for the default")
 	checks.That(c.MaxConnectionsPerPeer >= 0, "MaxConnectionsPerPeer", c.MaxConnectionsPerPeer,
 		"1 or more, or 0 for the default")

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
@@ -34,11 +35,15 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	checks.That(err == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
 }
 
+// maxConnectionAge is the age at which a caller's connection is replaced, give or take a tenth, so that callers are spread
+// over the replicas.
+const maxConnectionAge = 5 * time.Minute
+
 // newEndpoints returns the ports at which callers reach handler: one for all, and one with TLS for callers with a
 // client certificate.
 func newEndpoints(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpoint, error) {
 	door := serve.Endpoint{
-		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge,
+		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,
 		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnectionsPerPeer,
 	}
 	if cfg.TLSAddress == "" {

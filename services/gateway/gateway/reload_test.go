@@ -137,7 +137,6 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		"Address":            func(c *gateway.Config) { c.Address = "" },
 		"DisableRuntimes":    func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
 		"MemoryBudgetBytes":  func(c *gateway.Config) { c.MemoryBudgetBytes = 1<<20 - 1 },
-		"MaxConnectionAge":   func(c *gateway.Config) { c.MaxConnectionAge = -1 },
 		"MaxMessageBytes":    func(c *gateway.Config) { c.MaxMessageBytes = 10 },
 		"Exec.Queue":         func(c *gateway.Config) { c.Exec.Queue = -1 },
 		"Exec.Concurrency":   func(c *gateway.Config) { c.Exec.Concurrency = -1 },

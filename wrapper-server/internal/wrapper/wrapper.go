@@ -141,13 +141,10 @@ func (s *server) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
 }
 
-// evaluate checks the input and runs the function.
+// evaluate runs the function. The gateway has checked the input.
 func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (function.Result, error) {
 	ctx, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
 	defer cancel()
-	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
-		return function.Result{}, err
-	}
 	return s.service.Evaluate(ctx, function.Evaluation{
 		Image: req.GetImage(), Command: s.command, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx),
 	})
