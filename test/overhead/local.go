@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// localRuns measures the time that fnctl --local needs for a package with five functions.
+// localRuns measures the time that fnctl --local needs for a package with five functions, and for a tree of packages.
 func (b *bench) localRuns(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -31,7 +33,7 @@ func (b *bench) localRuns(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	return b.fiveFunctions(ctx, dir, registry)
+	return errors.Join(b.fiveFunctions(ctx, dir, registry), b.packageTree(ctx, dir, registry))
 }
 
 // ofStore are the settings with which a program runs the images of a registry on this machine.
@@ -48,7 +50,7 @@ var five = []string{"team:v1", "scale:v1", "team:v1", "scale:v1", "pinned:v1"}
 // fiveFunctions compares fnctl render --local with kpt and podman, and with podman alone.
 func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	pkg := filepath.Join(dir, "package")
-	if err := errors.Join(os.Mkdir(pkg, 0o700), writePackage(pkg, registry)); err != nil {
+	if err := errors.Join(os.Mkdir(pkg, 0o700), writePackage(pkg, registry, five...)); err != nil {
 		return err
 	}
 	fnctl := b.runCommand(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", pkg, "--local", "-o", "unwrap")
@@ -91,6 +93,46 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
+// treePackages is the number of packages inside a package that do not depend on one another.
+const treePackages = 200
+
+// packageTree compares concurrent renders of the packages of a tree with serial renders.
+func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
+	tree := filepath.Join(dir, "tree")
+	for i := range treePackages {
+		pkg := filepath.Join(tree, fmt.Sprintf("package-%03d", i))
+		if err := errors.Join(os.MkdirAll(pkg, 0o700), writePackage(pkg, registry, five[0])); err != nil {
+			return err
+		}
+	}
+	if err := writePackage(tree, registry); err != nil {
+		return err
+	}
+	var ways []way
+	for _, jobs := range []int{1, runtime.GOMAXPROCS(0)} {
+		run := b.runCommand(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", tree, "--local", "-o", "unwrap",
+			"--jobs", strconv.Itoa(jobs))
+		ways = append(ways, way{fmt.Sprintf("jobs=%d", jobs), run, 0, ""})
+	}
+	list := resourceList(1)
+	if _, err := ways[0].evaluate(ctx, list); err != nil { // pulls the image
+		return err
+	}
+	took, err := b.inTurns(ctx, ways, list, time.Second)
+	if err != nil {
+		return err
+	}
+	for i, w := range ways {
+		p := took[i].quantile(.5)
+		_, err := fmt.Fprintf(b.out, "%d packages, p50: %-8s %12s %10.2f times as fast as serially\n", treePackages, w.name,
+			p.Round(time.Millisecond), float64(took[0].quantile(.5))/float64(p))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // runCommand runs a program that renders the package.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
@@ -125,11 +167,11 @@ func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte,
 	}
 }
 
-// writePackage writes a package with a resource and five functions.
-func writePackage(dir, registry string) error {
+// writePackage writes a package with a resource and some functions.
+func writePackage(dir, registry string, images ...string) error {
 	var kptfile strings.Builder
 	kptfile.WriteString("apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: package\npipeline:\n  mutators:\n")
-	for _, image := range five {
+	for _, image := range images {
 		fmt.Fprintf(&kptfile, "    - image: %s/%s\n      configMap: {team: shop, namespace: shop}\n", registry, image)
 	}
 	resource := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\ndata:\n  colour: blue\n"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -50,7 +51,7 @@ Exit codes: 0 done, 1 a function or a test failed, 2 anything else, 3 'render --
 Environment:
   FNCTL_ADDRESS            the gateway, as --address
   FNCTL_NAMESPACE          the gateway of a cluster, as --namespace
-  NO_COLOR                 no colours, if it is set; nor with TERM=dumb
+  NO_COLOR                 no colours, if it is set, as --no-color; nor with TERM=dumb
   CLICOLOR_FORCE           colours on pipes too, if it is set and not 0
   KPT_IMAGE_PREFIX         as --image-prefix
   KPT_FN_RUNTIME           docker, podman or nerdctl, for 'fnctl doc'
@@ -67,6 +68,9 @@ const rootExamples = `  # Render a package and show what changed
 
 // Run runs the command that args name and returns the exit code.
 func Run(ctx context.Context, env Environment, args []string) int {
+	if hasNoColour(args) {
+		env.NoColour, env.ForceColour = true, false
+	}
 	root := &cobra.Command{
 		Use:           "fnctl",
 		Short:         "Run KRM functions through a function runner",
@@ -76,6 +80,8 @@ func Run(ctx context.Context, env Environment, args []string) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.PersistentFlags().Bool("no-color", false, "no colours, as with NO_COLOR")
+	groupFlags(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd.CommandPath(), err} })
 	root.SetArgs(args)
 	root.SetIn(env.Stdin)
@@ -92,11 +98,19 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	return exitCode(err)
 }
 
+// hasNoColour reports whether arguments of fnctl have the flag --no-color: errors of other flags have no colours either.
+func hasNoColour(args []string) bool {
+	if dash := slices.Index(args, "--"); dash >= 0 {
+		args = args[:dash]
+	}
+	return slices.Contains(args, "--no-color") || slices.Contains(args, "--no-color=true")
+}
+
 // printError prints the last lines of the output for an error; nothing for nil.
 func (e Environment) printError(err error) {
 	if err != nil {
 		for i, line := range lines(err) {
-			e.errPrinter().Line("%s%s", []string{"fnctl: ", "  "}[i], ui.Printable(line))
+			e.errPrinter().Line("%s%s", []string{"fnctl: ", "  "}[min(i, 1)], ui.Printable(line))
 		}
 	}
 }

@@ -76,7 +76,7 @@ func summary(err error) error {
 	call, isCall := errors.AsType[*client.CallError](err)
 	switch {
 	case isCall && isPartly:
-		return &client.CallError{Problem: call.Problem + "; " + written, Advice: call.Advice}
+		return &client.CallError{Problem: call.Problem + "; " + written, Advice: call.Advice, Trace: call.Trace}
 	case isPartly:
 		return fmt.Errorf("%w; %s", partly.error, written)
 	}
@@ -87,8 +87,15 @@ func summary(err error) error {
 func lines(err error) []string {
 	err = summary(err)
 	call, ok := errors.AsType[*client.CallError](err)
-	if !ok || call.Advice == "" {
+	if !ok {
 		return []string{err.Error()}
 	}
-	return []string{strings.Replace(err.Error(), call.Error(), call.Problem, 1), call.Advice}
+	all := []string{strings.Replace(err.Error(), call.Error(), call.Problem, 1)}
+	if call.Advice != "" {
+		all = append(all, call.Advice)
+	}
+	if call.Trace != "" {
+		all = append(all, "trace "+call.Trace)
+	}
+	return all
 }

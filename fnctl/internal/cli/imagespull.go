@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
@@ -25,6 +27,8 @@ type pullCommand struct {
 	env       Environment
 	functions functionFlags
 	images    []string
+
+	mu sync.Mutex // guards the output
 }
 
 func newImagesPull(env Environment) *cobra.Command {
@@ -56,18 +60,24 @@ func (c *pullCommand) run(ctx context.Context, dir string) error {
 		return err
 	}
 	return withImages(ctx, false, func(images runner.Images) error {
-		var failed []error
-		for _, image := range wanted {
-			if err := c.pull(ctx, images, image); err != nil {
-				failed = append(failed, fmt.Errorf("%s: %w", image.Image, err))
-			}
-			if ctx.Err() != nil {
-				break
-			}
+		failed := make([]error, len(wanted))
+		var pulls errgroup.Group
+		pulls.SetLimit(maxPulls)
+		for i, image := range wanted {
+			pulls.Go(func() error {
+				if err := c.pull(ctx, images, image); err != nil {
+					failed[i] = fmt.Errorf("%s: %w", image.Image, err)
+				}
+				return nil // the other images are pulled
+			})
 		}
+		_ = pulls.Wait()
 		return errors.Join(failed...)
 	})
 }
+
+// maxPulls is the maximum number of concurrent pulls.
+const maxPulls = 4
 
 // wanted returns the images that flags name, or else those of the package in a directory.
 func (c *pullCommand) wanted(dir string) (images []pipeline.ImageTag, err error) {
@@ -90,17 +100,22 @@ func (c *pullCommand) pull(ctx context.Context, images runner.Images, image pipe
 	out := c.env.errPrinter()
 	live := isTerminal(c.env.Stderr)
 	width := terminalWidth(c.env.Stderr)
-	name, err := images.Pull(ctx, image.Image, image.Tag, func(phase string) {
-		if line := ui.OneLine(image.Image + ": " + phase); live && len(line) < width {
+	show := func(line string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if live && len(line) < width {
 			out.Replace(line)
 		}
-	})
-	if live {
-		out.Replace("")
 	}
+	name, err := images.Pull(ctx, image.Image, image.Tag, func(phase string) {
+		show(ui.OneLine(image.Image + ": " + phase))
+	})
+	show("")
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	out.Line("%s is here", ui.OneLine(name))
 	return nil
 }

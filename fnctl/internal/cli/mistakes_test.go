@@ -39,6 +39,7 @@ var mistakeFunctions = fntest.Gateway{
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(30 * time.Second)}),
 	"ghcr.io/x/cert:v1": fntest.Fail(connect.CodeFailedPrecondition, "resolve ghcr.io/x/cert:v1: registry ghcr.io: "+
 		"log in: x509: expired: renew its certificate, and check the clocks"),
+	"down:v1": fntest.Fail(connect.CodeUnavailable, "no pod-manager answers"),
 	"device:v1": fntest.Fail(connect.CodeFailedPrecondition, "unable to get the sandbox for device:v1: the image has "+
 		"neither Entrypoint nor Cmd"),
 	"busy:v1": fntest.Fail(connect.CodeResourceExhausted, "the queue of the function is full",
@@ -88,7 +89,7 @@ func TestMistakes(t *testing.T) {
 				Environ: []string{"PATH=" + os.Getenv("PATH")}, //nolint:forbidigo // of the programs
 			}
 			gotCode := strconv.Itoa(cli.Run(t.Context(), env, strings.Fields(command)[1:]))
-			got := times.ReplaceAllString(out.String(), "TIME")
+			got := traces.ReplaceAllString(times.ReplaceAllString(out.String(), "TIME"), "TRACE")
 			if strings.Contains(want, "NUMBER") {
 				got = sizes.ReplaceAllString(got, "NUMBER")
 			}
@@ -103,6 +104,7 @@ func TestMistakes(t *testing.T) {
 }
 
 var (
-	times = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)\b`)
-	sizes = regexp.MustCompile(`\b\d{3,}\b`)
+	times  = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)\b`)
+	traces = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
+	sizes  = regexp.MustCompile(`\b\d{3,}\b`)
 )

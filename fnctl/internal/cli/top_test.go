@@ -192,7 +192,9 @@ func TestEvalTrace(t *testing.T) {
 			t.Errorf("shown\n%s\nlacks %q", shown, want)
 		}
 	}
-	if code, _ := s.run(t.Context(), t, newScreen(), "eval", dir, "--image=echo:v1"); code != 0 || s.traceparent != "" {
-		t.Errorf("without --trace: exit code %d, traceparent %q", code, s.traceparent)
+	before := s.traceparent
+	code, shown = s.run(t.Context(), t, newScreen(), "eval", dir, "--image=echo:v1")
+	if code != 0 || strings.Contains(shown, "Trace") || s.traceparent == before {
+		t.Errorf("without --trace: exit code %d, traceparent %q, shown\n%s", code, s.traceparent, shown)
 	}
 }

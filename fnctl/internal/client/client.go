@@ -108,6 +108,9 @@ func (g *Gateway) Close() {
 // Evaluate runs a function once. It reports a failure of the function as a [FunctionError], any
 // other failure as a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	if ctx.Value(traceKey{}) == nil {
+		ctx, _ = Traced(ctx) // the id of a failed evaluation finds it in the gateway's log
+	}
 	resp, err := g.rpc.EvaluateFunction(withTraceparent(ctx), &evaluator.EvaluateFunctionRequest{
 		ResourceList: req.ResourceList, Image: req.Image, Tag: req.Tag,
 	})

@@ -37,7 +37,9 @@ type CallError struct {
 	// Lasting reports whether the package asks for something that cannot be done, so that trying
 	// again does not help.
 	Lasting bool
-	Cause   error
+	// Trace is the id of the evaluation's trace, if the gateway failed and its log may say more.
+	Trace string
+	Cause error
 }
 
 func (e *CallError) Error() string {
@@ -65,7 +67,11 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 		return &FunctionError{Image: req.Image, Message: cerr.Message(), Failure: failure}
 	}
 	problem, advice := g.account(req, cerr)
-	return &CallError{Problem: problem, Advice: advice, Lasting: lasting(cerr), Cause: err}
+	call := &CallError{Problem: problem, Advice: advice, Lasting: lasting(cerr), Cause: err}
+	if _, _, isImage := explainImage(req.Image, cerr.Message(), g.local); !isImage && !g.local && systemFailed(cerr) {
+		call.Trace, _ = ctx.Value(traceKey{}).(string)
+	}
+	return call
 }
 
 // failureOf returns the details of a failed function; nil if there are none.
@@ -86,6 +92,16 @@ func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 func lasting(cerr *connect.Error) bool {
 	switch cerr.Code() {
 	case connect.CodeNotFound, connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
+		return connect.IsWireError(cerr)
+	default:
+		return false
+	}
+}
+
+// systemFailed reports whether the gateway, or something that it needs, is at fault, rather than the caller.
+func systemFailed(cerr *connect.Error) bool {
+	switch cerr.Code() {
+	case connect.CodeUnknown, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss, connect.CodeAborted:
 		return connect.IsWireError(cerr)
 	default:
 		return false

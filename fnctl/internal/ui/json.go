@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
@@ -32,7 +34,31 @@ func JSON(msg proto.Message, indent string) string {
 	if err != nil {
 		return fmt.Sprintf("%q", err.Error())
 	}
-	return EscapeJSON(out.String())
+	return EscapeJSON(secondsOf(msg.ProtoReflect().Descriptor()).ReplaceAllString(out.String(), "$1$2"))
+}
+
+// secondsOf returns an expression for the fields of a message that are durations, which the library writes as texts such
+// as "1.5s": the name of the field and the number of seconds. In texts, quotes are escaped.
+func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
+	names, seen := []string{"-"}, map[protoreflect.FullName]bool{}
+	var visit func(protoreflect.MessageDescriptor)
+	visit = func(message protoreflect.MessageDescriptor) {
+		if seen[message.FullName()] {
+			return
+		}
+		seen[message.FullName()] = true
+		for i := range message.Fields().Len() {
+			switch field := message.Fields().Get(i); {
+			case field.Message() == nil:
+			case field.Message().FullName() == "google.protobuf.Duration":
+				names = append(names, field.JSONName())
+			default:
+				visit(field.Message())
+			}
+		}
+	}
+	visit(message)
+	return regexp.MustCompile(`("(?:` + strings.Join(names, "|") + `)": ?)"(-?[0-9.]+)s"`)
 }
 
 // EscapeJSON escapes the control characters that JSON permits, and hidden characters: U+009B begins a terminal
