@@ -4,7 +4,6 @@ package deploy_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -58,7 +57,7 @@ func TestOurImagesCanBePrivate(t *testing.T) {
 // privateRegistries reports whether a program is configured to use credentials.
 func privateRegistries(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
-		return strings.HasSuffix(v.Name, "ENABLE_PRIVATE_REGISTRIES") && v.Value == "true"
+		return v.Name == "FNR_AUTH_SECRET_PATH" && v.Value != ""
 	})
 }
 

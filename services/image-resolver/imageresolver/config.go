@@ -32,18 +32,12 @@ type Config struct {
 	// first that the image has. Empty for linux on this machine's architecture.
 	Platform string `split_words:"true"`
 
-	// EnablePrivateRegistries reports whether AuthSecretPath is read.
-	EnablePrivateRegistries bool `split_words:"true"`
-	// AuthSecretPath is a docker configuration file with credentials. For each registry, it takes precedence over
-	// docker's own file.
-	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
-
-	// EnableTLS reports whether TLSSecretPath is read.
-	EnableTLS bool `split_words:"true"`
-	// TLSSecretPath is a directory with certificates for all registries: ca.crt or
-	// ca.pem, added to the system's authorities, and tls.crt with tls.key for
-	// registries that want a client certificate.
-	TLSSecretPath string `split_words:"true" default:"/var/tmp/tls-secret/"`
+	// AuthSecretPath is a docker configuration file with credentials. It is followed. For each registry, it takes
+	// precedence over docker's own file.
+	AuthSecretPath string `split_words:"true"`
+	// TLSSecretPath is a directory with certificates for all registries: `ca.crt` or `ca.pem`, added to the system's
+	// authorities, and `tls.crt` with `tls.key` for registries that require a client certificate. It is followed.
+	TLSSecretPath string `split_words:"true"`
 	// RegistryTLSPaths are such directories for single registries, in place of the
 	// general one, as host=directory.
 	RegistryTLSPaths Pairs `split_words:"true"`
@@ -112,13 +106,6 @@ func (c *Config) Validate() error {
 	)
 	_, err := c.platforms()
 	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant, or several, with commas")
-	checks.That(
-		!c.EnablePrivateRegistries || c.AuthSecretPath != "",
-		"AuthSecretPath",
-		c.AuthSecretPath,
-		"the path of a docker configuration file",
-	)
-	checks.That(!c.EnableTLS || c.TLSSecretPath != "", "TLSSecretPath", c.TLSSecretPath, "the path of a directory")
 	directories := make(map[string][]string)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
 		name := registryname.Canonical(host)

@@ -18,8 +18,7 @@ func TestConfig(t *testing.T) {
 	}{
 		"defaults": {"nothing has to be set", nil, ""},
 		"all": {"the syntax of lists and pairs", map[string]string{
-			"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": "/a", "FNR_ENABLE_TLS": "true",
-			"FNR_TLS_SECRET_PATH":    "/b",
+			"FNR_AUTH_SECRET_PATH": "/a", "FNR_TLS_SECRET_PATH": "/b",
 			"FNR_REGISTRY_TLS_PATHS": "r.io:5000=/c,q.io=/d", "FNR_MIRRORS": "docker.io=mirror:5000/hub,docker.io=other/hub",
 			"FNR_INSECURE_REGISTRIES": "r.io,q.io:80",
 			"FNR_CACHE_TAG_TTL":       "1m", "FNR_PLATFORM": "linux/arm64,linux/amd64",
@@ -34,11 +33,6 @@ func TestConfig(t *testing.T) {
 			"of one registry",
 			map[string]string{"FNR_REGISTRY_TLS_PATHS": "docker.io=/a,index.docker.io=/b"},
 			"FNR_REGISTRY_TLS_PATHS",
-		},
-		"no path": {
-			"nothing to read",
-			map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""},
-			"FNR_AUTH_SECRET_PATH",
 		},
 		"prefix": {
 			"no short name would be one of an image",

@@ -45,7 +45,6 @@ func private(known string) func(testing.TB) setup {
 		users := func() map[string]string { return map[string]string{"user": "right"} }
 		s := open(testregistry.BasicAuth(users))(t)
 		if known != "" {
-			s.config.EnablePrivateRegistries = true
 			s.config.AuthSecretPath = t.TempDir() + "/config.json"
 			dockerConfig(t, s.config.AuthSecretPath, s.registry.Host, "user", known)
 		}

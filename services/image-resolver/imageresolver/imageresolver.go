@@ -96,7 +96,7 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 	changed := func() { core.ForgetFailures() } // called by tasks only
 	log := frame.Telemetry.Log
 	trusted, err := trust.New(
-		trust.Config{Directory: cfg.tlsDirectory(), Directories: cfg.tlsDirectories(), Log: log, Changed: changed},
+		trust.Config{Directory: cfg.TLSSecretPath, Directories: cfg.tlsDirectories(), Log: log, Changed: changed},
 	)
 	if err != nil {
 		return nil, nil, nil, err
@@ -132,17 +132,10 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 // authFiles returns the docker configuration files, the one that counts first.
 func (c *Config) authFiles() []string {
 	var files []string
-	if c.EnablePrivateRegistries {
+	if c.AuthSecretPath != "" {
 		files = append(files, c.AuthSecretPath)
 	}
 	return append(files, filepath.Join(dockerconfig.Dir(), dockerconfig.ConfigFileName))
-}
-
-func (c *Config) tlsDirectory() string {
-	if !c.EnableTLS {
-		return ""
-	}
-	return c.TLSSecretPath
 }
 
 func (c *Config) tlsDirectories() map[string]string {

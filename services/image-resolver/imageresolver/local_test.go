@@ -48,7 +48,7 @@ func TestImageNamesReachNoLocalAddress(t *testing.T) {
 	_, encryptedPort, _ := net.SplitHostPort(encrypted)
 	_, plainPort, _ := net.SplitHostPort(plain)
 	cfg := newConfig(t)
-	cfg.EnableTLS, cfg.TLSSecretPath = true, t.TempDir()
+	cfg.TLSSecretPath = t.TempDir()
 	testcert.Write(t, cfg.TLSSecretPath, "ca.crt", authority.PEM)
 	cfg.InsecureRegistries = []string{"127.0.0.1:1"} // which is another one
 	r, _ := start(t, cfg)
@@ -137,7 +137,7 @@ func TestListedRegistriesMayBeLocal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := newConfig(t)
-			cfg.EnableTLS, cfg.TLSSecretPath = true, directory
+			cfg.TLSSecretPath = directory
 			tc.edit(&cfg)
 			r, _ := start(t, cfg)
 			_, err := resolve(t, r, tc.image+"/fn:v1")

@@ -92,7 +92,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 		return
 	}
 	cfg := newConfig(t)
-	cfg.EnableTLS, cfg.TLSSecretPath = true, directory
+	cfg.TLSSecretPath = directory
 	r, said := start(t, cfg)
 	if _, err := resolve(t, r, testcert.Name+"/fn:v1"); err != nil {
 		t.Errorf("through the proxy: %v", err)

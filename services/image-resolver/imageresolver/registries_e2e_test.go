@@ -195,7 +195,7 @@ func TestDistributionWithPassword(t *testing.T) {
 		"UNAUTHORIZED: authentication required",
 		"no credentials are configured",
 	)
-	cfg.EnablePrivateRegistries, cfg.AuthSecretPath = true, filepath.Join(directory, "docker.json")
+	cfg.AuthSecretPath = filepath.Join(directory, "docker.json")
 	dockerConfig(t, cfg.AuthSecretPath, host, "user", password)
 	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "UNAUTHORIZED", cfg.AuthSecretPath)
 	dockerConfig(t, cfg.AuthSecretPath, host, "user", "right")

@@ -119,7 +119,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	registry.Push(t, "fn:v1", function)
 
 	cfg := newConfig(t)
-	cfg.EnablePrivateRegistries, cfg.AuthSecretPath = true, filepath.Join(t.TempDir(), "config.json")
+	cfg.AuthSecretPath = filepath.Join(t.TempDir(), "config.json")
 	directory := t.TempDir()
 	cfg.RegistryTLSPaths = imageresolver.Pairs{registry.Host: {directory}}
 	authorities := filepath.Join(directory, "ca.crt")

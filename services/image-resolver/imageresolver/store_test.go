@@ -61,7 +61,7 @@ func TestStoreOfAPrivateRegistry(t *testing.T) {
 	directory := t.TempDir()
 	replace(t, filepath.Join(directory, "ca.crt"), authority.PEM)
 	cfg.RegistryTLSPaths = imageresolver.Pairs{registry.Host: {directory}}
-	cfg.EnablePrivateRegistries, cfg.AuthSecretPath = true, filepath.Join(t.TempDir(), "config.json")
+	cfg.AuthSecretPath = filepath.Join(t.TempDir(), "config.json")
 	dockerConfig(t, cfg.AuthSecretPath, registry.Host, "user", password)
 	dir := t.TempDir()
 	store, r := openStore(t, dir, cfg)

@@ -28,6 +28,13 @@ const (
 	LauncherImageVolume   = "image-volume"
 )
 
+const (
+	// DefaultPullSecret is the name of the pull secret, which the Roles of the manifests permit.
+	DefaultPullSecret = "auth-secret"
+	// CacheConfigPath is the file with functions that have their own settings, where the manifests mount it.
+	CacheConfigPath = "/pod-cache-config/pod-cache-config.yaml"
+)
+
 // Config is the pod-manager's settings, without the settings common to all programs.
 type Config struct {
 	// Address is the address at which gateways connect, as `host:port`.
@@ -64,13 +71,13 @@ type Config struct {
 	// Endpoint is how pods are reached: `service` (a DNS name each below `svc.cluster.local`, as in Porch and for a
 	// mesh) or `pod-ip` (fastest; set by all manifests without `pod-services`).
 	Endpoint string `default:"service"`
-	// PullSecret is the pull secret of pods whose function's registry requires credentials. With
-	// FNR_ENABLE_PRIVATE_REGISTRIES, all pods have it, for the images in their template.
-	PullSecret string `split_words:"true" default:"auth-secret"`
-	// EnablePrivateRegistries is true if the pod-manager keeps the pull secret equal to FNR_AUTH_SECRET_PATH.
-	EnablePrivateRegistries bool `split_words:"true"`
-	// AuthSecretPath is a docker configuration file with credentials. It is followed.
-	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
+	// PullSecret is the pull secret of pods whose function's registry requires credentials. It is auth-secret if it is
+	// empty.
+	PullSecret string `ignored:"true"`
+	// AuthSecretPath is a docker configuration file with credentials for registries. It is followed: the pod-manager keeps
+	// the pull secret `auth-secret` of all pods equal to it. If it is empty, the pull secret is left alone, and only pods
+	// whose function's registry requires credentials have it.
+	AuthSecretPath string `split_words:"true"`
 	// MaxEvaluationTime limits evaluations in pods. Zero means no limit. Set it to the gateway's value.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
 	// FunctionNetwork are patterns of repositories whose functions may use the network in pods, as for the gateway.
@@ -98,10 +105,10 @@ type Config struct {
 	// MaxQueuePerFunction is the maximum number of queued evaluations of a function.
 	MaxQueuePerFunction int `split_words:"true" default:"1000"`
 
-	// CacheConfig is the file with functions that have [their own settings](#the-pod-cache-configuration). It is
-	// optional, and followed.
-	CacheConfig string `split_words:"true" default:"/pod-cache-config/pod-cache-config.yaml"`
-	// WarmUp is true if each of these functions keeps at least one pod.
+	// CacheConfig is the pod cache configuration. It is [CacheConfigPath] if it is empty.
+	CacheConfig string `ignored:"true"`
+	// WarmUp is true if each function in the [pod cache configuration](#the-pod-cache-configuration) keeps at least one
+	// pod.
 	WarmUp bool `split_words:"true" default:"true"`
 	// Issuer issues the certificates of our programs, where nothing else does.
 	Issuer IssuerConfig
@@ -139,9 +146,7 @@ func (c *Config) checkPods(checks *config.Checks) {
 	checks.That(slices.Contains(launchers, c.Launcher), "Launcher", c.Launcher, "auto, init-container or image-volume")
 	endpoints := []string{EndpointService, EndpointPodIP}
 	checks.That(slices.Contains(endpoints, c.Endpoint), "Endpoint", c.Endpoint, "service or pod-ip")
-	checks.That(isName(c.PullSecret), "PullSecret", c.PullSecret, "the name of a secret")
-	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath,
-		"the path of a docker configuration file")
+	checks.That(c.PullSecret == "" || isName(c.PullSecret), "PullSecret", c.PullSecret, "the name of a secret")
 }
 
 // checkLimits checks times and numbers.

@@ -41,12 +41,7 @@ func TestConfig(t *testing.T) {
 		},
 		"endpoint": {"", map[string]string{"FNR_ENDPOINT": "pod"}, `FNR_ENDPOINT is "pod"`},
 		"no pods":  {"", map[string]string{"FNR_MAX_PODS_PER_FUNCTION": "0"}, "FNR_MAX_PODS_PER_FUNCTION is 0"},
-		"pull secret": {
-			"Kubernetes would refuse it later",
-			map[string]string{"FNR_PULL_SECRET": "auth_secret"},
-			`FNR_PULL_SECRET is "auth_secret"`,
-		},
-		"issuer": {"the rest has defaults", map[string]string{"FNR_ISSUER_SECRET": "authority"}, ""},
+		"issuer":   {"the rest has defaults", map[string]string{"FNR_ISSUER_SECRET": "authority"}, ""},
 		"issuer's certificates": {
 			"no certificate could have it",
 			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_CERTIFICATES": "a=spiffe://x,b=https://x/y"},
@@ -57,13 +52,7 @@ func TestConfig(t *testing.T) {
 			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_LIFE": "20s"},
 			"FNR_ISSUER_LIFE is 20s",
 		},
-		"no issuer": {"an unused setting may be anything", map[string]string{"FNR_ISSUER_LIFE": "1s"}, ""},
-		"credentials": {
-			"a path that is set to nothing",
-			map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""},
-			"FNR_AUTH_SECRET_PATH",
-		},
-		"no registries": {"an unused setting may be anything", map[string]string{"FNR_AUTH_SECRET_PATH": ""}, ""},
+		"no issuer":     {"an unused setting may be anything", map[string]string{"FNR_ISSUER_LIFE": "1s"}, ""},
 		"time":          {"", map[string]string{"FNR_MAX_EVALUATION_TIME": "-1s"}, "FNR_MAX_EVALUATION_TIME is -1s"},
 		"image address": {"", map[string]string{"FNR_IMAGE_RESOLVER": "image-resolver:9449"}, "FNR_IMAGE_RESOLVER"},
 	}

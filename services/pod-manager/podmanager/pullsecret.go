@@ -3,11 +3,11 @@
 package podmanager
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
@@ -20,14 +20,13 @@ import (
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame program.Frame,
 ) (manager.Cluster, serve.Task, error) {
-	if !c.EnablePrivateRegistries {
+	if c.AuthSecretPath == "" {
 		return cluster, func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 	}
 	keeper, err := pullsecret.New(pullsecret.Config{
 		Path: c.AuthSecretPath, Secrets: client.CoreV1().Secrets(c.Namespace),
-		Namespace: c.Namespace, Name: c.PullSecret, CheckInterval: c.ScanInterval,
-		NameSetting: config.Variable("PullSecret"),
-		Log:         frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/pullsecret"),
+		Namespace: c.Namespace, Name: cmp.Or(c.PullSecret, DefaultPullSecret), CheckInterval: c.ScanInterval,
+		Log: frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/pullsecret"),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -3,6 +3,7 @@
 package podmanager
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -57,7 +58,7 @@ const readyTimeout = 5 * time.Minute
 func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
 		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes,
-		PullSecret: c.PullSecret, AlwaysPullSecret: c.EnablePrivateRegistries,
+		PullSecret: cmp.Or(c.PullSecret, DefaultPullSecret), AlwaysPullSecret: c.AuthSecretPath != "",
 		Args: c.wrapperArgs(), Env: c.wrapperEnv(), Network: c.network(),
 	}
 }
@@ -89,7 +90,7 @@ func (c *Config) templates(client kubernetes.Interface, frame program.Frame) (*k
 // functions returns the pod cache configuration, and calls changed with what it says from now on.
 func (c *Config) functions(changed func(map[string]cacheconfig.Entry), log *slog.Logger) (*functions.File, error) {
 	return functions.Open(functions.Config{
-		Path: c.CacheConfig, DefaultImagePrefix: c.DefaultImagePrefix, Log: log, Changed: changed,
+		Path: cmp.Or(c.CacheConfig, CacheConfigPath), DefaultImagePrefix: c.DefaultImagePrefix, Log: log, Changed: changed,
 	})
 }
 

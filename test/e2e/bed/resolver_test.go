@@ -37,9 +37,9 @@ func resolver(t *testing.T, files resolverFiles) imageresolverv1connect.ImageRes
 	pod := suite.Pod("image-resolver", s.Registry(t, "open").Host+"/programs/image-resolver:latest")
 	container := &pod.Spec.Containers[0]
 	for name, value := range map[string]string{
-		"FNR_INSECURE_REGISTRIES":       s.Registry(t, "open").Host + "," + s.Registry(t, "private").Host,
-		"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": "/registries/.dockerconfigjson",
-		"FNR_ENABLE_TLS": "true", "FNR_TLS_SECRET_PATH": "/registries",
+		"FNR_INSECURE_REGISTRIES": s.Registry(t, "open").Host + "," + s.Registry(t, "private").Host,
+		"FNR_AUTH_SECRET_PATH":    "/registries/.dockerconfigjson",
+		"FNR_TLS_SECRET_PATH":     "/registries",
 	} {
 		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
 	}

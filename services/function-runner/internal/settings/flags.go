@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
 // porchFlag is a flag of Porch's function runner.
@@ -66,6 +69,7 @@ func (s *Settings) execFlags() []porchFlag {
 
 func (s *Settings) podFlags() []porchFlag {
 	g, p := &s.Gateway, &s.PodManager
+	p.CacheConfig = podmanager.CacheConfigPath
 	return []porchFlag{
 		{
 			name: "pod-namespace", field: "Namespace", usage: "namespace for function pods",
@@ -104,15 +108,19 @@ func (s *Settings) podFlags() []porchFlag {
 }
 
 func (s *Settings) registryFlags() []porchFlag {
-	p, r := &s.PodManager, &s.ImageResolver
+	p, r := &s.PodManager, &s.registries
+	r.credentials, r.authorities = s.ImageResolver.AuthSecretPath != "", s.ImageResolver.TLSSecretPath != ""
+	r.authPath = cmp.Or(s.ImageResolver.AuthSecretPath, "/var/tmp/config-secret/.dockerconfigjson")
+	r.tlsPath = cmp.Or(s.ImageResolver.TLSSecretPath, "/var/tmp/tls-secret/")
+	p.PullSecret = podmanager.DefaultPullSecret
 	return []porchFlag{
 		{
 			name: "enable-private-registries", field: "EnablePrivateRegistries",
-			usage: "use credentials for registries", value: boolValue{&r.EnablePrivateRegistries},
+			usage: "use credentials for registries", value: boolValue{&r.credentials},
 		},
 		{
 			name: "registry-auth-secret-path", field: "AuthSecretPath",
-			usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthSecretPath},
+			usage: "file with the credentials, as docker's config.json", value: textValue{&r.authPath},
 		},
 		{
 			name: "registry-auth-secret-name", field: "PullSecret", usage: "name of the pull secret that pods get",
@@ -120,11 +128,11 @@ func (s *Settings) registryFlags() []porchFlag {
 		},
 		{
 			name: "enable-private-registries-tls", field: "EnableTLS",
-			usage: "use own certificate authorities for registries", value: boolValue{&r.EnableTLS},
+			usage: "use own certificate authorities for registries", value: boolValue{&r.authorities},
 		},
 		{
 			name: "tls-secret-path", field: "TLSSecretPath", usage: "directory with their certificates",
-			value: textValue{&r.TLSSecretPath},
+			value: textValue{&r.tlsPath},
 		},
 	}
 }

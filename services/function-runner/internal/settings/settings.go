@@ -36,6 +36,15 @@ type Settings struct {
 	ImageResolver
 	program.Settings
 	machine.SandboxSettings
+
+	registries registryFlags
+}
+
+// registryFlags are Porch's flags for private registries.
+type registryFlags struct {
+	// credentials and authorities are true if the files at authPath and tlsPath are used.
+	credentials, authorities bool
+	authPath, tlsPath        string
 }
 
 // Sandboxed reports whether functions may run in sandboxes.
@@ -55,9 +64,9 @@ func (s *Settings) Validate() error {
 		checks.Within("", s.ImageResolver.Validate())
 	}
 	r := &s.ImageResolver
-	checks.That(!r.EnablePrivateRegistries || exists(r.AuthSecretPath), "AuthSecretPath", r.AuthSecretPath,
+	checks.That(r.AuthSecretPath == "" || exists(r.AuthSecretPath), "AuthSecretPath", r.AuthSecretPath,
 		"a file that exists, if private registries are enabled")
-	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "TLSSecretPath", r.TLSSecretPath,
+	checks.That(r.TLSSecretPath == "" || exists(r.TLSSecretPath), "TLSSecretPath", r.TLSSecretPath,
 		"a directory that exists, if TLS for private registries is enabled")
 	if s.Sandboxed() {
 		s.SandboxSettings.Check(&checks)
@@ -115,13 +124,24 @@ func (s *Settings) share() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
-	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
-	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath, gateway.ServiceAccount}
+	s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath = s.registries.used()
+	s.Gateway.Secrets = []string{s.registries.authPath, s.registries.tlsPath, gateway.ServiceAccount}
 	if s.TLS.Directory != "" {
 		s.Gateway.Secrets = append(s.Gateway.Secrets, s.TLS.Directory)
 	}
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
 	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
+}
+
+// used returns the paths that are used; empty if none is.
+func (r registryFlags) used() (auth, tls string) {
+	if r.credentials {
+		auth = r.authPath
+	}
+	if r.authorities {
+		tls = r.tlsPath
+	}
+	return auth, tls
 }
 
 // ErrHelp is the error of Load after it printed the help.

@@ -59,8 +59,7 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 		"pods":          s.PodManager.MaxPodsPerFunction == 4,
 		"secret":        s.PodManager.PullSecret == "secret",
 		"wrapper image": s.PodManager.WrapperServerImage == "example.com/wrapper:v1",
-		"private": s.ImageResolver.EnablePrivateRegistries && s.PodManager.EnablePrivateRegistries &&
-			s.ImageResolver.EnableTLS,
+		"private":       s.ImageResolver.TLSSecretPath != "",
 		"credentials": strings.HasSuffix(s.ImageResolver.AuthSecretPath, ".dockerconfigjson") &&
 			s.PodManager.AuthSecretPath == s.ImageResolver.AuthSecretPath,
 	} {
@@ -72,9 +71,9 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 
 // TestLoadRejectsUnknownVariables has a typing error, which would have no effect.
 func TestLoadRejectsUnknownVariables(t *testing.T) {
-	t.Setenv("FNR_ENABLE_PRIVATE_REGISTRY", "1")
+	t.Setenv("FNR_AUTH_SECRET_PAHT", "1")
 	_, err := settings.Load([]string{"--disable-runtimes=pod"}, t.Output())
-	if err == nil || !strings.Contains(err.Error(), "FNR_ENABLE_PRIVATE_REGISTRIES meant") {
+	if err == nil || !strings.Contains(err.Error(), "FNR_AUTH_SECRET_PATH meant") {
 		t.Errorf("Load = %v, want an error that names the variable that is meant", err)
 	}
 }
@@ -88,8 +87,8 @@ func TestSharedSettingsArrive(t *testing.T) {
 	for variable, value := range map[string]string{
 		"WRAPPER_SERVER_IMAGE": "example.com/wrapper:v1", "FNR_ADDRESS": ":1",
 		"FNR_DEFAULT_IMAGE_PREFIX": "example.com",
-		"FNR_MAX_MESSAGE_BYTES":    "65536", "FNR_ENABLE_PRIVATE_REGISTRIES": "true",
-		"FNR_AUTH_SECRET_PATH": auth, "FNR_CONFINE": "off", "FNR_FUNCTION_NETWORK": "example.com/net",
+		"FNR_MAX_MESSAGE_BYTES":    "65536",
+		"FNR_AUTH_SECRET_PATH":     auth, "FNR_CONFINE": "off", "FNR_FUNCTION_NETWORK": "example.com/net",
 		"FNR_POLICY_DENY":         "example.com/bad",
 		"FNR_MAX_EVALUATION_TIME": "7s",
 	} {
@@ -102,7 +101,7 @@ func TestSharedSettingsArrive(t *testing.T) {
 	p, r := s.PodManager, s.ImageResolver
 	if s.Gateway.Address != ":1" || p.DefaultImagePrefix != "example.com" || r.DefaultImagePrefix != "example.com" ||
 		p.MaxMessageBytes != 65536 ||
-		!p.EnablePrivateRegistries || p.AuthSecretPath != auth ||
+		p.AuthSecretPath != auth || r.AuthSecretPath != auth ||
 		s.Gateway.Confine != "off" || p.Confine != "off" ||
 		len(s.Gateway.FunctionNetwork) != 1 || len(p.FunctionNetwork) != 1 ||
 		len(s.Gateway.Policy.Deny) != 1 ||

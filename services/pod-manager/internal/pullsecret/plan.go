@@ -37,19 +37,19 @@ const (
 
 // plan decides what to do, given the Secret that is there, nil if there is none, and the
 // content that it has to have. Changed is whether the file has changed since this replica last
-// wrote it, setting what the setting with the Secret's name is called. Remark is why an existing
+// wrote it. Remark is why an existing
 // Secret is replaced; it may be empty.
 //
 // The replicas' files change up to a minute apart. So the replica that sees a change
 // writes it, and the others keep what a replica wrote until their own file changes.
-func plan(found *corev1.Secret, content []byte, changed bool, setting string) (do step, remark string, err error) {
+func plan(found *corev1.Secret, content []byte, changed bool) (do step, remark string, err error) {
 	if found == nil {
 		return create, "", nil
 	}
 	if found.Type != corev1.SecretTypeDockerConfigJson {
 		return nothing, "", fmt.Errorf("a Secret of that name exists that has type %q and not %q: "+
-			"delete it, or set another name in %s",
-			found.Type, corev1.SecretTypeDockerConfigJson, setting)
+			"delete it, or set --registry-auth-secret-name of function-runner",
+			found.Type, corev1.SecretTypeDockerConfigJson)
 	}
 	ours := found.Labels[labelManagedBy] == managedBy
 	intact := bytes.Equal(found.Data[keySum], sum(found.Data[corev1.DockerConfigJsonKey]))

@@ -42,7 +42,7 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			do, remark, err := plan(tc.found, []byte("new"), tc.changed, "FNR_NAME")
+			do, remark, err := plan(tc.found, []byte("new"), tc.changed)
 			if err != nil || do != tc.want || (remark != "") != tc.says {
 				t.Errorf("plan is %v, %q, %v, want %v: %s", do, remark, err, tc.want, tc.reason)
 			}
@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 
 func TestPlanLeavesOtherTypes(t *testing.T) {
 	found := &corev1.Secret{Type: corev1.SecretTypeOpaque}
-	do, _, err := plan(found, []byte("{}"), true, "FNR_NAME")
+	do, _, err := plan(found, []byte("{}"), true)
 	if do != nothing || err == nil || !strings.Contains(err.Error(), "another name in FNR_NAME") {
 		t.Errorf("plan is %v, %v, want an error with what to do: another owner's Secret must not be lost", do, err)
 	}

@@ -26,8 +26,6 @@ type Config struct {
 	Secrets corev1client.SecretInterface
 	// Namespace and Name are the pull secret's.
 	Namespace, Name string
-	// NameSetting is what the setting with that name is called.
-	NameSetting string
 	// CheckInterval is the time between two checks that the Secret still exists.
 	CheckInterval time.Duration
 	Log           *slog.Logger

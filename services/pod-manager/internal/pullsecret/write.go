@@ -54,7 +54,7 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	if err != nil {
 		return false, unseenError{fmt.Errorf("read it: %w", err)}
 	}
-	do, remark, err := plan(found, k.content, k.changed, k.config.NameSetting)
+	do, remark, err := plan(found, k.content, k.changed)
 	if remark != "" {
 		k.config.Log.WarnContext(ctx, "replacing the pull secret", "reason", remark,
 			"namespace", k.config.Namespace, "secret", k.config.Name)
