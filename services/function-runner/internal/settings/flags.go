@@ -29,6 +29,16 @@ func (s *Settings) flags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
+// setDefaults sets the defaults of flags that have no variable, or whose variable has another default.
+func (s *Settings) setDefaults() {
+	s.PodManager.PullSecret, s.PodManager.CacheConfig = podmanager.DefaultPullSecret, podmanager.CacheConfigPath
+	auth, tls := s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath
+	s.registries = registryFlags{
+		credentials: auth != "", authPath: cmp.Or(auth, "/var/tmp/config-secret/.dockerconfigjson"),
+		authorities: tls != "", tlsPath: cmp.Or(tls, "/var/tmp/tls-secret/"),
+	}
+}
+
 func (s *Settings) commonFlags() []porchFlag {
 	g := &s.Gateway
 	return []porchFlag{
@@ -69,7 +79,6 @@ func (s *Settings) execFlags() []porchFlag {
 
 func (s *Settings) podFlags() []porchFlag {
 	g, p := &s.Gateway, &s.PodManager
-	p.CacheConfig = podmanager.CacheConfigPath
 	return []porchFlag{
 		{
 			name: "pod-namespace", field: "Namespace", usage: "namespace for function pods",
@@ -109,10 +118,6 @@ func (s *Settings) podFlags() []porchFlag {
 
 func (s *Settings) registryFlags() []porchFlag {
 	p, r := &s.PodManager, &s.registries
-	r.credentials, r.authorities = s.ImageResolver.AuthSecretPath != "", s.ImageResolver.TLSSecretPath != ""
-	r.authPath = cmp.Or(s.ImageResolver.AuthSecretPath, "/var/tmp/config-secret/.dockerconfigjson")
-	r.tlsPath = cmp.Or(s.ImageResolver.TLSSecretPath, "/var/tmp/tls-secret/")
-	p.PullSecret = podmanager.DefaultPullSecret
 	return []porchFlag{
 		{
 			name: "enable-private-registries", field: "EnablePrivateRegistries",

@@ -87,6 +87,7 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	if err := config.Fill(&s); err != nil {
 		return Settings{}, err
 	}
+	s.setDefaults()
 	set := flag.NewFlagSet("function-runner", flag.ContinueOnError)
 	set.SetOutput(w)
 	flags := s.flags()

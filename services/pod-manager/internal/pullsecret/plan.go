@@ -48,7 +48,7 @@ func plan(found *corev1.Secret, content []byte, changed bool) (do step, remark s
 	}
 	if found.Type != corev1.SecretTypeDockerConfigJson {
 		return nothing, "", fmt.Errorf("a Secret of that name exists that has type %q and not %q: "+
-			"delete it, or set --registry-auth-secret-name of function-runner",
+			"delete it, or set another name in --registry-auth-secret-name of function-runner",
 			found.Type, corev1.SecretTypeDockerConfigJson)
 	}
 	ours := found.Labels[labelManagedBy] == managedBy

@@ -53,7 +53,7 @@ func TestPlan(t *testing.T) {
 func TestPlanLeavesOtherTypes(t *testing.T) {
 	found := &corev1.Secret{Type: corev1.SecretTypeOpaque}
 	do, _, err := plan(found, []byte("{}"), true)
-	if do != nothing || err == nil || !strings.Contains(err.Error(), "another name in FNR_NAME") {
+	if do != nothing || err == nil || !strings.Contains(err.Error(), "another name in --registry-auth-secret-name") {
 		t.Errorf("plan is %v, %v, want an error with what to do: another owner's Secret must not be lost", do, err)
 	}
 }
