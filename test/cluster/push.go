@@ -28,8 +28,8 @@ type pusher struct {
 	kept     imagecache.Cache
 }
 
-// pushProgram builds the image only if neither the registry nor the cache has it. Go builds an unchanged program quickly:
-// the program itself is the key of its image.
+// pushProgram builds the image only if neither the registry nor the cache has it. Go builds an unchanged program
+// quickly: the program itself is the key of its image.
 func (to pusher) pushProgram(ctx context.Context, p release.Program, repository string) error {
 	base, err := to.builder().Build(p.Base())
 	if err != nil {

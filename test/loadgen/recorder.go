@@ -47,8 +47,8 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// recordEvaluation records an evaluation. The time of a failed evaluation is not recorded: it may be short because nothing was
-// done.
+// recordEvaluation records an evaluation. The time of a failed evaluation is not recorded: it may be short because
+// nothing was done.
 func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

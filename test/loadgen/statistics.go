@@ -102,8 +102,8 @@ type Ratio struct {
 // ratios are the ratios of all compared figures.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
-// compareSamples returns the ratios of a target to base. Rounds are drawn, not evaluations: evaluations of the same turn
-// depend on each other, and each round contains the turns of both targets (a paired bootstrap).
+// compareSamples returns the ratios of a target to base. Rounds are drawn, not evaluations: evaluations of the same
+// turn depend on each other, and each round contains the turns of both targets (a paired bootstrap).
 func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	rounds := len(of.took)
 	measured := divideFigures(of, base, eachOnce(rounds))
@@ -117,8 +117,8 @@ func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divideFigures returns the ratios of the figures, in the order of ratios, if each round had occurred as often as its weight
-// says.
+// divideFigures returns the ratios of the figures, in the order of ratios, if each round had occurred as often as its
+// weight says.
 func divideFigures(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
@@ -162,7 +162,8 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	return level
 }
 
-// countEvaluations returns the evaluations of the target at a place of each round, and the processor time of this program.
+// countEvaluations returns the evaluations of the target at a place of each round, and the processor time of this
+// program.
 func countEvaluations(rounds [][]turn, target int) (result Result, client time.Duration) {
 	for _, turns := range rounds {
 		t := turns[target]

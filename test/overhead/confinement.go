@@ -89,8 +89,8 @@ func configEntry(image, function string) string {
 	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
 }
 
-// compareConfined evaluates in turns, through a gateway that confines functions and a gateway that does not, and prints the
-// medians.
+// compareConfined evaluates in turns, through a gateway that confines functions and a gateway that does not, and
+// prints the medians.
 func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mode) error {
 	var ways []way
 	for _, level := range []string{"off", "require"} {

@@ -53,7 +53,8 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	if err := errors.Join(os.Mkdir(pkg, 0o700), writePackage(pkg, registry, five...)); err != nil {
 		return err
 	}
-	fnctl := b.runCommand(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", pkg, "--local", "-o", "unwrap")
+	program := filepath.Join(b.bin, "fnctl")
+	fnctl := b.runCommand(b.ofStore(dir, registry), program, "render", pkg, "--local", "-o", "unwrap")
 	ways := []way{{"fnctl", fnctl, 0, ""}}
 	var podman []way
 	for _, image := range slices.Compact(slices.Sorted(slices.Values(five))) {

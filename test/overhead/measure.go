@@ -55,8 +55,8 @@ func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	return times{evaluations: evaluations, cpu: after - before}, err
 }
 
-// takeTurn runs the given number of callers, each of which evaluates again and again, and returns their times. A caller's
-// first evaluation does not count: the machine was idle before it.
+// takeTurn runs the given number of callers, each of which evaluates again and again, and returns their times. A
+// caller's first evaluation does not count: the machine was idle before it.
 func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var times []time.Duration

@@ -70,7 +70,8 @@ func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rou
 	return rounds, nil
 }
 
-// reportMutualTLS returns the medians over all rounds, and the ratio of an evaluation with mutual TLS to an evaluation without.
+// reportMutualTLS returns the medians over all rounds, and the ratio of an evaluation with mutual TLS to an
+// evaluation without.
 func reportMutualTLS(rounds [][2]time.Duration) string {
 	ratio, low, high := ratioInterval(rounds)
 	medians := func(i int) time.Duration {

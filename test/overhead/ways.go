@@ -67,7 +67,9 @@ func (b *bench) startWrapper(ctx context.Context, binary string, env []string, f
 }
 
 // startServer runs a server, with env on top of our environment, and waits until it is healthy.
-func (b *bench) startServer(ctx context.Context, port string, env []string, program string, args ...string) (*server, error) {
+func (b *bench) startServer(ctx context.Context, port string, env []string, program string, args ...string) (
+	*server, error,
+) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(cmd.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
 	cmd.Env = append(cmd.Env, env...)

@@ -47,7 +47,9 @@ func TestFormsOfDocumentsAndCommits(t *testing.T) {
 	if got, want := *c["clause in place of a noun"], (count{1, 5}); got != want {
 		t.Errorf("documents: %+v, want %+v", got, want)
 	}
-	for _, s := range []string{"pool: drain outdated pods", "pool, kube: the owner deletes", "drain pods", "docs: words of runbooks"} {
+	for _, s := range []string{
+		"pool: drain outdated pods", "pool, kube: the owner deletes", "drain pods", "docs: words of runbooks",
+	} {
 		c.addSubject(s)
 	}
 	if got, want := *c[nounSubject.name], (count{2, 4}); got != want {

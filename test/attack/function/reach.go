@@ -90,8 +90,8 @@ func findFile(string) {
 	}
 }
 
-// fillDirectory writes many files until they contain the given number of bytes or it is killed. Many files, because the limit
-// on the size of a single file is not under test.
+// fillDirectory writes many files until they contain the given number of bytes or it is killed. Many files, because
+// the limit on the size of a single file is not under test.
 func fillDirectory(arg string) {
 	most, _ := strconv.Atoi(arg)
 	part := make([]byte, 1<<20)

@@ -62,8 +62,8 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 // callerSecret is the Secret with the certificate of a caller.
 const callerSecret = "ci-tls"
 
-// withCallersCertificate has the pod-manager issue a certificate for a caller, and one with the pod-manager's own ID, in
-// addition to the programs' certificates.
+// withCallersCertificate has the pod-manager issue a certificate for a caller, and one with the pod-manager's own ID,
+// in addition to the programs' certificates.
 func withCallersCertificate(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	further := []string{callerSecret, "pod-manager-tls"}

@@ -156,7 +156,8 @@ func (p place) credentials(ctx context.Context, t *testing.T, content string) {
 	}
 }
 
-// crowdQueue is the limit of the queue of one function: more than the callers that alert FunctionRunnerCallersWait is for.
+// crowdQueue is the limit of the queue of one function: more than the callers that alert FunctionRunnerCallersWait is
+// for.
 const crowdQueue = "60"
 
 // crowd has more callers of a slow function than it has pods, and more than may be queued.

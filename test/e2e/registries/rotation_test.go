@@ -66,7 +66,7 @@ func newLife(t *testing.T, m mode) *life {
 	l.repository = newCopies(t, l.open, "first", "second", "third", "fourth")
 	wrapper := l.private + "/" + newCopies(t, s.Program(t, suite.Current, "wrapper-server"), "latest") + ":latest"
 	_, stranger := issue(t, l.front.host)
-	l.system = deploy(t, m, wrapper, credentials((&user{l.user.name, "wrong"}).dockerConfig(t, l.hosts()...)),
+	l.system = deploy(t, m, wrapper, l.hosts(), credentials((&user{l.user.name, "wrong"}).dockerConfig(t, l.hosts()...)),
 		authorities(stranger))
 	return l
 }

@@ -49,12 +49,14 @@ type system struct {
 	// services is the namespace of the services, and functions that of function pods.
 	services, functions string
 	wrapper             string // image of the wrapper server
+	// listed are the registries at private addresses whose errors callers see.
+	listed []string
 }
 
-// deploy deploys the manifests, with these initial contents of the Secrets.
-func deploy(t *testing.T, m mode, wrapper string, secrets ...*corev1.Secret) *system {
+// deploy deploys the manifests, with listed registries at private addresses, and these initial contents of the Secrets.
+func deploy(t *testing.T, m mode, wrapper string, listed []string, secrets ...*corev1.Secret) *system {
 	t.Helper()
-	sys := &system{services: s.Namespace(t), functions: s.Namespace(t), wrapper: wrapper}
+	sys := &system{services: s.Namespace(t), functions: s.Namespace(t), wrapper: wrapper, listed: listed}
 	for _, secret := range secrets {
 		sys.put(t, secret)
 	}
@@ -76,6 +78,7 @@ func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured 
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" && o.GetName() == m.resolver {
 			suite.SetVariable(t, o, m.insecure, s.Registry(t, "private").Host+","+s.Registry(t, "open").Host)
+			suite.SetVariable(t, o, "FNR_INTERNAL_REGISTRIES", strings.Join(sys.listed, ","))
 		}
 	}
 	return objects

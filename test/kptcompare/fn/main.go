@@ -131,7 +131,8 @@ func logLine(text string) error {
 	return err
 }
 
-// labelAll adds to the label "seen" of each resource, so that the label lists the functions that processed the resource.
+// labelAll adds to the label "seen" of each resource, so that the label lists the functions that processed the
+// resource.
 func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")

@@ -141,8 +141,8 @@ func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	return c.System.Memory()
 }
 
-// startCallers starts the other callers, in a process of their own so that the attacks' work does not delay them. stop ends
-// them and waits for their last answers.
+// startCallers starts the other callers, in a process of their own so that the attacks' work does not delay them.
+// stop ends them and waits for their last answers.
 func (c Config) startCallers(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
 	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.callersImage(program)}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -169,7 +169,8 @@ func (c Config) startCallers(ctx context.Context, program string, samples *calle
 	}, nil
 }
 
-// callersImage returns the image that other callers evaluate. It is empty if a program serves only health checks to them.
+// callersImage returns the image that other callers evaluate. It is empty if a program serves only health checks to
+// them.
 func (c Config) callersImage(program string) string {
 	switch program {
 	case system.PodManager:

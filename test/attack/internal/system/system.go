@@ -191,8 +191,10 @@ func (s *System) configure(p *plan, name string) error {
 			"FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
 		// Its environment is the function's.
-		p.args = []string{"--port=" + port, "--telemetry-metrics-address=" + p.metrics, "--serve-drain-delay=0s", "--",
-			s.Function(Steady)}
+		p.args = []string{
+			"--port=" + port, "--telemetry-metrics-address=" + p.metrics, "--serve-drain-delay=0s", "--",
+			s.Function(Steady),
+		}
 	case PodManager:
 		p.env = append(p.env, wrapper, "FNR_ADDRESS="+p.address, "FNR_KUBECONFIG="+kubeconfig,
 			"FNR_IMAGE_RESOLVER=http://127.0.0.1:1")

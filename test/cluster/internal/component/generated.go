@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// generatedModule is the source of programs that are built in a module of their own, so that their requirements stay out of
-// this one.
+// generatedModule is the source of programs that are built in a module of their own, so that their requirements stay
+// out of this one.
 type generatedModule struct {
 	// Mod is the module's go.mod, which also gets the requirements of this program. Go completes it.
 	Mod []byte
