@@ -59,27 +59,48 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 		return errTwice
 	}
 	*t = texts{}
-	entries := 0
+	return entries(raw, func(key string, in *json.Decoder) error {
+		var value string
+		if err := in.Decode(&value); err != nil {
+			return err
+		}
+		(*t)[key] = value
+		return nil
+	})
+}
+
+// keys are the keys of a JSON object of at most maxEntries entries; null has none.
+type keys []string
+
+// UnmarshalJSON reads entries one by one.
+func (k *keys) UnmarshalJSON(raw []byte) error {
+	if *k != nil {
+		return errTwice
+	}
+	*k = keys{}
+	return entries(raw, func(key string, in *json.Decoder) error {
+		*k = append(*k, key)
+		return in.Decode(new(present))
+	})
+}
+
+// entries calls read with each key of a valid JSON object, or null, to read the value.
+func entries(raw []byte, read func(key string, in *json.Decoder) error) error {
+	count := 0
 	return elements(raw, '{', func(in *json.Decoder) error {
-		if entries++; entries > maxEntries {
+		if count++; count > maxEntries {
 			return errTooMany
 		}
 		key, err := in.Token()
 		if err != nil {
 			return err
 		}
-		var value string
-		if err := in.Decode(&value); err != nil {
-			return err
-		}
 		name, _ := key.(string) // as keys are
-		(*t)[name] = value
-		return nil
+		return read(name, in)
 	})
 }
 
-// elements has each element of a valid JSON value read, which begins like that, or is
-// null.
+// elements calls read for each element of a valid JSON value, which begins with a delimiter or is null.
 func elements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil

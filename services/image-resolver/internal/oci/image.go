@@ -3,11 +3,9 @@
 package oci
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -71,7 +69,7 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 			Entrypoint, Cmd, Env list[string]
 			WorkingDir, User     string
 			Labels               texts
-			Volumes              hidingVolume
+			Volumes              keys
 		} `json:"config"`
 	}
 	if err := json.Unmarshal(config, &file); err != nil {
@@ -84,9 +82,9 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 			"the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile",
 		)
 	}
-	if c.Volumes != "" {
+	if i := slices.IndexFunc(c.Volumes, hidesTools); i >= 0 {
 		return nil, fault.New(fault.Precondition, "the image has the volume %q, which hides the wrapper server in %s: "+
-			"remove VOLUME from its Dockerfile", excerpt.Middle(string(c.Volumes), maxQuoted), toolsPath)
+			"remove VOLUME from its Dockerfile", excerpt.Middle(cmp.Or(c.Volumes[i], "/"), maxQuoted), toolsPath)
 	}
 	image := &Image{
 		Digest:     m.Digest,
@@ -119,33 +117,9 @@ func (i *Image) check() error {
 // toolsPath is the directory of the wrapper server in function pods.
 const toolsPath = "/wrapper-server-tools"
 
-// hidingVolume is the volume of a configuration that the runtime would mount over our program: at, above or below the
-// directory of the wrapper server. It is empty if there is none.
-type hidingVolume string
-
-// aboveTools matches an object that may have the root directory, or one that is written with escapes, as a key.
-var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
-
-// UnmarshalJSON reads the keys of an object one by one, if one of them may hide the wrapper server.
-func (h *hidingVolume) UnmarshalJSON(raw []byte) error {
-	if !bytes.Contains(raw, []byte(toolsPath[1:])) && !aboveTools.Match(raw) {
-		return nil
-	}
-	entries := 0
-	return elements(raw, '{', func(in *json.Decoder) error {
-		if entries++; entries > maxEntries {
-			return errTooMany
-		}
-		key, err := in.Token()
-		if err != nil {
-			return err
-		}
-		volume, _ := key.(string) // as keys are
-		clean := strings.TrimSuffix(path.Clean("/"+volume), "/")
-		above := strings.HasPrefix(toolsPath+"/", clean+"/") //nolint:gocritic // the volume is what varies
-		if above || strings.HasPrefix(clean+"/", toolsPath+"/") {
-			*h = hidingVolume(cmp.Or(volume, "/"))
-		}
-		return in.Decode(new(present))
-	})
+// hidesTools reports whether the runtime would mount a volume over our program: at, above or below its directory.
+func hidesTools(volume string) bool {
+	clean := strings.TrimSuffix(path.Clean("/"+volume), "/")
+	above := strings.HasPrefix(toolsPath+"/", clean+"/") //nolint:gocritic // the volume is what varies
+	return above || strings.HasPrefix(clean+"/", toolsPath+"/")
 }
