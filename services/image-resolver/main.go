@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image-resolver answers what image references mean.
+// Command image-resolver resolves image references.
 package main
 
 import (

@@ -19,13 +19,13 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// Config is the image-resolver's own settings, beside those of every program.
+// Config contains the settings of the image-resolver, in addition to the settings of every program.
 type Config struct {
-	// Address is where callers connect, as host:port.
+	// Address is the address at which callers connect, as host:port.
 	Address string `split_words:"true" default:":9449"`
 	// Callers are patterns of the SPIFFE IDs that may call, if this program has a certificate.
 	Callers []string `default:"spiffe://function-runner/gateway,spiffe://function-runner/pod-manager"`
-	// DefaultImagePrefix is where image names without a slash are looked up.
+	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// Platform is chosen from multi-platform images if a caller names none, as
 	// os/architecture or os/architecture/variant; of several, separated by commas, the
@@ -41,23 +41,24 @@ type Config struct {
 	// RegistryTLSPaths are such directories for single registries, in place of the
 	// general one, as host=directory.
 	RegistryTLSPaths Pairs `split_words:"true"`
-	// InsecureRegistries are the registries to which plain HTTP may be spoken, as
-	// host or host:port. A registry at a local address, such as one on loopback, has to be
-	// listed here, in RegistryTLSPaths or as a mirror.
+	// InsecureRegistries are the registries for which plain HTTP is permitted, as host or host:port. A registry at a local
+	// address, such as loopback, must be listed here, in RegistryTLSPaths or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
 	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port, in addition
 	// to InsecureRegistries, RegistryTLSPaths and mirrors. With "*", all may be at private addresses; with "none", no
 	// further registry may. If a registry at a private address is in none of these lists and does not answer as a
-	// registry, callers see one text, and the log has the cause.
+	// registry, callers see the same text for all causes, and the log contains the cause.
 	InternalRegistries []string `split_words:"true" default:"*"`
-	// Mirrors are places to try before a registry, as registry=host/prefix. Several
-	// of one registry are tried in their order.
+	// Mirrors are mirrors to try before a registry, as registry=host/prefix. The registry may also be a prefix of
+	// repositories, such as gcr.io/kpt-fn; the longest prefix is tried first. Several mirrors of the same registry are
+	// tried in order.
 	Mirrors Pairs `split_words:"true"`
 
-	// CacheTagTTL is how long the answer about a tag is used. An answer in use is refreshed in the background at half of
-	// that, with or without requests for it, until an hour after its last use.
+	// CacheTagTTL is the lifetime of an answer about a tag. An answer in use is refreshed in the background at half of
+	// that, with or without requests for it, until an hour after its last use. It is then used for up to an hour if its
+	// registry is unavailable or limits requests.
 	CacheTagTTL time.Duration `split_words:"true" default:"5m"`
-	// CacheFailureTTL is how long a failure is cached. Zero means 10 seconds.
+	// CacheFailureTTL is the lifetime of a cached failure. Zero means 10 seconds.
 	CacheFailureTTL time.Duration `ignored:"true"`
 }
 
@@ -71,8 +72,7 @@ const (
 	cacheFailureTTL = 10 * time.Second
 )
 
-// Pairs is a setting of the form "key=value,key=value". A key may come several
-// times.
+// Pairs is a setting of the form "key=value,key=value". A key may be repeated.
 type Pairs map[string][]string
 
 // Decode reads a setting.
@@ -121,7 +121,7 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// platforms returns the platforms to choose, the preferred one first.
+// platforms returns the platforms to choose from, in order of preference.
 func (c *Config) platforms() (oci.Platforms, error) {
 	if c.Platform == "" {
 		return oci.Platforms{{OS: "linux", Architecture: runtime.GOARCH}}, nil

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imageresolver answers what image references mean: which digest, and what
-// a container of it runs. It is the only part of the system that talks to
-// registries. It needs no rights in Kubernetes and, but for a [Store] that programs which run
-// images may open, keeps nothing on disk, so any number of it may run.
+// Package imageresolver resolves image references: to a digest, and to the command of a container. It is the only part
+// of the system that talks to registries. It needs no rights in Kubernetes and, except for the [Store] of programs that
+// run images, stores nothing on disk, so any number of replicas may run.
 package imageresolver
 
 import (
@@ -44,10 +43,10 @@ type Resolver struct {
 	registry *registry.Client
 }
 
-// A resolver in the process stands in for a client of one elsewhere.
+// A resolver in the same process replaces a client of a remote image-resolver.
 var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 
-// Tasks are what has to run while the resolver is called.
+// Tasks are the tasks that must run while the resolver is called.
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
 
 // New returns the image-resolver as a part of a program, with its port.
@@ -79,8 +78,7 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// NewResolver returns a resolver. It starts nothing: its tasks have to run while
-// it is called.
+// NewResolver returns a resolver. It starts nothing: callers must run its tasks.
 func NewResolver(cfg Config, frame program.Frame) (*Resolver, error) {
 	core, client, tasks, err := newCore(cfg, frame)
 	if err != nil {
@@ -125,11 +123,11 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Registry: client,
 		MaxBytes: cacheBytes, Tags: cfg.lifetime(), Telemetry: frame.Telemetry,
 	})
-	// The resolver is stopped before what it needs.
+	// The resolver stops before its dependencies.
 	return core, client, []serve.Task{core.Run, creds.Run, trusted.Run}, err
 }
 
-// authFiles returns the docker configuration files, the one that counts first.
+// authFiles returns the docker configuration files, in order of precedence.
 func (c *Config) authFiles() []string {
 	var files []string
 	if c.AuthSecretPath != "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// Local resolves images and has their files. It writes down what names mean, so that images in the
-// store can be used offline, without their registries.
+// Local resolves images and stores their files. It also stores the resolutions of names, so that images in the store
+// can be used offline, without their registries.
 type Local struct {
 	*Store
 	resolver *Resolver // nil offline
@@ -26,14 +26,14 @@ type Local struct {
 	prefix   string
 
 	mu      sync.Mutex
-	pending map[string][]imagestore.Name // by digest: their images are not in the store yet
+	pending map[string][]imagestore.Name // by digest, for images that are not in the store yet
 }
 
 // maxPending bounds the images that have names and are not in the store yet, and the names of each.
 const maxPending = 1000
 
-// OpenLocal opens a store as [OpenStore] does. Without a resolver it is offline: images are those in the
-// store, names what they meant last, and names without a slash are looked up under prefix.
+// OpenLocal opens a store as [OpenStore] does. Without a resolver it is offline: it serves the images in the store by
+// the latest resolutions of their names. Names without a slash get the prefix.
 func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog.Logger) (*Local, error) {
 	l := &Local{resolver: r, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
 	var source imagestore.Source = offline{l}
@@ -45,7 +45,7 @@ func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog
 	return l, err
 }
 
-// ResolveImage returns what an image's name means. Its errors are classified.
+// ResolveImage resolves an image's name. Its errors are classified.
 func (l *Local) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
@@ -65,11 +65,11 @@ func (l *Local) ResolveImage(
 	return resolved, nil
 }
 
-// splitReference returns the repository of a resolved name, and its tag if it has one.
+// splitReference splits a resolved name into its repository and its tag, if any.
 func splitReference(reference string) (repository, tag string) {
 	colon := strings.LastIndexByte(reference, ':')
 	if colon < strings.LastIndexByte(reference, '/') {
-		return reference, "" // it is that of the registry's port
+		return reference, "" // the colon belongs to the registry's port
 	}
 	return reference[:colon], reference[colon+1:]
 }
@@ -95,7 +95,7 @@ func (l *Local) remember(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// Open is that of [Store]. The names that led to the image are written down.
+// Open implements [Store.Open]. It also stores the names that led to the image.
 func (l *Local) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {
@@ -113,7 +113,7 @@ func (l *Local) Open(
 	return root, release, nil
 }
 
-// ListTags lists the tags of a repository; offline those of images in the store.
+// ListTags lists the tags of a repository, offline only the tags of images in the store.
 func (l *Local) ListTags(
 	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
@@ -141,7 +141,7 @@ func tagsOf(names []imagestore.Name, repository string) (tags []string) {
 	return tags
 }
 
-// find returns what a name meant when it was resolved last.
+// find returns the latest resolution of a name.
 func (l *Local) find(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
 	names, err := l.images.Names()
 	if err != nil {
@@ -199,8 +199,8 @@ func (l *Local) missing(image string) error {
 		image, l.dir)
 }
 
-// Pull has an image in the store, with the tag that a constraint selects, and returns its name. The phase
-// is called with what the pull is doing.
+// Pull stores an image, with the tag that a constraint selects, and returns its name. It calls phase with the state of
+// the pull.
 func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(string)) (reference string, err error) {
 	resolved, err := l.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: constraint})
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/imagestore"
 )
 
-// StoreConfig is where the files of images are kept, and how much.
+// StoreConfig configures a store of images.
 type StoreConfig struct {
 	// Dir is a directory that processes of the same user share.
 	Dir string
-	// MaxBytes bounds what all images take on disk; the least recently used are removed.
+	// MaxBytes bounds the disk space of all images. The store removes the least recently used images.
 	MaxBytes int64
 	// MaxImageBytes and MaxImageFiles bound each unpacked image.
 	MaxImageBytes int64
@@ -26,9 +26,8 @@ type Store struct {
 	log    *slog.Logger
 }
 
-// OpenStore opens the store of images that are pulled as r resolves them: with the same credentials,
-// authorities and mirrors. The members of group may read them too; zero is no group. The caller
-// closes the store, before the tasks of r end.
+// OpenStore opens a store whose images are pulled with the credentials, authorities and mirrors of r. The members of
+// group may read them too; zero means no group. The caller must close the store before the tasks of r stop.
 func OpenStore(cfg StoreConfig, r *Resolver, group int, log *slog.Logger) (*Store, error) {
 	return openStore(cfg, imagestore.Registries{Client: r.registry}, group, log)
 }
@@ -44,12 +43,11 @@ func openStore(cfg StoreConfig, source imagestore.Source, group int, log *slog.L
 	return &Store{images: images, log: log}, nil
 }
 
-// Close ends all pulls. Images that were opened stay usable.
+// Close cancels all pulls. Open images stay usable.
 func (s *Store) Close() { s.images.Close() }
 
-// Open returns the absolute path of the root file system of an image, which is pulled if it is not
-// there. It stays until release is called. The phase is called with what the pull is doing, whenever
-// that changes.
+// Open returns the absolute path of the root file system of an image, and pulls the image if it is missing. The image
+// stays until release is called. Open calls phase with the state of the pull, whenever it changes.
 func (s *Store) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {
@@ -60,14 +58,14 @@ func (s *Store) Open(
 	return image.Root, image.Close, nil
 }
 
-// WhenFull has the store call free before it rejects an image because all others are in use: free closes images that
-// are open for a next use only.
+// WhenFull registers free, which the store calls before it rejects an image because all images are in use: free closes
+// images that are only open for their next use.
 func (s *Store) WhenFull(free func()) { s.images.WhenFull(free) }
 
 // StoredImage is an image in a store.
 type StoredImage = imagestore.Record
 
-// ImageName is what an image's name meant when it was resolved last.
+// ImageName is the latest resolution of an image's name.
 type ImageName = imagestore.Name
 
 // Names returns the names of the images in a store of [Local], the latest first.
@@ -76,8 +74,8 @@ func (s *Store) Names() ([]ImageName, error) { return s.images.Names() }
 // List returns the images in the store, the least recently used first.
 func (s *Store) List() ([]StoredImage, error) { return s.images.List() }
 
-// Prune removes images that no process uses, the least recently used first, until all of them take at
-// most so many bytes. It returns what is left.
+// Prune removes images that no process uses, the least recently used first, until the total size is at most maxBytes.
+// It returns the remaining images.
 func (s *Store) Prune(ctx context.Context, maxBytes int64) ([]StoredImage, error) {
 	return s.images.Prune(ctx, maxBytes)
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials finds what to show to a registry, in docker's own
-// configuration files, as docker reads them.
+// Package credentials finds credentials for registries in docker's own configuration files, as docker reads them.
 package credentials
 
 import (
@@ -26,23 +25,23 @@ import (
 // helperLifetime is short, since tokens of clouds expire by themselves.
 var helperLifetime = cache.Lifetime{TTL: time.Minute, Failure: 5 * time.Second}
 
-// Config is where credentials are found.
+// Config configures a Store.
 type Config struct {
-	// Files are paths of docker configuration files. The first that has a
-	// registry counts. A file may come later, and may change.
+	// Files are paths of docker configuration files. The first file that contains a registry counts. A file may appear
+	// later, and may change.
 	Files []string
 	Log   *slog.Logger
 	// Changed is called after the content of a file has changed.
 	Changed func()
 }
 
-// Credential is what to show to a registry. The zero Credential is none.
+// Credential is a credential for a registry. The zero Credential means that none is configured.
 type Credential struct {
 	// Auth is the secret.
 	Auth authn.AuthConfig
 	// Origin is the file that it is from, for messages.
 	Origin string
-	// Kept is whether it was known from before, so that it may have been replaced.
+	// Kept is true if the credential was cached, so that it may have been replaced.
 	Kept bool
 }
 
@@ -65,8 +64,7 @@ type file struct {
 	config  *dockerConfig
 }
 
-// New reads the files. One that does not exist yet is no error, one that is not a
-// docker configuration is.
+// New reads the files. A file may be missing; a file that is not a docker configuration is an error.
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, helpers: newHelpers()}
 	for _, path := range cfg.Files {
@@ -127,7 +125,7 @@ func (s *Store) lookup(ctx context.Context, repository string, renew bool) (Cred
 	return Credential{}, nil
 }
 
-// ask returns what one file has for a repository, and whether it is from before.
+// ask returns the credential of a repository in a file, and whether it was cached.
 func (s *Store) ask(
 	ctx context.Context,
 	f *file,
@@ -154,7 +152,7 @@ func (s *Store) ask(
 	return answer.Value, answer.Source != cache.Miss, nil
 }
 
-// Run follows changes of the files until ctx ends.
+// Run follows changes of the files until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, f := range s.files {
@@ -171,7 +169,7 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) reload(ctx context.Context, f *file) {
 	changed, err := f.reload()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && f.last() == nil: // it is optional
+	case errors.Is(err, fs.ErrNotExist) && f.last() == nil: // the file is optional
 	case err != nil:
 		s.cfg.Log.ErrorContext(ctx, "docker configuration not applied, the last good content stays in use",
 			"path", f.path, "error", err)

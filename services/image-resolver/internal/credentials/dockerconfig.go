@@ -14,16 +14,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
-// hubServer is what docker itself calls docker.io where it keeps credentials.
+// hubServer is docker's own name of docker.io in its configuration.
 const hubServer = "https://index.docker.io/v1/"
 
-// dockerConfig is what a docker configuration file has about credentials.
+// dockerConfig is the credentials part of a docker configuration file.
 type dockerConfig struct {
 	// auths are the credentials in the file itself, by host or host/path.
 	auths map[string]types.AuthConfig
 	// helpers are names of programs, by host or host/path.
 	helpers map[string]string
-	// store is the program for all others, or empty.
+	// store is the program for all other registries, or empty.
 	store string
 }
 
@@ -40,7 +40,7 @@ func parse(content []byte) (*dockerConfig, error) {
 	}
 	for key, auth := range file.AuthConfigs {
 		auth.ServerAddress = ""
-		if auth != (types.AuthConfig{}) { // docker leaves empty ones beside a store
+		if auth != (types.AuthConfig{}) { // docker leaves empty entries next to a store
 			c.auths[scope(key)] = auth
 		}
 	}
@@ -50,9 +50,8 @@ func parse(content []byte) (*dockerConfig, error) {
 	return c, nil
 }
 
-// scope returns the key of a docker configuration as host or host/path: without
-// scheme, without the version that docker used to add, and with one name for
-// docker.io.
+// scope returns the key of a docker configuration as host or host/path: without scheme, without the version that docker
+// used to add, and with a canonical name for docker.io.
 func scope(key string) string {
 	host := clicredentials.ConvertToHostname(key)
 	_, rest, _ := strings.Cut(key, "://")
@@ -88,9 +87,8 @@ func scopes(repository string) []string {
 	return append(out, host)
 }
 
-// find returns where the credentials for a repository are: in a helper, which is
-// asked for server, or in the file itself, or in both, the helper first; or
-// nowhere.
+// find returns where the credentials for a repository are: in a helper, which expects the name server, in the file
+// itself, in both (the helper takes precedence), or nowhere.
 func (c *dockerConfig) find(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopes(repository)
 	for _, key := range candidates {

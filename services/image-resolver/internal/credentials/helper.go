@@ -29,18 +29,18 @@ import (
 const (
 	// helperTimeout bounds one run of a credential helper.
 	helperTimeout = 10 * time.Second
-	// helperGrace is how long the children of a killed helper may keep its output open.
+	// helperGrace is the time for which the children of a killed helper may keep its output open.
 	helperGrace = time.Second
 	// tokenUser is the user name by which a helper marks an identity token.
 	tokenUser = "<token>"
-	// maxOutput and maxStderr bound what is read of a helper, in bytes: its answer is a few tokens long.
+	// maxOutput and maxStderr bound a helper's output, in bytes: its answer is a few tokens long.
 	maxOutput = 1 << 20
 	maxStderr = 8 << 10
-	// maxQuoted bounds what an error quotes of standard error, in bytes.
+	// maxQuoted bounds the quotation of standard error, in bytes.
 	maxQuoted = 300
 )
 
-// errTooMuch is the error of a helper that writes without end.
+// errTooMuch is the error of a helper with endless output.
 var errTooMuch = errors.New("it wrote more than 1 MiB")
 
 // runHelper queries docker-credential-NAME for the credentials of server. They are empty if the helper has none. Errors
@@ -63,7 +63,7 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 	case err != nil:
 		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w%s%s",
 			program, server, err, quoteStderr(stderr, stdout), adviceOnHelper(err))
-	case json.Unmarshal([]byte(stdout), &answer) != nil: // the error may quote what should be secret
+	case json.Unmarshal([]byte(stdout), &answer) != nil: // the error may quote a secret
 		return types.AuthConfig{}, badAnswer(program, server, "that is not valid JSON")
 	case answer.Secret == "":
 		return types.AuthConfig{}, badAnswer(program, server, "without a secret")
@@ -88,7 +88,7 @@ func runProgram(ctx context.Context, program, server string) (stdout, stderr str
 	return answer.content.String(), log.content.String(), err
 }
 
-// boundedBuffer stores the beginning of what is written. Writing more than limit fails with err, if that is not nil.
+// boundedBuffer stores the beginning of its input. If err is not nil, writing more than limit fails with err.
 type boundedBuffer struct {
 	content bytes.Buffer // not embedded: io.Copy would fill it past Write
 	limit   int
@@ -108,12 +108,12 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// killTree ends a process and its descendants: helpers are often scripts, and what hangs is a program that they call.
+// killTree kills a process and its descendants: helpers are often scripts, and a program that they call hangs.
 func killTree(root *os.Process) error {
 	below := descendants(root.Pid)
 	err := root.Kill()
 	for _, pid := range below {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have exited already
 	}
 	return err
 }
@@ -125,7 +125,7 @@ func descendants(pid int) []int {
 	for _, list := range lists {
 		children, err := os.ReadFile(list)
 		if err != nil {
-			continue // the process has ended
+			continue // the process has exited
 		}
 		for field := range strings.FieldsSeq(string(children)) {
 			if child, err := strconv.Atoi(field); err == nil {
@@ -142,7 +142,7 @@ func badAnswer(program, server, what string) error {
 		program, server, what)
 }
 
-// adviceOnHelper returns what to do about a helper that could not be run.
+// adviceOnHelper returns the remedy for a helper that could not be run.
 func adviceOnHelper(err error) string {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return ": add it to the image of this service, or take it out of the docker configuration"
@@ -156,8 +156,8 @@ var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 // answerFields are the names of an answer's fields.
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
 
-// quoteStderr returns a helper's standard error on one line and after a colon, or nothing. Words of the helper's answer
-// stay secret.
+// quoteStderr returns a helper's standard error on a single line and after a colon, or nothing. It hides words of the
+// helper's answer.
 func quoteStderr(stderr, answer string) string {
 	for _, word := range answerWord.FindAllString(answer, 100) {
 		if !answerFields[word] {

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// local are the prefixes of local addresses. The metadata services that are listed one by one
-// are those outside of the link-local prefixes.
+// local contains the prefixes of local addresses. The listed metadata services are outside the link-local prefixes.
 var local = prefixes(
-	"0.0.0.0/8",          // this host
+	"0.0.0.0/8",          // "this" network
 	"127.0.0.0/8",        // loopback
 	"169.254.0.0/16",     // link-local, with most metadata services
 	"224.0.0.0/4",        // multicast
@@ -28,9 +27,8 @@ var local = prefixes(
 	"fd00:42::42/128",  // metadata of Scaleway
 )
 
-// embedding are the prefixes of IPv6 addresses that hold an IPv4 address at an offset in bytes,
-// which gateways, tunnels or kernels take for the destination. ::ffff:0:0/96 is not among them:
-// netip unmaps it.
+// embedding contains the prefixes of IPv6 addresses with an embedded IPv4 address at an offset in bytes, which
+// gateways, tunnels or kernels treat as the destination. ::ffff:0:0/96 is missing here because netip unmaps it.
 var embedding = []struct {
 	prefix netip.Prefix
 	offset int
@@ -50,7 +48,7 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// isLocal reports whether an address is local, or embeds one that is.
+// isLocal reports whether an address is local, or embeds a local address.
 func isLocal(addr netip.Addr) bool {
 	return isWithin(addr, local)
 }
@@ -81,8 +79,8 @@ func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	return false
 }
 
-// IsLocal reports whether a host, without port, is a local address or a name of this machine.
-// Other names have to be resolved first: see [Check].
+// IsLocal reports whether a host, without port, is a local address or a name of this machine. Other names must be
+// resolved first: see [Check].
 func IsLocal(host string) bool {
 	addr, ok := parse(host)
 	return IsLoopback(host) || ok && isLocal(addr)
@@ -96,7 +94,7 @@ func IsLoopback(host string) bool {
 	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || ok && addr.Unmap().IsLoopback()
 }
 
-// parse returns the address that a host is, in any form that a resolver or proxy takes for one.
+// parse parses an address in any form that resolvers and proxies accept.
 func parse(host string) (netip.Addr, bool) {
 	name := normalize(host)
 	if addr, err := netip.ParseAddr(name); err == nil {
@@ -105,8 +103,8 @@ func parse(host string) (netip.Addr, bool) {
 	return parseNumbers(name)
 }
 
-// normalize returns a host in small letters, as it is sent to DNS and proxies: package http
-// maps other forms of letters and digits, such as wide ones, to ASCII.
+// normalize returns a host in lower case, as it is sent to DNS and proxies: package http maps other forms of letters
+// and digits, such as wide forms, to ASCII.
 func normalize(host string) string {
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
 		host = ascii
@@ -114,8 +112,8 @@ func normalize(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// parseNumbers reads an IPv4 address of one to four numbers, decimal, octal or hexadecimal, as
-// inet_aton does: 127.1 and 2130706433 and 0x7f.0.0.1 are 127.0.0.1.
+// parseNumbers parses an IPv4 address of 1 to 4 numbers, decimal, octal or hexadecimal, as inet_aton does: 127.1 and
+// 2130706433 and 0x7f.0.0.1 are 127.0.0.1.
 func parseNumbers(name string) (netip.Addr, bool) {
 	parts := strings.Split(name, ".")
 	if len(parts) > 4 {

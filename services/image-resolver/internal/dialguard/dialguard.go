@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialguard keeps this service from connecting to local addresses: those of this
-// machine, of its link, and of cloud metadata services. Callers choose image names, and
-// registries choose redirects and token servers, so both could otherwise make this service send
-// requests there. Private addresses are not local: registries in clusters have them. A request may be restricted to
-// public addresses too.
+// Package dialguard keeps this service from connecting to local addresses: addresses of this machine, of its link, and
+// of cloud metadata services. Callers choose image names, and registries choose redirects and token servers, so both
+// could otherwise make this service send requests there. Private addresses are not local: registries in clusters use
+// them. A request may also be restricted to public addresses.
 package dialguard
 
 import (
@@ -46,8 +45,8 @@ func Lift(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restricted{}, nil)
 }
 
-// Check returns an [Error] if ctx does not permit address, as IP:port. It has to
-// be called with the address that the connection is made to, after names are resolved.
+// Check returns an [Error] if ctx does not permit address, as IP:port. Callers must pass the resolved address of the
+// connection.
 func Check(ctx context.Context, address string) error {
 	r, ok := ctx.Value(restricted{}).(Restriction)
 	if !ok {

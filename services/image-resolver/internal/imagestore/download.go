@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// downloads is how often a layer is begun that breaks off.
+// downloads is the maximum number of attempts for a layer.
 const downloads = 3
 
 // download returns a file with a layer that has its digest, at its beginning. It is gone once it is
@@ -82,7 +82,7 @@ func store(content io.Reader, layer oci.Layer, file *os.File) error {
 	return nil
 }
 
-// watched is a reader that reports how much was read, and ends with an error where that is too slow.
+// watched is a reader that reports its progress, and fails if it is too slow.
 type watched struct {
 	io.Reader
 	keepsPace func(transfer func() (earned int)) bool

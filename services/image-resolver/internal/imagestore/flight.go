@@ -22,19 +22,19 @@ type flights struct {
 	wait   sync.WaitGroup
 }
 
-// linger is how long a pull that has begun goes on without waiters: callers with timeouts come again, and an image that
-// takes longer than they wait arrives all the same.
+// linger is the time for which a running pull continues without waiters: callers with timeouts retry, and an image that
+// needs longer than their timeout arrives nevertheless.
 const linger = 5 * time.Minute
 
-// pullFunc pulls an image, and reports to p what it does.
+// pullFunc pulls an image, and reports its progress to p.
 type pullFunc func(ctx context.Context, p *flight) error
 
 // flight is a pull that all callers share.
 type flight struct {
 	waiters  int
 	cancel   context.CancelFunc
-	unwanted *time.Timer   // ends it without waiters; nil as long as it has had some all the time
-	begun    atomic.Bool   // it downloads
+	unwanted *time.Timer   // cancels a pull without waiters; nil before the first waiter has left
+	begun    atomic.Bool   // true after the download has begun
 	done     chan struct{} // closed when err is set
 	err      error
 
@@ -67,7 +67,7 @@ func (f *flights) join(
 	}
 }
 
-// enter returns the pull of an image, with one waiter more.
+// enter adds a waiter to the pull of an image, and starts the pull if necessary.
 func (f *flights) enter(ctx context.Context, key string, pull pullFunc) (*flight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *flights) enter(ctx context.Context, key string, pull pullFunc) (*flight
 // begin begins the pull of an image. The caller holds mu.
 func (f *flights) begin(ctx context.Context, key string, pull pullFunc) *flight {
 	p := &flight{done: make(chan struct{}), changed: make(chan struct{})}
-	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // it is for all callers
+	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // all callers share it
 	if f.byKey == nil {
 		f.byKey = map[string]*flight{}
 	}
@@ -104,7 +104,7 @@ func (f *flights) begin(ctx context.Context, key string, pull pullFunc) *flight 
 	return p
 }
 
-// leave takes a waiter away. A pull that has none ends, at once if it has not begun.
+// leave removes a waiter. A pull without waiters is cancelled, immediately if its download has not begun.
 func (f *flights) leave(key string, p *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +124,7 @@ func (f *flights) leave(key string, p *flight) {
 	})
 }
 
-// end ends a pull. The next caller does not join it. The caller holds mu.
+// end cancels a pull. The next caller does not join it. The caller must hold mu.
 func (f *flights) end(key string, p *flight) {
 	f.remove(key, p)
 	p.cancel()
@@ -140,7 +140,7 @@ func (f *flights) remove(key string, p *flight) {
 	}
 }
 
-// close ends all pulls, and waits until they have ended.
+// close cancels all pulls and waits for them.
 func (f *flights) close() {
 	f.mu.Lock()
 	f.closed = true
@@ -151,7 +151,7 @@ func (f *flights) close() {
 	f.wait.Wait()
 }
 
-// report records what the pull is doing.
+// report records the current phase of the pull.
 func (p *flight) report(phase string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

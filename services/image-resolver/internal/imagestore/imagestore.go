@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagestore keeps the root file systems of images on disk, by digest. Processes share a
-// store: one pulls an image, all use it, and none removes what another one uses.
+// Package imagestore stores the root file systems of images on disk, by digest. Processes share a store: each image is
+// pulled by a single process, used by all, and never removed while a process uses it.
 //
 // A store's directory has
 //
@@ -13,8 +13,8 @@
 //	stages/NAME             a pull that is under way, or what is being removed
 //	stages/NAME.lock        locked as long as that is so
 //
-// Locks are those of flock(2), which end with their process. So whatever a killed process left is
-// found by the next one.
+// The locks are flock(2) locks, which the kernel releases when a process exits. So the next process finds whatever a
+// killed process left.
 package imagestore
 
 import (
@@ -51,16 +51,16 @@ type Source interface {
 	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }
 
-// ReadLayer reads a layer. By stop it ends the content, with an error, while a read of it hangs.
+// ReadLayer reads a layer. It may call stop to abort a hanging read with an error.
 type ReadLayer func(content io.Reader, stop func(error)) error
 
-// Config is what a store works with.
+// Config configures a Store.
 type Config struct {
 	// Dir is the store's directory. It is made if it is missing.
 	Dir string
-	// Group may read images beside the user of this process; zero is no group.
+	// Group is a group that may read images, in addition to the user of this process. Zero means no group.
 	Group int
-	// MaxBytes bounds what all images take on disk, MaxImageBytes and MaxImageFiles each of them.
+	// MaxBytes bounds the disk space of all images, MaxImageBytes and MaxImageFiles the size of each image.
 	MaxBytes, MaxImageBytes, MaxImageFiles int64
 	Source                                 Source
 	Log                                    *slog.Logger
@@ -76,11 +76,11 @@ type Store struct {
 	whenFull atomic.Pointer[func()]
 }
 
-// WhenFull has the store call free before it rejects an image because all others are in use: free closes images that
-// are open for a next use only.
+// WhenFull registers free, which the store calls before it rejects an image because all images are in use: free closes
+// images that are only open for their next use.
 func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 
-// Open opens a store, and removes what killed processes left in it.
+// Open opens a store, and removes the leftovers of killed processes.
 func Open(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, pulls: newPullSlots()}
 	if err := s.open(); err != nil {
@@ -91,7 +91,7 @@ func Open(cfg Config) (*Store, error) {
 }
 
 func (s *Store) open() (err error) {
-	// Other users have to be able to enter the directories above the store's own.
+	// Other users must be able to enter the directories above the store's own.
 	if err := os.MkdirAll(filepath.Dir(s.cfg.Dir), 0o755); err != nil { //nolint:gosec // they hold nothing else
 		return err
 	}
@@ -139,7 +139,7 @@ func reachable(dir string) error {
 	return err
 }
 
-// Close ends all pulls. Images that were opened stay usable.
+// Close cancels all pulls. Open images stay usable.
 func (s *Store) Close() {
 	s.flights.close()
 	_ = s.root.Close()
@@ -161,9 +161,9 @@ func (i *Image) Close() {
 	_ = i.lock.Close()
 }
 
-// Open returns an image of a repository, and pulls it if it is not in the store. All callers share
-// one pull, which ends some minutes after the last of them has given up. The phase is called with what the pull is
-// doing, such as "pulling 2 of 7 layers, 12 of 80 MiB", whenever that changes.
+// Open returns an image of a repository, and pulls it if it is not in the store. All callers share a pull, which is
+// cancelled some minutes after the last caller has given up. Open calls phase with the state of the pull, such as
+// "pulling 2 of 7 layers, 12 of 80 MiB", whenever the state changes.
 func (s *Store) Open(ctx context.Context, repository, digest string, phase func(string)) (*Image, error) {
 	key, err := keyOf(digest)
 	if err != nil {
@@ -193,7 +193,7 @@ func keyOf(digest string) (string, error) {
 	return key, nil
 }
 
-// use returns an image that is in the store, nil if it is not.
+// use returns an image of the store, or nil if it is missing.
 func (s *Store) use(ctx context.Context, key string) (*Image, error) {
 	if !s.has(key) {
 		return nil, nil //nolint:nilnil // it is not there
@@ -202,7 +202,7 @@ func (s *Store) use(ctx context.Context, key string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.has(key) { // removed meanwhile
+	if !s.has(key) { // another process has removed it
 		_ = lock.Close()
 		return nil, nil //nolint:nilnil // it is not there
 	}

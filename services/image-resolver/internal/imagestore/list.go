@@ -23,7 +23,7 @@ func (s *Store) List() ([]Record, error) {
 	var images []Record
 	for _, entry := range entries {
 		image, err := s.record(entry.Name())
-		if err == nil { // otherwise it was removed meanwhile
+		if err == nil { // another process may have removed it
 			images = append(images, image)
 		}
 	}
@@ -31,7 +31,7 @@ func (s *Store) List() ([]Record, error) {
 	return images, nil
 }
 
-// record reads what is known about an image.
+// record reads the record of an image.
 func (s *Store) record(key string) (image Record, err error) {
 	content, err := s.root.ReadFile(path.Join(imagesDir, key, record))
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *Store) record(key string) (image Record, err error) {
 	return image, nil
 }
 
-// makeFit removes images after a pull until all fit. The new one, which the caller has locked, goes
-// if all others are in use.
+// makeFit removes images after a pull until all fit. If all images are in use, it removes the new image, which the
+// caller has locked.
 func (s *Store) makeFit(ctx context.Context, repository, digest, key string) error {
 	fits := func() (bool, error) {
 		left, err := s.Prune(ctx, s.cfg.MaxBytes)
@@ -63,7 +63,7 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 	return s.allInUse(repository, digest)
 }
 
-// mayFit rejects a pull of at least so many bytes for which there is no capacity beside the images in use.
+// mayFit rejects a pull of at least that many bytes if it does not fit next to the images in use.
 func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
 		images, err := s.List()

@@ -19,7 +19,7 @@ const (
 	exclusive = syscall.LOCK_EX
 )
 
-// errBusy is a lock that another process, or another part of this one, has.
+// errBusy is the error for a lock that another process, or another part of this process, holds.
 var errBusy = errors.New("it is locked")
 
 // lock waits for a lock, and returns the open file that holds it until it is closed.

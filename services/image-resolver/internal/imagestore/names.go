@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// Name is what an image's name meant when it was resolved last, and what a container of it runs. With
-// it an image in the store can be used without its registry.
+// Name is the latest resolution of an image's name, and the command of its containers. With a Name, an image in the
+// store can be used without its registry.
 type Name struct {
 	Repository string `json:"repository"`
 	// Tag is empty for an image that was named by its digest.
 	Tag string `json:"tag,omitempty"`
-	// Digest is that of the image, and IndexDigest that of the index in which it was chosen, if any.
+	// Digest is the digest of the image, and IndexDigest the digest of its index, if any.
 	Digest      string   `json:"digest"`
 	IndexDigest string   `json:"indexDigest,omitempty"`
 	Command     []string `json:"command,omitempty"`
@@ -40,8 +40,8 @@ const (
 	maxNameBytes = 128 << 10
 )
 
-// Remember writes down what a name means, if its image is in the store. The name with the same
-// repository and tag is replaced.
+// Remember stores the resolution of a name, if its image is in the store. It replaces the name with the same repository
+// and tag.
 func (s *Store) Remember(name Name) error {
 	if !s.Has(name.Digest) {
 		return nil
@@ -94,7 +94,7 @@ func (n Name) file() string {
 	return hex.EncodeToString(sum[:]) + ".json"
 }
 
-// Same reports whether both are one name of one image.
+// Same reports whether n and other are the same name for the same image.
 func (n Name) Same(other Name) bool { return n.file() == other.file() && n.Digest == other.Digest }
 
 // Has reports whether an image is in the store.
@@ -141,8 +141,8 @@ func (s *Store) name(file string) (name Name, err error) {
 	return name, json.Unmarshal(content, &name)
 }
 
-// forget removes names of images that are not in the store any more, and names beyond the bound. Names that
-// other processes write meanwhile stay.
+// forget removes names of missing images, and names beyond the bound. Names that other processes write concurrently
+// stay.
 func (s *Store) forget() error {
 	names, files, err := s.readNames()
 	if err != nil {

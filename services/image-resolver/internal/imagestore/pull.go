@@ -22,26 +22,26 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/unpack"
 )
 
-// What is in an image's directory.
+// Entries of an image's directory.
 const (
 	rootfs = "rootfs"
 	record = "image.json"
 )
 
-// Where something is mounted into a root file system, which has to be there since it is read-only.
+// Mount points in a root file system. They must exist, since the file system is read-only.
 var (
 	mountDirectories = []string{"proc", "dev", "tmp", "sys"}
 	mountFiles       = []string{"etc/resolv.conf", "etc/hosts", "etc/hostname"}
 )
 
-// Record is what the store knows about an image.
+// Record describes an image in the store.
 type Record struct {
 	Repository string `json:"repository"`
 	Digest     string `json:"digest"`
-	// Bytes is what the image takes on disk, at most, and Files how many files it has.
+	// Bytes is the maximum disk space of the image, and Files the number of its files.
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files"`
-	// Used is when the image was used last, as far as that is known.
+	// Used is the time of the last known use.
 	Used time.Time `json:"-"`
 }
 
@@ -87,7 +87,7 @@ func (s *pullSlots) acquire(ctx context.Context, registry string) (release func(
 	}, nil
 }
 
-// pullTimeout bounds a pull, which takes one of few slots.
+// pullTimeout bounds a pull, since slots are few.
 const pullTimeout = 2 * time.Hour
 
 // fetch puts an image into the store, unless another process has just done so.
@@ -117,7 +117,7 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, p *fl
 	return err
 }
 
-// unlockPulled ends the lock of a pull, whose file is for images that are there.
+// unlockPulled releases the lock of a pull. It removes the lock file if the image is missing.
 func (s *Store) unlockPulled(key string, lock *os.File) {
 	if !s.has(key) {
 		_ = s.root.Remove(path.Join(locksDir, key)) // a next sweep removes it too
@@ -125,7 +125,7 @@ func (s *Store) unlockPulled(key string, lock *os.File) {
 	_ = lock.Close()
 }
 
-// lockForPull locks an image that no other process uses or pulls any more.
+// lockForPull locks an image, and waits for other processes that use or pull it.
 func (s *Store) lockForPull(ctx context.Context, key string, report func(string)) (*os.File, error) {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err == errBusy { //nolint:errorlint // it is never wrapped
@@ -159,7 +159,7 @@ func (s *Store) failed(repository, digest string, err error) error {
 	return fault.New(fault.Of(err), "image %s@%s: %w", repository, digest, err)
 }
 
-// pull is one pull of an image.
+// pull is the pull of an image.
 type pull struct {
 	store              *Store
 	stage              *stage
@@ -167,7 +167,7 @@ type pull struct {
 	report             func(string)
 	manifest           *oci.Manifest
 	done               int   // layers
-	bytes              int64 // of layers that were downloaded
+	bytes              int64 // total of the downloaded layers
 	said               time.Time
 }
 
@@ -194,8 +194,8 @@ func (p *pull) run(ctx context.Context) error {
 	return p.finish(tree)
 }
 
-// unpack applies the layers, one after the other: what is on disk at a time is one compressed layer
-// and the tree.
+// unpack applies the layers sequentially, so that the disk contains only a single compressed layer in addition to the
+// tree.
 func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, error) {
 	root, err := p.stage.makeRoot(path.Join(p.digest[len("sha256:"):], rootfs))
 	if err != nil {
@@ -216,10 +216,10 @@ func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, err
 	if err != nil {
 		return nil, err
 	}
-	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // as a container has it
+	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // containers expect that it exists
 }
 
-// localhost returns the lines of /etc/hosts by which a function finds what it has started itself.
+// localhost returns the missing lines of /etc/hosts by which a function reaches its own servers.
 func localhost(hosts string) string {
 	if strings.Contains(hosts, "localhost") {
 		return ""
@@ -230,8 +230,8 @@ func localhost(hosts string) string {
 // unprivileged is the user of a sandbox whose image names none.
 const unprivileged = 65532
 
-// users returns what adds the users of a sandbox to /etc/passwd, which programs look up: the one that the image names
-// by a number, and root, which is the user with some launchers.
+// users returns a function that returns the missing lines of /etc/passwd for the users of a sandbox, since programs
+// look them up: the image's user, if it is a number, and root, which is the user with some launchers.
 func users(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)
@@ -269,8 +269,8 @@ func (p *pull) progress(bytes int64) {
 		p.done, len(p.manifest.Layers), (p.bytes+bytes)>>20, p.manifest.LayerBytes>>20))
 }
 
-// finish writes what is known about the image, and everything to the disk: after a crash of the
-// machine, an image that is in the store has to be complete.
+// finish writes the record of the image, and flushes everything to the disk: after a crash of the machine, images in
+// the store must be complete.
 func (p *pull) finish(tree *unpack.Tree) error {
 	content, err := json.Marshal(Record{
 		Repository: p.repository, Digest: p.digest, Bytes: tree.Bytes(), Files: tree.Files(),

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// answerTimeout bounds how long a registry and its mirrors together may take for a manifest and a configuration.
+// answerTimeout bounds the total time of a registry and its mirrors for a manifest and a configuration.
 const answerTimeout = time.Minute
 
 // Registries are the source of images that registries have, with the credentials, authorities and
@@ -61,7 +61,7 @@ func (r Registries) Layer(ctx context.Context, repository, digest string, read R
 		defer stop(nil)
 		err := s.Layer(session, digest, func(content io.Reader) error { return read(content, stop) })
 		if session.Err() != nil && ctx.Err() == nil {
-			return context.Cause(session) // the next one may have the layer
+			return context.Cause(session) // the next source may have the layer
 		}
 		return err
 	})

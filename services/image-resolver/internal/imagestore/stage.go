@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// lockSuffix ends the names of the locks of stages.
+// lockSuffix is the suffix of the lock files of stages.
 const lockSuffix = ".lock"
 
 // stage is a directory in which something is made or removed.
@@ -22,7 +22,7 @@ type stage struct {
 	lock  *os.File
 }
 
-// newStage makes a stage. Its lock comes first, so that no process takes it for one that was left.
+// newStage makes a stage. It creates the lock first, so that no process mistakes the stage for a leftover.
 func (s *Store) newStage() (*stage, error) {
 	dir := path.Join(stagesDir, rand.Text())
 	lock, err := s.tryLock(dir+lockSuffix, exclusive)
@@ -41,8 +41,8 @@ func (s *Store) newStage() (*stage, error) {
 	return st, nil
 }
 
-// discard removes a stage with all that is in it. Its lock goes last: by that, the next sweep finds what could not be
-// removed.
+// discard removes a stage with its content. It removes the lock last, so that the next sweep finds whatever could not
+// be removed.
 func (st *stage) discard() {
 	err := st.store.root.RemoveAll(st.dir)
 	if err == nil {
@@ -73,7 +73,7 @@ func (st *stage) temporary() (*os.File, error) {
 	return file, st.store.root.Remove(at)
 }
 
-// sweep removes what processes that have ended left: stages, and locks of images that are not there.
+// sweep removes the leftovers of exited processes: stages, and locks of missing images.
 func (s *Store) sweep() {
 	s.sweepStages()
 	entries, err := fs.ReadDir(s.root.FS(), locksDir)
@@ -117,7 +117,7 @@ func (s *Store) remove(key string) error {
 	return s.removeLocked(key)
 }
 
-// removeLocked removes an image that the caller has locked. It is gone in one step.
+// removeLocked atomically removes an image that the caller has locked.
 func (s *Store) removeLocked(key string) error {
 	st, err := s.newStage()
 	if err != nil {
@@ -131,8 +131,8 @@ func (s *Store) removeLocked(key string) error {
 	return s.root.Remove(path.Join(locksDir, key))
 }
 
-// Prune removes images that are not in use, the least recently used first, until all of them take
-// at most so many bytes. It returns what is left.
+// Prune removes images that are not in use, the least recently used first, until the total size is at most maxBytes. It
+// returns the remaining images.
 func (s *Store) Prune(ctx context.Context, maxBytes int64) ([]Record, error) {
 	lock, err := s.lock(ctx, "prune"+lockSuffix, exclusive)
 	if err != nil {

@@ -12,26 +12,24 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxEntries bounds each list of a document: ten times what the largest images have. What
-// is small as text may need a hundred times as much memory once it is decoded: "{}," is
-// a whole descriptor.
+// maxEntries bounds each list of a document: ten times the lists of the largest images. Short text may need a hundred
+// times as much memory once it is decoded: "{}," is a whole descriptor.
 const maxEntries = 2000
 
-// maxQuoted bounds what is quoted of a document in an error, in bytes.
+// maxQuoted bounds the quotation of a document in an error, in bytes.
 const maxQuoted = 300
 
-// errTooMany is a list that is not read to its end.
+// errTooMany is the error for a list of more than maxEntries elements.
 var errTooMany = fmt.Errorf("a list in it has more than %d entries, which is the limit", maxEntries)
 
-// errTwice is a field that stands in a document again and again: readers do not agree
-// which one counts, and each takes time.
+// errTwice is the error for a repeated field: readers do not agree which of them counts, and each costs time.
 var errTwice = errors.New("a field comes twice")
 
-// list is a JSON array of at most maxEntries elements; null is an empty one. Errors
-// come before it has taken much memory.
+// list is a JSON array of at most maxEntries elements. Null is an empty list. Errors occur before much memory is
+// allocated.
 type list[T any] []T
 
-// UnmarshalJSON reads elements one by one.
+// UnmarshalJSON reads the elements individually.
 func (l *list[T]) UnmarshalJSON(raw []byte) error {
 	if *l != nil {
 		return errTwice
@@ -50,10 +48,10 @@ func (l *list[T]) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// texts is a JSON object of at most maxEntries texts; null is an empty one.
+// texts is a JSON object of at most maxEntries texts. Null is an empty object.
 type texts map[string]string
 
-// UnmarshalJSON reads entries one by one.
+// UnmarshalJSON reads the entries individually.
 func (t *texts) UnmarshalJSON(raw []byte) error {
 	if *t != nil {
 		return errTwice
@@ -72,7 +70,7 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 // keys are the keys of a JSON object of at most maxEntries entries; null has none.
 type keys []string
 
-// UnmarshalJSON reads entries one by one.
+// UnmarshalJSON reads the entries individually.
 func (k *keys) UnmarshalJSON(raw []byte) error {
 	if *k != nil {
 		return errTwice
@@ -95,7 +93,7 @@ func entries(raw []byte, read func(key string, in *json.Decoder) error) error {
 		if err != nil {
 			return err
 		}
-		name, _ := key.(string) // as keys are
+		name, _ := key.(string) // keys are always strings
 		return read(name, in)
 	})
 }
@@ -120,7 +118,7 @@ func elements(raw []byte, begin json.Delim, read func(*json.Decoder) error) erro
 	return nil
 }
 
-// present is whether a document has a field.
+// present is true if a document contains a field.
 type present bool
 
 // UnmarshalJSON records that there is a value.

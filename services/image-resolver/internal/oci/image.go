@@ -13,11 +13,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Image is what a container of an image would run, and how.
+// Image describes the container of an image.
 type Image struct {
-	// Digest is that of the platform's manifest.
+	// Digest is the digest of the platform's manifest.
 	Digest string
-	// IndexDigest is that of the multi-platform index, or empty.
+	// IndexDigest is the digest of the multi-platform index, or empty.
 	IndexDigest string
 	Platform    Platform
 	Entrypoint  []string
@@ -33,7 +33,7 @@ type Image struct {
 	PullCredentials bool
 }
 
-// Command is what a container runs: Entrypoint followed by Cmd.
+// Command is the command line of a container: Entrypoint followed by Cmd.
 func (i *Image) Command() []string { return slices.Concat(i.Entrypoint, i.Cmd) }
 
 // TopDigest is the digest that a tag of the image points at.
@@ -44,7 +44,7 @@ func (i *Image) TopDigest() string {
 	return i.Digest
 }
 
-// MemoryBytes is what the image takes in memory.
+// MemoryBytes estimates the memory of the image, in bytes.
 func (i *Image) MemoryBytes() int64 {
 	const fields, text, pair = 400, 16, 64
 	n := fields + len(i.Digest) + len(i.IndexDigest) + len(i.WorkingDir) + len(i.User) +
@@ -60,8 +60,8 @@ func (i *Image) MemoryBytes() int64 {
 	return int64(n)
 }
 
-// ParseConfig returns the image that m and its configuration describe. An image
-// with nothing to run is an error, of class fault.Precondition as all others.
+// ParseConfig returns the image that m and its configuration describe. An image without a command is an error, of class
+// fault.Precondition as all errors of this package.
 func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	var file struct {
 		platform
@@ -103,8 +103,8 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	return image, nil
 }
 
-// check rejects a configuration with a zero byte, which no program can get: what is behind it would be taken for
-// something else wherever such a byte ends a text.
+// check rejects a configuration with a zero byte, which no program can receive: wherever such a byte terminates a text,
+// the rest would be parsed as something else.
 func (i *Image) check() error {
 	texts := slices.Concat(i.Entrypoint, i.Cmd, i.Env, []string{i.WorkingDir, i.User})
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) }) {

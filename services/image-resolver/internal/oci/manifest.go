@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oci reads the manifests and configurations of images. It has
-// no I/O, and decodes no more than it needs: a hostile document takes little more
-// memory than its text. Errors are of class fault.Precondition: another image has to be pushed
-// else.
+// Package oci parses the manifests and configurations of images. It has no I/O, and decodes no more than it needs: a
+// hostile document needs little more memory than its text. Errors are of class fault.Precondition: the user must push
+// another image.
 package oci
 
 import (
@@ -35,7 +34,7 @@ var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON,
 type Manifest struct {
 	// Digest is the manifest's own.
 	Digest string
-	// Children are the members of an index; nil for an image.
+	// Children are the members of an index. It is nil for an image.
 	Children []Child
 	// Config is the digest of an image's configuration.
 	Config string
@@ -54,7 +53,7 @@ type Layer struct {
 // Child is a member of an index.
 type Child struct {
 	Digest string
-	// Platform is nil if the index does not name one.
+	// Platform is nil if the index does not name a platform.
 	Platform *Platform
 }
 
@@ -95,7 +94,7 @@ func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	}
 }
 
-// platform is what a descriptor or a configuration is for.
+// platform is the platform of a descriptor or configuration.
 type platform struct {
 	OS           string `json:"os"`
 	Architecture string `json:"architecture"`
@@ -108,7 +107,7 @@ func parseIndex(raw []byte) (*Manifest, error) {
 			MediaType types.MediaType `json:"mediaType"`
 			Digest    v1.Hash         `json:"digest"`
 			Platform  *platform       `json:"platform"`
-			// Annotations of attestations name what they are about.
+			// Annotations of attestations name their subject.
 			Annotations struct {
 				ReferenceType string `json:"vnd.docker.reference.type"`
 			} `json:"annotations"`
@@ -164,9 +163,8 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the members to try, in this order: the first member for the first platform that has
-// one, preferring members without a variant, or else all members that name no platform. The configurations of the
-// latter name it.
+// Select returns the members to try, in order: the first member for the first platform with a member, preferring
+// members without a variant, or else all members without a platform, whose configurations name it.
 func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	var unnamed []Child
 	var others []string

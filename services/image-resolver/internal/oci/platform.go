@@ -66,8 +66,7 @@ func (p Platform) String() string {
 	return s
 }
 
-// Or returns p with what it leaves out from other. A variant belongs to its
-// architecture.
+// Or returns p, with its empty fields from other. A variant belongs to its architecture.
 func (p Platform) Or(other Platform) Platform {
 	if p.Architecture == "" {
 		p.Architecture, p.Variant = other.Architecture, other.Variant
@@ -81,7 +80,7 @@ func (p Platform) serves(want Platform) bool {
 	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
 }
 
-// Platforms are platforms to choose from, the preferred one first.
+// Platforms are platforms to choose from, in order of preference.
 type Platforms []Platform
 
 // ParsePlatforms reads platforms, separated by commas.
@@ -106,8 +105,8 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms for a request that names one, or none: what it leaves out is as the
-// preferred one's.
+// For returns the platforms for a request: the named platform, with its empty fields from the preferred platform, or p
+// if the request names none.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {
 		return p
@@ -115,8 +114,8 @@ func (p Platforms) For(named Platform) Platforms {
 	return Platforms{named.normalize().Or(p[0])}
 }
 
-// Accept reports whether an image whose configuration names a platform runs on one of p. A configuration that names
-// none is accepted.
+// Accept reports whether an image with that platform in its configuration runs on any platform of p. It accepts a
+// configuration without a platform.
 func (p Platforms) Accept(named Platform) bool {
 	return named.IsZero() || slices.ContainsFunc(p, named.serves)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// RootFS is what an image's configuration says about its files.
+// RootFS is the part of an image's configuration about its files.
 type RootFS struct {
 	// DiffIDs are the digests of the uncompressed layers, the lowest first.
 	DiffIDs []string

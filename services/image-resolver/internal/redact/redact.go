@@ -9,9 +9,8 @@ import (
 	"unicode"
 )
 
-// patterns match text that looks secret. In URLs, also relative ones, queries contain signatures and user parts contain
-// passwords. A server that repeats a header may change it or cut it off. Tokens have one beginning. The library for
-// registries quotes what is no token, and may be one.
+// patterns match text that looks secret. In URLs, also relative URLs, queries contain signatures and user parts contain
+// passwords. A server that repeats a header may change it or cut it off. All JSON web tokens begin alike.
 var patterns = []struct {
 	secret      *regexp.Regexp
 	replacement string
@@ -29,7 +28,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`(?s)(no token in bearer response):.*`), "$1"},
 }
 
-// Text returns text without what looks secret.
+// Text returns text without secrets, as far as they look like secrets.
 func Text(text string) string {
 	for _, p := range patterns {
 		text = p.secret.ReplaceAllString(text, p.replacement)
@@ -37,7 +36,7 @@ func Text(text string) string {
 	return text
 }
 
-// Line returns the printable words of text on one line.
+// Line returns the printable words of text on a single line.
 func Line(text string) string {
 	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"),
 		func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })

@@ -20,7 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxQuoted bounds what is quoted of a registry.
+// maxQuoted bounds the quotation of a registry's error, in bytes.
 const maxQuoted = 1000
 
 // statusError is an answer with the status of an error.
@@ -81,7 +81,7 @@ func (s *Session) mustNotTell(c cause, op string) bool {
 		(unconnected || op == "log in" && s.scheme == "")
 }
 
-// cause is what an error is about.
+// cause is the classified cause of an error.
 type cause struct {
 	class  fault.Class
 	words  string
@@ -89,7 +89,7 @@ type cause struct {
 	err    error
 }
 
-// classify finds out what err is about.
+// classify returns the cause of err.
 func classify(err error) cause {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return cause{class: fault.Precondition, words: untrusted.Error(), err: err}
@@ -110,7 +110,7 @@ func classify(err error) cause {
 	return cause{class: class, words: err.Error(), err: err}
 }
 
-// classOf returns what a status means: later, or not as things are.
+// classOf returns the class of a status: retry later, or fail until something changes.
 func classOf(status int) fault.Class {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -140,8 +140,8 @@ func isDistrust(err error) bool {
 	return verification || tlsAlert(err) != nil
 }
 
-// tlsAlert returns the alert with which the other side ended TLS, or nil. Package
-// tls has no exported type for it, only the name of its operation.
+// tlsAlert returns the TLS alert of the other side, or nil. Package tls exports no type for it, only the name of its
+// operation.
 func tlsAlert(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
 		return op
@@ -165,7 +165,7 @@ func isUnreachable(err error) bool {
 	return ok
 }
 
-// unanswered returns an error of the connection as what it is.
+// unanswered returns a connection error as an unreachableError, unless it is about TLS.
 func unanswered(err error) error {
 	if isDistrust(err) || speaksPlain(err) {
 		return err
@@ -173,14 +173,14 @@ func unanswered(err error) error {
 	return unreachableError{err}
 }
 
-// pageError is a page for users in place of an answer.
+// pageError is a web page for users instead of a registry's answer.
 type pageError struct{ what, text string }
 
 func (e *pageError) Error() string {
 	return fmt.Sprintf("the %s is not valid JSON, it is a web page: %q", e.what, e.text)
 }
 
-// advice returns what to do about a cause.
+// advice returns the remedy for a cause.
 func (s *Session) advice(c cause) string {
 	switch c.status {
 	case http.StatusUnauthorized, http.StatusForbidden:

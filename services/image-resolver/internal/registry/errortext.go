@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// maxRead bounds what is read of an error answer, in bytes.
+	// maxRead is the maximum number of bytes that we read of an error answer.
 	maxRead = 32 << 10
-	// errorReadTimeout bounds the time for it. What has come until then must do.
+	// errorReadTimeout bounds the time for reading an error answer. We use whatever has arrived until then.
 	errorReadTimeout = 2 * time.Second
-	// maxSaid bounds what is kept of an answer that is not in the format of registries.
+	// maxSaid is the maximum length of an excerpt from an answer that is not in the format of registries.
 	maxSaid = 300
 )
 
-// abridge replaces the body of an error answer by the text that a user would read of it: proxies send whole pages, and
-// some do not end. An answer in the format of registries stays.
+// abridge replaces the body of an error answer by the text that a user would read: proxies send whole pages, and some
+// never finish. An answer in the format of registries stays.
 func (s *secrets) abridge(resp *http.Response) {
 	body := resp.Body
 	giveUp := time.AfterFunc(errorReadTimeout, func() { _ = body.Close() })
@@ -46,11 +46,11 @@ func (s *secrets) abridge(resp *http.Response) {
 	resp.ContentLength = int64(len(content))
 }
 
-// markup matches what a browser does not show of a page, also at its end.
+// markup matches the invisible parts of a page, also if the page was cut off in the middle.
 var markup = regexp.MustCompile(`(?is)<!--.*?(-->|$)|<(script|style|noscript|template|svg)\b.*?` +
 	`(</(script|style|noscript|template|svg)\s*>|$)|<[^>]*(>|$)`)
 
-// readable returns the words of an answer, on one line.
+// readable returns the words of an answer on a single line.
 func readable(content []byte, contentType string) string {
 	text := string(content)
 	switch {
@@ -84,7 +84,7 @@ func jsonText(value []byte) string {
 	}
 }
 
-// beginning returns what fits of a text, and a sign if that is not all. It cuts no character.
+// beginning returns the first bytes of a text, and a mark if the text is longer. It cuts no character.
 func beginning(text string, limit int) string {
 	start, all := excerpt.Start(text, limit)
 	if all {

@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// maxAnswer bounds one answer: registries are to accept manifests of up to 4 MiB, and configurations are smaller.
+	// maxAnswer bounds the size of an answer: registries must accept manifests of up to 4 MiB, and configurations are
+	// smaller.
 	maxAnswer = 4 << 20
 	// maxSession bounds all answers of a session, such as the pages of a list.
 	maxSession = 32 << 20
 )
 
-// guard is the innermost transport of a session. It rejects what must not be sent, bounds what is read, and records
-// what errors and answers show.
+// guard is the innermost transport of a session. It rejects forbidden requests, bounds the size of answers, and records
+// facts about the registry.
 type guard struct {
 	client  *Client
 	slot    *slot
@@ -36,13 +37,13 @@ type guard struct {
 	challenged bool
 	// private is true if a connection to a private address was attempted, in another goroutine.
 	private atomic.Bool
-	// retryAfter is the wait that the last answer asked for.
+	// retryAfter is the Retry-After of the last answer.
 	retryAfter time.Duration
 	// read is the number of bytes of all answers so far.
 	read int64
 }
 
-// RoundTrip sends one request.
+// RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	_, secret, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	g.secrets.add(secret)
@@ -71,7 +72,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // permit rejects requests to local addresses, and plain HTTP, where they are not listed. A token server may be at a
-// private address only if the registry is at a private address, or at the same one.
+// private address only if the registry is at a private address, or at the same address.
 //
 // It stands here and not in a client's CheckRedirect because every request passes here, also pings and requests to
 // token servers.
@@ -89,9 +90,9 @@ func (g *guard) permit(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether requests may be sent to a local address: a listed registry's own, or one on this machine to
-// which a listed registry on this machine sends them on. Being listed does not make an address reachable by way of
-// other registries.
+// mayReach reports whether requests may be sent to a local address: the address of a listed registry, or an address of
+// this machine if a listed registry on this machine redirects there. Listing a registry does not make its address
+// reachable through redirects of other registries.
 func (g *guard) mayReach(host string) bool { return g.client.listed(g.host) && g.owns(host) }
 
 // mayBePrivate reports whether requests of the session may reach private networks: the registry, its redirects and its
@@ -157,12 +158,12 @@ func (e *plaintextError) Error() string {
 	return fmt.Sprintf("plain HTTP to %s is rejected: it is not listed as insecure", e.host)
 }
 
-// bounded is a body that ends with an error where it gets too large.
+// bounded is a body that fails when it grows too large.
 type bounded struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // readers have none
 	guard  *guard
-	counts bool // as an answer of the registry
+	counts bool // true for answers of the registry itself
 	read   int64
 }
 
@@ -195,7 +196,7 @@ func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the answer is larger than %d MiB, which is the limit", e.limit>>20)
 }
 
-// hostname returns a host without its port, if it has one.
+// hostname returns a host without its port.
 func hostname(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

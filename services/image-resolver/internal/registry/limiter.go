@@ -14,29 +14,29 @@ import (
 const (
 	// maxUnproven is the maximum number of concurrent fetches from a registry that has not answered yet.
 	maxUnproven = 2
-	// maxProven bounds the registries that are known to answer. Callers choose registries.
+	// maxProven is the maximum number of registries that we remember as answering. Callers choose registries.
 	maxProven = 256
 	// smallAnswers is the size up to which the answers of a session count as small, in bytes. Most manifests and
 	// configurations have a few KiB.
 	smallAnswers = 64 << 10
-	// maxLarge is the maximum number of sessions that read more than that, and maxLargePerRegistry the same for one
-	// registry: an answer may have 4 MiB, and takes up to twice that while it is read.
+	// maxLarge is the maximum number of sessions with large answers, and maxLargePerRegistry the maximum for each
+	// registry: an answer may have 4 MiB, and needs up to twice that while we read it.
 	maxLarge            = 4
 	maxLargePerRegistry = 2
 )
 
-// limiter bounds concurrent fetches: in all, by registry, and of large answers. Registries that do not answer have a
-// pool of their own, of half the size, so that they do not delay fetches from others.
+// limiter bounds concurrent fetches: the total, fetches from each registry, and large answers. Registries that do not
+// answer use a separate pool of half the size, so that they do not delay fetches from other registries.
 type limiter struct {
 	perRegistry             int64
 	proven, unproven, large *semaphore.Weighted
 
 	mu         sync.Mutex
-	registries map[string]*limited // those with slots or callers that wait for one
+	registries map[string]*limited // registries with slots or waiting callers
 	answered   *simplelru.LRU[string, struct{}]
 }
 
-// limited is the bounds of one registry.
+// limited contains the bounds of a registry.
 type limited struct {
 	users        int
 	slots, large *semaphore.Weighted
@@ -48,11 +48,11 @@ func newLimiter(concurrent int64) *limiter {
 		unproven: semaphore.NewWeighted(max(1, concurrent/2)), large: semaphore.NewWeighted(maxLarge),
 		registries: make(map[string]*limited),
 	}
-	l.answered, _ = simplelru.NewLRU[string, struct{}](maxProven, nil) // the only error is a size below one
+	l.answered, _ = simplelru.NewLRU[string, struct{}](maxProven, nil) // fails only for a size below 1
 	return l
 }
 
-// slot is the permission to fetch from a registry. It is used by one goroutine.
+// slot is the permission to fetch from a registry. A single goroutine uses it.
 type slot struct {
 	limiter  *limiter
 	name     string
@@ -129,7 +129,7 @@ func (s *slot) grow(ctx context.Context) error {
 	return nil
 }
 
-// release gives the slot back. A registry that was silent has to prove again that it answers.
+// release returns the slot. A silent registry must prove again that it answers.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// tokenTimeout bounds the answer of a token server, so that what is left of a caller's time is enough to report
-	// that it is slow.
+	// tokenTimeout bounds the answer of a token server, so that enough of a caller's time remains to report that the
+	// server is slow.
 	tokenTimeout = 8 * time.Second
-	// maxToken bounds what is read of a token server's answer, in bytes.
+	// maxToken is the maximum number of bytes that we read of a token server's answer.
 	maxToken     = 64 << 10
 	schemeHTTPS  = "https"
 	schemeBearer = "bearer"
@@ -32,7 +32,7 @@ const (
 // challenge is the authentication that a registry requires. The zero challenge requires none.
 type challenge struct{ scheme, realm, service, scope string }
 
-// parseChallenge returns the challenge of a header to answer: Bearer if there is one, or else the first.
+// parseChallenge returns the challenge to answer: Bearer if the header contains it, else the first challenge.
 func parseChallenge(header http.Header) (chosen challenge) {
 	var all []challenge
 	for _, part := range splitHeader(header.Values("WWW-Authenticate"), ',') {
@@ -66,8 +66,8 @@ func parseChallenge(header http.Header) (chosen challenge) {
 	return chosen
 }
 
-// login finds out the registry's scheme and authentication, and gets a token if there is a token server. A registry
-// that is listed as insecure is asked over TLS first. Plain HTTP must be no way around a certificate without trust.
+// login finds out the registry's scheme and authentication, and gets a token if there is a token server. It tries TLS
+// first if the registry is listed as insecure. An untrusted certificate must not lead to plain HTTP.
 func (s *Session) login(ctx context.Context) error {
 	required, err := s.ping(ctx, schemeHTTPS)
 	if err != nil && s.guard.client.insecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
@@ -82,7 +82,7 @@ func (s *Session) login(ctx context.Context) error {
 	return nil
 }
 
-// ping returns what a registry requires.
+// ping returns the challenge of a registry.
 func (s *Session) ping(ctx context.Context, scheme string) (challenge, error) {
 	tentative := scheme == schemeHTTPS && s.guard.client.insecure(s.guard.host)
 	ctx = context.WithValue(ctx, purposeKey{}, purpose{op: opPing, tentative: tentative})
@@ -132,8 +132,8 @@ func basicHeader(auth authn.AuthConfig) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(auth.Username+":"+auth.Password))
 }
 
-// token gets a token from the token server that a challenge names. Not all token servers know identity tokens: those
-// get a request without.
+// token gets a token from the token server of a challenge. Some token servers do not support identity tokens: they get
+// a request without it.
 func (s *Session) token(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(required.realm)
 	if err != nil || realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http") {
@@ -170,8 +170,8 @@ func (s *Session) token(ctx context.Context, required challenge, auth authn.Auth
 	return token, err
 }
 
-// scopes returns the scopes of a token. The scope of a challenge stands first: some token servers read only one. A
-// ping's challenge has none that is meant.
+// scopes returns the scopes of a token. The scope of a challenge stands first, since some token servers read only the
+// first. We ignore the scope of a ping's challenge, which is a placeholder.
 func (s *Session) scopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {
@@ -180,7 +180,7 @@ func (s *Session) scopes(required challenge) []string {
 	return []string{own}
 }
 
-// requestToken sends one request to a token server.
+// requestToken sends a single request to a token server.
 func (s *Session) requestToken(
 	ctx context.Context, method string, target *url.URL, form url.Values, header string,
 ) (string, error) {
@@ -228,10 +228,10 @@ type authorizer struct {
 	headers map[string]string
 }
 
-// RoundTrip sends one request.
+// RoundTrip implements http.RoundTripper.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
-	req.Header.Del("Authorization") // of an earlier hop, or of the user part of a URL
+	req.Header.Del("Authorization") // left from an earlier hop, or from the user part of a URL
 	if header := a.headers[req.URL.Host]; header != "" {
 		req.Header.Set("Authorization", header)
 	}

@@ -28,10 +28,10 @@ const (
 	opRedirect = "redirect"
 )
 
-// purpose is what a request, and the redirects that it follows, are for.
+// purpose is the purpose of a request and of the redirects that it follows.
 type purpose struct {
 	op    string
-	layer bool // its answer may be larger than all others
+	layer bool // true if the size of the answer is not bounded
 	// tentative is true if plain HTTP follows where TLS fails.
 	tentative bool
 }
@@ -44,7 +44,7 @@ func purposeOf(req *http.Request) purpose {
 	return p
 }
 
-// describe returns what a request does, for errors.
+// describe names the operation of a request, for errors.
 func (p purpose) describe(method string) string {
 	if p.op == opPing || p.op == opToken {
 		return "log in"
@@ -52,7 +52,8 @@ func (p purpose) describe(method string) string {
 	return strings.ToLower(method) + " " + p.op
 }
 
-// maxRegistries bounds the label of that name: callers choose the registries. All others have otherRegistries.
+// maxRegistries is the maximum number of values of the label registry: callers choose the registries. All further
+// registries share the label otherRegistries.
 const (
 	maxRegistries   = 100
 	otherRegistries = "other"

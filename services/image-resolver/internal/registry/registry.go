@@ -25,15 +25,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 )
 
-// Credentials finds what to show to the registry of a repository.
+// Credentials finds the credential for a repository.
 type Credentials interface {
-	// Lookup returns the credential, or a zero one.
+	// Lookup returns the credential, or a zero Credential.
 	Lookup(ctx context.Context, repository string) (credentials.Credential, error)
 	// Renew is Lookup after the registry has refused the credential.
 	Renew(ctx context.Context, repository string) (credentials.Credential, error)
 }
 
-// Config is what a client needs.
+// Config configures a Client.
 type Config struct {
 	// Transport sends requests; it decides on trust and proxies.
 	Transport   http.RoundTripper
@@ -41,8 +41,7 @@ type Config struct {
 	// Insecure are the registries, as host or host:port, to which plain HTTP may be
 	// spoken.
 	Insecure []string
-	// Local are further registries that may be at local addresses, beside those in
-	// Insecure and the mirrors.
+	// Local are further registries that may be at local addresses, in addition to those in Insecure and the mirrors.
 	Local []string
 	// PublicOnly rejects private addresses of registries that are in none of these lists.
 	PublicOnly bool
@@ -65,8 +64,8 @@ type Client struct {
 	cfg     Config
 	limiter *limiter
 	metrics *metrics
-	// plaintext are the registries listed as insecure, local the ones that may be at local
-	// addresses, and mirrors the mirrors of registries and of prefixes of repositories, all by canonical name.
+	// plaintext contains the registries listed as insecure, local the registries that may be at local addresses, and
+	// mirrors the mirrors of registries and repository prefixes, all by canonical name.
 	plaintext map[string]bool
 	local     map[string]bool
 	mirrors   map[string][]string
@@ -102,11 +101,9 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// With calls use with a session for the repository, such as
-// "docker.io/library/busybox": with each of its mirrors until one can do what use
-// does, and with the registry itself at last. Errors are classified: Precondition
-// with the registry's own words, Unavailable if it cannot be reached, or those of
-// use.
+// With calls use with a session for the repository, such as "docker.io/library/busybox": for each of its mirrors until
+// use succeeds, and finally for the registry itself. Errors are classified: Precondition with the registry's own words,
+// Unavailable if no registry can be reached, or the class of use's error.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
 	sources := c.sources(repository)
@@ -124,13 +121,13 @@ func (c *Client) With(ctx context.Context, repository string, use func(context.C
 	return nil
 }
 
-// isLocalFailure reports whether an error is one of this machine's files, such as a full disk: no other source helps.
+// isLocalFailure reports whether an error is about a file of this machine, such as a full disk: no other source helps.
 func isLocalFailure(err error) bool {
 	_, ofFile := errors.AsType[*fs.PathError](err)
 	return ofFile || DiskFailure(err) != nil
 }
 
-// DiskFailure returns the error of a file system that takes nothing more; nil if err is about something else.
+// DiskFailure returns the error of a file system that rejects all writes. It returns nil for other errors.
 func DiskFailure(err error) error {
 	for _, errno := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
 		if errors.Is(err, errno) {
@@ -148,7 +145,7 @@ func withMirrors(err error, missed []string) error {
 	return fault.New(fault.Of(err), "%s; after that: %w", strings.Join(missed, "; "), err)
 }
 
-// canonicalPrefix returns the one spelling of a registry, or of a prefix of repositories.
+// canonicalPrefix returns the canonical spelling of a registry or of a repository prefix.
 func canonicalPrefix(prefix string) string {
 	if !strings.Contains(prefix, "/") {
 		return registryname.Canonical(prefix)
@@ -156,7 +153,7 @@ func canonicalPrefix(prefix string) string {
 	return imagename.CanonicalRepository(prefix)
 }
 
-// sources returns the repository's names at its mirrors, those of the longest prefix first, and finally its own name.
+// sources returns the repository's names at its mirrors, longest prefix first, and finally its own name.
 func (c *Client) sources(repository string) []string {
 	var all []string
 	for end := len(repository); end > 0; end = strings.LastIndexByte(repository[:end], '/') {
@@ -167,8 +164,7 @@ func (c *Client) sources(repository string) []string {
 	return append(all, repository)
 }
 
-// visit calls use with one source. A mirror may take half of the time that is
-// left.
+// visit calls use with a single source. A mirror may use half of the remaining time.
 func (c *Client) visit(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
 ) (err error) {
@@ -199,14 +195,13 @@ func (c *Client) visit(
 	if status != http.StatusUnauthorized && (status != http.StatusForbidden || !cred.Kept) {
 		return err
 	}
-	// The credential may just have been replaced, or a token have ended early: a
-	// second try starts from nothing.
+	// The credential may just have been replaced, or a token may have expired early: retry with a new login.
 	fresh, renewErr := c.cfg.Credentials.Renew(ctx, source)
 	switch {
 	case renewErr != nil:
 		return renewErr
 	case status == http.StatusForbidden && fresh.Auth == cred.Auth:
-		return err // it knows who asks, and says no
+		return err // an authenticated caller is not authorized
 	}
 	return c.attempt(ctx, slot, source, fresh, use)
 }

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// attempts is how often a request is tried in all.
+	// attempts is the maximum number of attempts for a request.
 	attempts = 4
-	// firstWait is the first wait between attempts; each further one is twice as long.
+	// firstWait is the first wait between attempts. It doubles after each attempt.
 	firstWait = 200 * time.Millisecond
-	// maxLost bounds what failed attempts and waits of a session take together. Callers
-	// that would wait for longer get the error: they have deadlines that a session, which
-	// is for all of them, does not know.
+	// maxLost bounds the total time of a session's failed attempts and waits. If a wait would exceed it, callers get the
+	// error: their deadlines are unknown to the session, which serves all of them.
 	maxLost = 2500 * time.Millisecond
-	// maxRetryAfter bounds what is believed of a Retry-After header.
+	// maxRetryAfter is the maximum Retry-After that we obey.
 	maxRetryAfter = 24 * time.Hour
 )
 
@@ -35,15 +34,14 @@ var transient = []int{
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retrier retries the requests of a session, with growing waits, or with the ones that a
-// registry asks for.
+// retrier retries the requests of a session, with growing waits or with the registry's Retry-After.
 type retrier struct {
 	next     http.RoundTripper
 	attempts int
 	// failed is called after an attempt that is followed by another. It may read the
 	// answer.
 	failed func(req *http.Request, resp *http.Response, err error)
-	// lost is how long failed attempts and waits took so far.
+	// lost is the total time of failed attempts and waits so far.
 	lost time.Duration
 }
 
@@ -69,7 +67,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		r.lost = lost
 		r.failed(req, resp, err)
 		if resp != nil {
-			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // the connection can then be reused
 			_ = resp.Body.Close()
 		}
 		if !retry.Sleep(ctx, wait) {
@@ -104,8 +102,8 @@ func worthRetrying(resp *http.Response, err error) bool {
 	return isReset(err)
 }
 
-// retryAfter returns how long a Retry-After header asks to wait, in seconds or until a
-// date by the sender's own clock; zero if there is none.
+// retryAfter returns the wait of a Retry-After header, in seconds or until a date by the sender's own clock. It returns
+// zero without such a header.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
@@ -121,8 +119,8 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return min(max(0, at.Sub(now)), maxRetryAfter)
 }
 
-// streamError has the form of the error with which a stream of HTTP/2 is reset: package http lets errors.As copy its
-// own, unexported one to any struct of that form.
+// streamError has the same form as the error of a reset HTTP/2 stream: package http lets errors.As copy its own,
+// unexported error to any struct of that form.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -131,8 +129,8 @@ type streamError struct {
 
 func (e streamError) Error() string { return "stream reset" }
 
-// http2Ends are the texts of the errors with which connections of HTTP/2 end under a request, or are about to. Package
-// http has no other way to distinguish them.
+// http2Ends are substrings of errors from closing HTTP/2 connections. Package http provides no other way to distinguish
+// them.
 var http2Ends = []string{"GOAWAY", "http2: client connection", "http2: client conn "}
 
 // isReset reports whether err is a stream or a connection of HTTP/2 that was given up, as servers do that are restarted

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/redact"
 )
 
-// secrets are the texts that must not leave a session: registries and token servers may repeat in an error what they
-// were sent.
+// secrets are the texts that must not leave a session: registries and token servers may repeat requests in their
+// errors.
 type secrets []string
 
 func (s *secrets) add(texts ...string) {
@@ -37,7 +37,7 @@ func (s *secrets) addCredential(auth authn.AuthConfig) {
 
 // hide returns text without any secret.
 func (s *secrets) hide(text string) string {
-	// The longest first: one secret may be a part of another.
+	// Replace the longest first: a secret may be a part of a longer secret.
 	for _, secret := range slices.SortedFunc(slices.Values(*s), func(a, b string) int { return len(b) - len(a) }) {
 		text = strings.ReplaceAll(text, secret, "[hidden]")
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// Session sends the requests to one registry about one repository, in one goroutine. It ends with the function that it
-// was given to.
+// Session sends requests to a single registry about a single repository, in a single goroutine. Callers must not use it
+// after their function has returned.
 type Session struct {
 	repo    name.Repository
 	cred    credentials.Credential
@@ -106,8 +106,8 @@ func verify(raw []byte, digest, what string) error {
 	return nil
 }
 
-// Layer calls read with the compressed content of a layer, as the registry sends it: read bounds it and checks its
-// digest. Errors of the connection are explained; others are those of read.
+// Layer calls read with the compressed content of a layer, as the registry sends it: read must bound it and check its
+// digest. Connection errors are explained; Layer returns the errors of read unchanged.
 func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader) error) error {
 	resp, err := s.send(ctx, purpose{op: opBlob, layer: true}, http.MethodGet, s.url("blobs", digest))
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader)
 	return err
 }
 
-// layerBody records why a layer ended early.
+// layerBody records the error that ended a layer early.
 type layerBody struct {
 	io.Reader
 	err error
@@ -169,8 +169,8 @@ func (s *Session) read(ctx context.Context, p purpose, u *url.URL) (raw []byte, 
 	}
 }
 
-// send returns the answer with status 200 to a request. The caller closes its body. If a host requires a token, or if
-// its token has expired, the request is sent once more with a new one.
+// send returns the answer to a request, with status 200. The caller must close its body. If a host requires a token, or
+// if its token has expired, send gets a new token and sends the request again.
 func (s *Session) send(ctx context.Context, p purpose, method string, u *url.URL) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		req, err := http.NewRequestWithContext(context.WithValue(ctx, purposeKey{}, p), method, u.String(), nil)

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// tagsPerPage is how many tags are asked for at a time; some registries refuse
-	// more than 1000.
+	// tagsPerPage is the requested size of a page; some registries reject more than 1000.
 	tagsPerPage = 1000
 	// maxTags bounds a list: some repositories have a tag for each commit, and a
 	// hostile registry makes up any number.
@@ -59,8 +58,8 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	return list.tags, nil
 }
 
-// nextPage returns the address of the page that Link headers call the next one, or nil. Only the query of a link
-// counts: some registries send a host or a path by which they are not reached from here.
+// nextPage returns the address of the next page by the Link headers, or nil. Only the query of a link counts: some
+// registries send a host or path that is not reachable from here.
 func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	for _, link := range splitHeader(links, ',') {
 		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
@@ -78,7 +77,7 @@ func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	return nil, nil
 }
 
-// isNext reports whether the parameters of a link are those of a next page. Some registries send no relation at all.
+// isNext reports whether the parameters of a link describe a next page. Some registries send no relation at all.
 func isNext(parameters string) bool {
 	related := false
 	for _, parameter := range splitHeader([]string{parameters}, ';') {
@@ -140,7 +139,7 @@ func (l *tagList) read(page io.Reader) error {
 	return json.Unmarshal(content, &struct{ Tags *tagList }{l})
 }
 
-// UnmarshalJSON adds the tags of an array one by one, so that the bounds hold; null is an empty one.
+// UnmarshalJSON adds the tags of an array one by one, to enforce the bounds. Null is an empty array.
 func (l *tagList) UnmarshalJSON(array []byte) error {
 	in := json.NewDecoder(bytes.NewReader(array))
 	switch start, err := in.Token(); {

@@ -47,7 +47,7 @@ func (r *Resolver) imageKey(name imagename.Name, platform oci.Platform) key {
 	return k
 }
 
-// lifetime returns how long an answer is used. What a digest stands for never changes; a failure to fetch it expires.
+// lifetime returns the lifetime of an answer. Digests are immutable; a failure to fetch a digest expires.
 func (r *Resolver) lifetime(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
@@ -83,8 +83,7 @@ type fetch struct {
 	platforms oci.Platforms
 }
 
-// from gets the image in a session. A tag that was known before costs one request
-// without a body if it has not moved.
+// from gets the image in a session. If a cached tag has not moved, from sends a single request without a body.
 func (f fetch) from(ctx context.Context, s *registry.Session) (*oci.Image, error) {
 	if f.key.tag == "" {
 		return f.image(ctx, s, f.key.digest)
@@ -95,7 +94,7 @@ func (f fetch) from(ctx context.Context, s *registry.Session) (*oci.Image, error
 		if err == nil && digest == old.image.TopDigest() {
 			return old.image, nil
 		}
-		// A refusal of HEAD has no text; GET has one.
+		// The answer to a rejected HEAD request has no text; the answer to GET has.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -136,11 +135,12 @@ func (f fetch) image(ctx context.Context, s *registry.Session, reference string)
 	return image, nil
 }
 
-// maxDepth is how deep indexes may be nested.
+// maxDepth is the maximum nesting of indexes.
 const maxDepth = 3
 
-// choose returns the platform's image of a manifest or an index. If members of an index name no platform, the first one
-// counts whose configuration is for the platform. Named is the platform that an index names for the manifest, or nil.
+// choose returns the platform's image of a manifest or an index. If members of an index name no platform, choose
+// returns the first member whose configuration is for the platform. Named is the platform that an index names for the
+// manifest, or nil.
 func (f fetch) choose(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {
@@ -171,7 +171,8 @@ func (f fetch) choose(
 	return nil, first
 }
 
-// config returns the image of a manifest. It must be for one of the platforms, by its index or by its configuration.
+// config returns the image of a manifest, whose platform, by its index or by its configuration, must be among
+// f.platforms.
 func (f fetch) config(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
 ) (*oci.Image, error) {

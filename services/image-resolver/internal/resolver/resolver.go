@@ -32,32 +32,32 @@ type Config struct {
 	Registry  *registry.Client
 	// MaxBytes bounds the cache.
 	MaxBytes int64
-	// Tags is the lifetime of tags and lists of tags. What a digest stands for never changes.
+	// Tags is the lifetime of tags and lists of tags. Digests are immutable.
 	Tags      cache.Lifetime
 	Telemetry *telemetry.Telemetry
 }
 
 const (
-	// fetchTimeout bounds one fetch, with all its retries. It is less than callers usually wait, so that they get the
-	// error.
+	// fetchTimeout bounds a fetch, with all its retries. It is shorter than the usual timeout of callers, so that they get
+	// the error.
 	fetchTimeout = 20 * time.Second
 	// maxFetches is the maximum number of concurrent fetches, most of which wait in the queue of their registry.
 	maxFetches = 10_000
-	// staleWait is how long a registry may take until requests get a stale answer, if there is one.
+	// staleWait is the maximum wait for a registry if there is a stale answer.
 	staleWait = 2 * time.Second
-	// keepFor is how long after a request a tag is refreshed before its answer expires: a function that is called now
-	// and then does not wait for its registry in each cold start.
+	// keepFor is the time after a request for which a tag is refreshed before its answer expires: a function that is
+	// called now and then does not wait for its registry in each cold start.
 	keepFor = time.Hour
-	// maxKept bounds the tags and lists of tags that are refreshed like that, by one small request every few minutes.
+	// maxKept bounds the tags and lists of tags that are refreshed like that, by a small request every few minutes.
 	maxKept = 1000
 )
 
-// Request asks what an image is.
+// Request is the request for an image.
 type Request struct {
 	Image string
 	// Constraint, if not empty, replaces the image's tag and digest.
 	Constraint string
-	// Platform is the platform to choose; what it leaves out is as configured.
+	// Platform is the platform to choose. Empty fields are as configured.
 	Platform oci.Platform
 	// Renew requests the registry's present answer.
 	Renew bool
@@ -82,7 +82,7 @@ type Resolver struct {
 	moves   metric.Int64Counter
 }
 
-// New returns a resolver. Its fetches end with [Resolver.Run].
+// New returns a resolver. Callers must run [Resolver.Run].
 func New(cfg Config) (*Resolver, error) {
 	r := &Resolver{cfg: cfg, log: cfg.Telemetry.Log}
 	r.cache = cache.New(cache.Config[key, answer]{
@@ -104,7 +104,7 @@ func New(cfg Config) (*Resolver, error) {
 	return r, errors.Join(errs[:]...)
 }
 
-// Run refreshes tags in use until ctx ends, and then ends all fetches.
+// Run refreshes tags in use until ctx is done, and then stops all fetches.
 func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
 
 // ForgetFailures removes cached failures, because credentials or certificates have changed.
@@ -124,11 +124,11 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	return newResult(name, found), nil
 }
 
-// errNotCached is the error for tags that only a registry knows.
+// errNotCached is the error for tags that are not in the cache.
 var errNotCached = errors.New("not cached")
 
-// Cached returns what Resolve would return without waiting. Entries that are due for it are refreshed in the
-// background.
+// Cached returns the answer of Resolve if it is available without waiting. Entries that are due for it are refreshed in
+// the background.
 func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
 	name, err := r.name(req, func(repository string) ([]string, error) {
 		found, ok := r.cached(ctx, key{repository: repository})
@@ -180,8 +180,8 @@ func (r *Resolver) name(req Request, list func(repository string) ([]string, err
 	return name.WithTag(tag)
 }
 
-// Tags lists the tags of an image's repository that a constraint allows, versions first and the highest first. Its
-// errors are those of Resolve.
+// Tags lists the tags of an image's repository that a constraint allows, versions first and the highest first. It
+// returns the same errors as Resolve.
 func (r *Resolver) Tags(ctx context.Context, image, constraint string) ([]string, error) {
 	name, err := imagename.Parse(image, r.cfg.DefaultPrefix)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// order returns tags with versions first and the highest first, others by name.
+// order returns tags with the versions first, from the highest to the lowest, and then all further tags by name.
 func order(tags []string) []string {
 	var versions []*semver.Version
 	var others []string
@@ -33,7 +33,7 @@ func order(tags []string) []string {
 	return append(ordered, others...)
 }
 
-// offered is how many tags a message names.
+// offered is the maximum number of tags in a message.
 const offered = 5
 
 // offer returns a text that names some of the tags.

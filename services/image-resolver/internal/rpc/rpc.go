@@ -42,7 +42,7 @@ func (h *Handler) ResolveImage(
 	return response(result), nil
 }
 
-// Cached returns what ResolveImage would return without waiting.
+// Cached returns the answer of ResolveImage if it is available without waiting.
 func (h *Handler) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
 	result, ok := h.Resolver.Cached(context.Background(), request(req))
 	if !ok {

@@ -42,11 +42,11 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Name is a name that certificates have besides that of this machine.
+// Name is the second name of certificates, in addition to this machine.
 const Name = "registry.example"
 
-// Issue returns the certificate and key, in PEM format, of a server or client at
-// 127.0.0.1 or [Name], which end at the given time.
+// Issue returns the certificate and key, in PEM format, of a server or client at 127.0.0.1 or [Name], which expire at
+// the given time.
 func (a *Authority) Issue(t testing.TB, end time.Time) (cert, key []byte) {
 	t.Helper()
 	private := newKey(t)
@@ -64,7 +64,7 @@ func (a *Authority) Issue(t testing.TB, end time.Time) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
-// Server returns TLS settings with a certificate that ends at the given time.
+// Server returns TLS settings with a certificate that expires at the given time.
 func (a *Authority) Server(t testing.TB, end time.Time) *tls.Config {
 	t.Helper()
 	cert, key := a.Issue(t, end)

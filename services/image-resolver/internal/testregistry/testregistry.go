@@ -34,8 +34,8 @@ type Registry struct {
 	requests []string
 }
 
-// Start starts a registry, with TLS if settings are given. Each middleware may
-// answer in its place, the last one first. It ends with the test.
+// Start starts a registry until the test is over, with TLS if settings are given. Each middleware may answer instead of
+// the registry, the last middleware first.
 func Start(t testing.TB, settings *tls.Config, middleware ...func(http.Handler) http.Handler) *Registry {
 	t.Helper()
 	quiet := log.New(io.Discard, "", 0)
@@ -79,7 +79,7 @@ func (r *Registry) Count(prefix string) int {
 	return n
 }
 
-// unkept leaves no connection open, which tests would take for a leak.
+// unkept keeps no connection open, since tests would report it as a leak.
 var unkept = remote.WithTransport(&http.Transport{DisableKeepAlives: true})
 
 // Push puts an image with the given configuration under a name such as "fn:v1",
@@ -139,7 +139,7 @@ func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 				return
 			}
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
-			// A careless server that repeats what it was sent.
+			// A careless server that repeats its input.
 			Refuse(
 				w,
 				http.StatusUnauthorized,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package trust makes the connections to registries: TLS 1.2 and up with verified certificates, by the system's
-// authorities and those of configured directories, and through the proxies that the environment names.
+// authorities and the authorities of configured directories, and through the proxies of the environment.
 package trust
 
 import (
@@ -97,7 +97,7 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Run follows changes of the directories until ctx ends.
+// Run follows changes of the directories until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, d := range s.directories() {
@@ -151,8 +151,8 @@ func (d *directory) reload() (changed bool, err error) {
 	return old != nil, nil
 }
 
-// The files of a directory, by the names of a Kubernetes TLS secret or of docker. Authorities are added to the
-// system's; a certificate with its key is shown to registries that require one.
+// Names of the files in a directory, as in a Kubernetes TLS secret or in docker's directories. Authorities are added to
+// the system's authorities; the client certificate is sent to registries that require it.
 var (
 	authorityFiles = []string{"ca.crt", "ca.pem"}
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}
@@ -218,7 +218,7 @@ func newTransport(config *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// What is received and not read yet counts for memory: eight fetches from one registry fill a quarter of a
+		// Received data that nobody has read yet counts as memory: eight fetches from the same registry fill a quarter of a
 		// connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}

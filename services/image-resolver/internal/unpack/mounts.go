@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Mountpoints makes directories and empty files where they are missing, at which a read-only root
-// file system gets something mounted. What else is at their place is removed.
+// Mountpoints makes missing directories and empty files, as mount points of a read-only root file system. It replaces
+// entries of another type.
 func (t *Tree) Mountpoints(directories, files []string) error {
 	for _, name := range directories {
 		if err := t.mountpoint(name, tar.TypeDir); err != nil {
@@ -45,8 +45,8 @@ func (t *Tree) mountpoint(name string, kind byte) error {
 // maxLines bounds the files to which lines are added, in bytes.
 const maxLines = 1 << 20
 
-// AddLines adds what missing returns about the content of a file to that file. A file that is not there is made. One
-// that is a link, or very large, stays as it is.
+// AddLines appends lines to a file: missing returns the lines for the file's content. AddLines creates a missing file.
+// It leaves links and very large files unchanged.
 func (t *Tree) AddLines(name string, missing func(content string) string) error {
 	dir, err := t.resolve(path.Dir(name))
 	if err != nil {
@@ -76,8 +76,8 @@ func (t *Tree) AddLines(name string, missing func(content string) string) error 
 	return t.write(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(all))}, at, strings.NewReader(all))
 }
 
-// Directory makes a directory where it is missing, such as an image's working directory. A symbolic
-// link to a directory of the image is one too.
+// Directory makes a missing directory, such as an image's working directory. A symbolic link to a directory of the
+// image suffices.
 func (t *Tree) Directory(name string) error {
 	name, err := clean(name)
 	if err != nil {

@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// Bounds of the way to an entry. Linux takes no longer paths, and each directory of a path costs calls of the
-// kernel whenever something is done there.
+// Bounds of the path of an entry. Linux accepts no longer paths, and each directory of a path costs system calls for
+// each operation.
 const (
 	maxName  = 4096 // bytes
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
-	// maxSteps bounds the directories that are passed with all links followed, and stepsPerFile those of all entries
-	// together, for each file that an image may have.
+	// maxSteps bounds the directories on a path with all links followed, and stepsPerFile the directories on the paths of
+	// all entries, per permitted file of the image.
 	maxSteps     = 1024
 	stepsPerFile = 32
 )
 
 func quote(s string) string { return strconv.Quote(s) }
 
-// clean returns the path of an entry in the image. A name that begins with a slash is meant in the
-// image, as container runtimes understand it: ko writes such names.
+// clean returns the path of an entry in the image. A leading slash means the root of the image, as for container
+// runtimes: ko writes such names.
 func clean(name string) (string, error) {
 	if len(name) > maxName {
 		return "", rejected(name, "has a name of more than "+strconv.Itoa(maxName)+" bytes")
@@ -43,8 +43,8 @@ func clean(name string) (string, error) {
 	return cleaned, nil
 }
 
-// resolve returns the directory at dir without symbolic links, which lead to places in the image as
-// they do in a container. What is missing of it is made.
+// resolve returns the path of dir without symbolic links, which it resolves inside the image as in a container. It
+// creates missing directories.
 func (t *Tree) resolve(dir string) (string, error) {
 	if dir == t.last.name {
 		return t.last.dir, nil
@@ -80,7 +80,8 @@ func (t *Tree) resolve(dir string) (string, error) {
 	return w.at, nil
 }
 
-// step goes one part of the path dir on. It returns the target of a symbolic link, before which it stays.
+// step follows the next part of the path dir. If the part is a symbolic link, step returns the link's target and stays
+// in front of it.
 func (t *Tree) step(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":

@@ -20,14 +20,14 @@ func newPaths() paths {
 	return paths{seed: maphash.MakeSeed(), written: map[uint64]struct{}{}, cleared: map[uint64]struct{}{}}
 }
 
-// add records that the layer has written what is at a path.
+// add records a path that the layer has written.
 func (p paths) add(at string) {
 	for ; at != "." && !p.has(at); at = path.Dir(at) {
 		p.written[maphash.String(p.seed, at)] = struct{}{}
 	}
 }
 
-// has reports whether the layer has written what is at a path, or below it.
+// has reports whether the layer has written to a path, or below it.
 func (p paths) has(at string) bool {
 	_, ok := p.written[maphash.String(p.seed, at)]
 	return ok

@@ -19,7 +19,8 @@ import (
 // maxWindow bounds the memory to decompress a layer with, in bytes.
 const maxWindow = 32 << 20
 
-// Compressed applies a layer that may be compressed with gzip or zstd. Its uncompressed content has to have a digest.
+// Compressed applies a layer that may be compressed with gzip or zstd. Its uncompressed content must have the digest
+// diffID.
 func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) error {
 	plain, err := decompress(layer)
 	if err != nil {
@@ -31,7 +32,7 @@ func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) e
 	if err := t.Layer(ctx, bounded); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, bounded); err != nil { // what follows the archive's end
+	if _, err := io.Copy(io.Discard, bounded); err != nil { // trailing data of the archive
 		return broken(err)
 	}
 	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != diffID {
@@ -65,7 +66,7 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// growth is an uncompressed layer that ends with an error where all layers together get too large, or where ctx ends.
+// growth is an uncompressed layer that fails when all layers together become too large, or when ctx is done.
 type growth struct {
 	io.Reader
 	ctx  context.Context //nolint:containedctx // a reader has no other way to know it

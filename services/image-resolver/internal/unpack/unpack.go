@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unpack writes the layers of a container image into a directory, as one root file
-// system. Layers come from strangers: nothing is written outside of the directory, whatever
-// names, links and sizes they have, and what they may take is bounded.
+// Package unpack writes the layers of a container image into a directory, as a single root file system. We do not trust
+// the layers: whatever their names, links and sizes, nothing is written outside of the directory, and their size is
+// bounded.
 //
-// Layers are applied from the lowest up, so that hard links keep the content that they had in
-// their layer. What an image's owners and modes say does not matter where one user without rights
-// reads it: every file can be read, what its owner can execute can be executed, and no set-uid
-// bit is kept.
+// Callers apply layers from the lowest to the highest, so that hard links keep the content of their layer. The image's
+// owners and modes do not matter, since an unprivileged user reads it: every file is readable, a file that its owner
+// may execute is executable, and no file is set-uid.
 package unpack
 
 import (
@@ -32,29 +31,29 @@ const (
 	modeProgram = 0o555
 )
 
-// entryBytes is what a file system takes for an entry, and the unit in which it stores content.
+// entryBytes is the disk space of an entry, and the block size of content.
 const entryBytes = 4 << 10
 
 // Limits bound an unpacked image.
 type Limits struct {
-	// Bytes is what everything that was written may take on disk.
+	// Bytes is the maximum disk space of everything that is written.
 	Bytes int64
-	// Files is how many files, directories and links may be written.
+	// Files is the maximum number of files, directories and links.
 	Files int64
 }
 
-// Tree is an image that is being unpacked. It is for one goroutine.
+// Tree is an image that is being unpacked. Only a single goroutine may use it.
 type Tree struct {
 	root   *os.Root
 	limits Limits
 	bytes  int64
 	files  int64
-	steps  int64 // of the ways to all entries
-	// read is how many bytes all layers had so far, uncompressed.
+	steps  int64 // total of all entries
+	// read is the number of uncompressed bytes of all layers so far.
 	read int64
 	// buffer is for the content of files.
 	buffer []byte
-	// layer is what the present layer has written, which its whiteouts leave.
+	// layer contains the paths that the present layer has written, which its whiteouts keep.
 	layer paths
 	// last is the directory that was resolved last, by its name in the layer.
 	last struct{ name, dir string }
@@ -67,7 +66,7 @@ func New(root *os.Root, limits Limits) *Tree {
 	return t
 }
 
-// Bytes returns what was written so far takes on disk, at most.
+// Bytes returns the disk space of everything that was written so far, at most.
 func (t *Tree) Bytes() int64 { return t.bytes }
 
 // Files returns how many files, directories and links were written.
@@ -94,7 +93,7 @@ func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
 	}
 }
 
-// broken classifies an error of reading an archive: a classified one is that of its source.
+// broken classifies an error of reading an archive. It keeps the class of the source's errors.
 func broken(err error) error {
 	if fault.Of(err) != fault.Internal {
 		return err
@@ -156,7 +155,7 @@ func (t *Tree) write(header *tar.Header, at string, content io.Reader) error {
 	}
 }
 
-// count takes an entry from the limits.
+// count counts an entry against the limits.
 func (t *Tree) count(name string) error {
 	t.files++
 	if t.files > t.limits.Files {
@@ -165,7 +164,7 @@ func (t *Tree) count(name string) error {
 	return t.take(name, entryBytes)
 }
 
-// take takes bytes from the limits.
+// take counts bytes against the limits.
 func (t *Tree) take(name string, bytes int64) error {
 	if bytes > t.limits.Bytes-t.bytes {
 		return fault.New(fault.Precondition, "with %s it takes more than %d MiB unpacked, which is the limit",
@@ -175,7 +174,7 @@ func (t *Tree) take(name string, bytes int64) error {
 	return nil
 }
 
-// directory makes a directory, or keeps the one that is there.
+// directory makes a directory, or keeps an existing directory.
 func (t *Tree) directory(at string) error {
 	t.layer.add(at)
 	info, err := t.root.Lstat(at)
@@ -196,7 +195,7 @@ func mkdir(root *os.Root, at string) error {
 	return root.Chmod(at, modeDir)
 }
 
-// replace removes what is at a place, for the entry that is written next.
+// replace removes an existing entry before the next entry replaces it.
 func (t *Tree) replace(at string) error {
 	t.layer.add(at)
 	if _, err := t.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
@@ -205,7 +204,7 @@ func (t *Tree) replace(at string) error {
 	return t.remove(at)
 }
 
-// remove removes what is at a place, if there is something.
+// remove removes an entry, if it exists.
 func (t *Tree) remove(at string) error {
 	t.last.name, t.last.dir = ".", "." // the last directory may be gone
 	return t.root.RemoveAll(at)
@@ -236,8 +235,8 @@ const holeBytes = 64 << 10
 // zeros is the content of a hole.
 var zeros [holeBytes]byte
 
-// copy writes the content of a file. Zeros take no space on disk: some images have files of gigabytes with little else,
-// such as /var/log/lastlog.
+// copy writes the content of a file. Zeros need no disk space: some images contain gigabytes of zeros in files such as
+// /var/log/lastlog.
 func (t *Tree) copy(file *os.File, content io.Reader) error {
 	for at := int64(0); ; {
 		n, err := io.ReadFull(content, t.buffer)
@@ -256,7 +255,7 @@ func (t *Tree) copy(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom is a reader whose errors are those of an archive, not of what it is copied to.
+// readFrom is a reader whose errors are about an archive, not about the destination.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {
@@ -272,10 +271,10 @@ func rejected(name, why string) error {
 	return fault.New(fault.Precondition, "its entry %s %s", quoted(name), why)
 }
 
-// unfitting are the errors of file systems about names and links that they do not take.
+// unfitting are the errors of file systems about names and links that they do not support.
 var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, syscall.EILSEQ, syscall.EINVAL}
 
-// unfit rejects an entry whose name or link the file system does not take. Other errors stay.
+// unfit rejects an entry with an unsupported name or link. It returns other errors unchanged.
 func unfit(name string, err error) error {
 	for _, reason := range unfitting {
 		if errors.Is(err, reason) && fault.Of(err) == fault.Internal {
@@ -285,7 +284,7 @@ func unfit(name string, err error) error {
 	return err
 }
 
-// maxQuoted bounds what is quoted of an image in an error, in bytes.
+// maxQuoted bounds the quotation of an image in an error, in bytes.
 const maxQuoted = 200
 
 func quoted(name string) string { return quote(excerpt.Middle(name, maxQuoted)) }

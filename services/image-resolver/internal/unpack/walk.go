@@ -7,12 +7,12 @@ import (
 	"path"
 )
 
-// walk is a way down from a root. It has the directories on it open, so that a look into the last one costs the same
-// at any depth: from the root, each look opens all of them again.
+// walk is a way down from a root. It keeps the directories on the way open, so that looking into the last directory
+// costs the same at any depth: from the root, each look opens all of them again.
 type walk struct {
 	root *os.Root
 	open []*os.Root
-	at   string // the path of the last one
+	at   string // path of the last directory
 }
 
 // dir returns the directory that was reached.
@@ -23,7 +23,7 @@ func (w *walk) dir() *os.Root {
 	return w.open[len(w.open)-1]
 }
 
-// down goes on to a directory in the last one.
+// down enters a subdirectory of the last directory.
 func (w *walk) down(name string) error {
 	next, err := w.dir().OpenRoot(name)
 	if err != nil {

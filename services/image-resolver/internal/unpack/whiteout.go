@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Names by which layers hide what lower ones have.
+// Names by which layers hide entries of lower layers.
 const (
 	whiteoutPrefix = ".wh."
 	opaque         = ".wh..wh..opq"
-	internal       = ".wh..wh." // what some builders left in layers for themselves
+	internal       = ".wh..wh." // leftovers of some builders
 )
 
 // whiteout returns the name that an entry hides; "." is all of its directory, and empty is nothing.
@@ -32,13 +32,12 @@ func whiteout(base string) (hidden string, ok bool) {
 	return hidden, ok
 }
 
-// isOverlayWhiteout reports whether an entry is what overlayfs, whose directories some builders archive, has in place
-// of a file that is hidden.
+// isOverlayWhiteout reports whether an entry is overlayfs's form of a whiteout: some builders archive its directories.
 func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hide removes what lower layers have at a name in dir.
+// hide removes the lower layers' entry at a name in dir.
 func (t *Tree) hide(entry, dir, name string) error {
 	if err := t.count(entry); err != nil {
 		return err
@@ -58,10 +57,10 @@ func (t *Tree) hide(entry, dir, name string) error {
 	return t.remove(at)
 }
 
-// clear removes what is in a directory, except what the present layer has written.
+// clear removes the content of a directory, except the present layer's own entries.
 func (t *Tree) clear(dir string) error {
 	if !t.layer.clear(dir) {
-		return nil // there is nothing of lower layers any more
+		return nil // lower layers have no entries left
 	}
 	entries, err := fs.ReadDir(t.root.FS(), dir)
 	if err != nil {
