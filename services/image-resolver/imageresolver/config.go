@@ -104,7 +104,7 @@ func (c *Config) Validate() error {
 		c.DefaultImagePrefix,
 		imagename.PrefixWanted,
 	)
-	_, err := c.platforms()
+	_, err := c.preferredPlatforms()
 	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant, or several, with commas")
 	directories := make(map[string][]string)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
@@ -121,15 +121,15 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// platforms returns the platforms to choose from, in order of preference.
-func (c *Config) platforms() (oci.Platforms, error) {
+// preferredPlatforms returns the platforms to choose from, in order of preference.
+func (c *Config) preferredPlatforms() (oci.Platforms, error) {
 	if c.Platform == "" {
 		return oci.Platforms{{OS: "linux", Architecture: runtime.GOARCH}}, nil
 	}
 	return oci.ParsePlatforms(c.Platform)
 }
 
-// lifetime returns how long answers about tags are used.
-func (c *Config) lifetime() cache.Lifetime {
+// tagLifetime returns how long answers about tags are used.
+func (c *Config) tagLifetime() cache.Lifetime {
 	return cache.Lifetime{TTL: c.CacheTagTTL, Stale: cacheStaleTTL, Failure: cmp.Or(c.CacheFailureTTL, cacheFailureTTL)}
 }

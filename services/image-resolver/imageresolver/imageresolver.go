@@ -115,13 +115,13 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	platforms, err := cfg.platforms()
+	platforms, err := cfg.preferredPlatforms()
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	core, err = resolver.New(resolver.Config{
 		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Registry: client,
-		MaxBytes: cacheBytes, Tags: cfg.lifetime(), Telemetry: frame.Telemetry,
+		MaxBytes: cacheBytes, Tags: cfg.tagLifetime(), Telemetry: frame.Telemetry,
 	})
 	// The resolver stops before its dependencies.
 	return core, client, []serve.Task{core.Run, creds.Run, trusted.Run}, err

@@ -50,14 +50,14 @@ func (l *Local) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
 	if l.resolver == nil {
-		return l.find(req)
+		return l.findStored(req)
 	}
 	resolved, err := l.resolver.ResolveImage(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	repository, tag := splitReference(resolved.GetReference())
-	l.note(ctx, imagestore.Name{
+	l.noteName(ctx, imagestore.Name{
 		Repository: repository, Tag: tag, Digest: resolved.GetDigest(), IndexDigest: resolved.GetIndexDigest(),
 		Command: resolved.GetCommand(), Env: resolved.GetEnv(),
 		WorkingDir: resolved.GetWorkingDir(), User: resolved.GetUser(),
@@ -74,10 +74,10 @@ func splitReference(reference string) (repository, tag string) {
 	return reference[:colon], reference[colon+1:]
 }
 
-// note writes a name down, or keeps it until its image is in the store.
-func (l *Local) note(ctx context.Context, name imagestore.Name) {
+// noteName writes a name down, or keeps it until its image is in the store.
+func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 	if l.images.Has(name.Digest) {
-		l.remember(ctx, name)
+		l.storeName(ctx, name)
 		return
 	}
 	l.mu.Lock()
@@ -88,8 +88,8 @@ func (l *Local) note(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// remember writes a name down: that it cannot be is no reason not to run the image.
-func (l *Local) remember(ctx context.Context, name imagestore.Name) {
+// storeName writes a name down: that it cannot be is no reason not to run the image.
+func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
 	if err := l.images.Remember(name); err != nil {
 		l.log.WarnContext(ctx, "name of an image not written down", "repository", name.Repository, "error", err)
 	}
@@ -108,7 +108,7 @@ func (l *Local) Open(
 	delete(l.pending, digest)
 	l.mu.Unlock()
 	for _, name := range names {
-		l.remember(ctx, name)
+		l.storeName(ctx, name)
 	}
 	return root, release, nil
 }
@@ -126,7 +126,7 @@ func (l *Local) ListTags(
 	}
 	tags := tagsOf(names, req.GetRepository())
 	if len(tags) == 0 {
-		return nil, l.missing(req.GetRepository())
+		return nil, l.missingImage(req.GetRepository())
 	}
 	return &imageresolverv1.ListTagsResponse{Tags: tags}, nil
 }
@@ -141,8 +141,8 @@ func tagsOf(names []imagestore.Name, repository string) (tags []string) {
 	return tags
 }
 
-// find returns the latest resolution of a name.
-func (l *Local) find(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+// findStored returns the latest resolution of a name.
+func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
 	names, err := l.images.Names()
 	if err != nil {
 		return nil, err
@@ -151,9 +151,9 @@ func (l *Local) find(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(names, func(stored imagestore.Name) bool { return means(stored, name) })
+	i := slices.IndexFunc(names, func(stored imagestore.Name) bool { return leadsTo(stored, name) })
 	if i < 0 {
-		return nil, l.missing(name.String())
+		return nil, l.missingImage(name.String())
 	}
 	found, reference := names[i], name.Repository
 	if name.Tag != "" {
@@ -180,21 +180,21 @@ func (l *Local) selectTag(names []imagestore.Name, req *imageresolverv1.ResolveI
 	}
 	tag, ok := constraint.Highest(tagsOf(names, name.Repository))
 	if !ok {
-		return imagename.Name{}, l.missing(name.Repository + " with a tag that satisfies " + constraint.String())
+		return imagename.Name{}, l.missingImage(name.Repository + " with a tag that satisfies " + constraint.String())
 	}
 	return name.WithTag(tag)
 }
 
-// means reports whether a stored name leads to the image that a request names.
-func means(stored imagestore.Name, name imagename.Name) bool {
+// leadsTo reports whether a stored name leads to the image that a request names.
+func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	if name.Digest != "" {
 		return stored.Digest == name.Digest || stored.IndexDigest == name.Digest
 	}
 	return stored.Repository == name.Repository && stored.Tag == name.Tag
 }
 
-// missing is the error for an image that is not in the store.
-func (l *Local) missing(image string) error {
+// missingImage is the error for an image that is not in the store.
+func (l *Local) missingImage(image string) error {
 	return fault.New(fault.Precondition, "%s is not in the image store %s, and registries are not called offline",
 		image, l.dir)
 }
@@ -219,9 +219,9 @@ func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(s
 type offline struct{ local *Local }
 
 func (o offline) Image(_ context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error) {
-	return nil, oci.RootFS{}, o.local.missing(repository + "@" + digest)
+	return nil, oci.RootFS{}, o.local.missingImage(repository + "@" + digest)
 }
 
 func (o offline) Layer(_ context.Context, repository, digest string, _ imagestore.ReadLayer) error {
-	return o.local.missing(repository + "@" + digest)
+	return o.local.missingImage(repository + "@" + digest)
 }

@@ -69,7 +69,7 @@ func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, helpers: newHelpers()}
 	for _, path := range cfg.Files {
 		f := &file{path: path, config: new(dockerConfig)}
-		if _, err := f.reload(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := f.readChanges(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		s.files = append(s.files, f)
@@ -97,21 +97,21 @@ func newHelpers() *cache.Cache[helperKey, types.AuthConfig] {
 // none. Errors are of class fault.Precondition if a helper fails, and
 // fault.Unavailable if it does not answer.
 func (s *Store) Lookup(ctx context.Context, repository string) (Credential, error) {
-	return s.lookup(ctx, repository, false)
+	return s.find(ctx, repository, false)
 }
 
 // Renew is Lookup after a registry has refused the credential: files are read
 // again and helpers run again, so that a rotated credential is found at once.
 func (s *Store) Renew(ctx context.Context, repository string) (Credential, error) {
 	for _, f := range s.files {
-		s.reload(ctx, f)
+		s.reloadFile(ctx, f)
 	}
-	return s.lookup(ctx, repository, true)
+	return s.find(ctx, repository, true)
 }
 
-func (s *Store) lookup(ctx context.Context, repository string, renew bool) (Credential, error) {
+func (s *Store) find(ctx context.Context, repository string, renew bool) (Credential, error) {
 	for _, f := range s.files {
-		auth, kept, err := s.ask(ctx, f, repository, renew)
+		auth, kept, err := s.askFile(ctx, f, repository, renew)
 		if err != nil {
 			return Credential{}, err
 		}
@@ -125,15 +125,15 @@ func (s *Store) lookup(ctx context.Context, repository string, renew bool) (Cred
 	return Credential{}, nil
 }
 
-// ask returns the credential of a repository in a file, and whether it was cached.
-func (s *Store) ask(
+// askFile returns the credential of a repository in a file, and whether it was cached.
+func (s *Store) askFile(
 	ctx context.Context,
 	f *file,
 	repository string,
 	renew bool,
 ) (auth types.AuthConfig, kept bool, err error) {
 	f.mu.RLock()
-	helper, server, inline := f.config.find(repository)
+	helper, server, inline := f.config.findCredentials(repository)
 	f.mu.RUnlock()
 	if helper == "" {
 		return inline, true, nil
@@ -157,7 +157,7 @@ func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, f := range s.files {
 		watching.Go(func() {
-			filewatch.Watch(ctx, s.cfg.Log, f.path, f.last(), func([]byte, error) { s.reload(ctx, f) })
+			filewatch.Watch(ctx, s.cfg.Log, f.path, f.lastContent(), func([]byte, error) { s.reloadFile(ctx, f) })
 		})
 	}
 	err := s.helpers.Run(ctx)
@@ -165,11 +165,11 @@ func (s *Store) Run(ctx context.Context) error {
 	return err
 }
 
-// reload reads a file again. Content that cannot be read or parsed changes nothing.
-func (s *Store) reload(ctx context.Context, f *file) {
-	changed, err := f.reload()
+// reloadFile reads a file again. Content that cannot be read or parsed changes nothing.
+func (s *Store) reloadFile(ctx context.Context, f *file) {
+	changed, err := f.readChanges()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && f.last() == nil: // the file is optional
+	case errors.Is(err, fs.ErrNotExist) && f.lastContent() == nil: // the file is optional
 	case err != nil:
 		s.cfg.Log.ErrorContext(ctx, "docker configuration not applied, the last good content stays in use",
 			"path", f.path, "error", err)
@@ -180,8 +180,8 @@ func (s *Store) reload(ctx context.Context, f *file) {
 	}
 }
 
-// reload reads the file and reports whether it has changed.
-func (f *file) reload() (changed bool, err error) {
+// readChanges reads the file and reports whether it has changed.
+func (f *file) readChanges() (changed bool, err error) {
 	content, err := os.ReadFile(f.path)
 	if err != nil {
 		return false, fmt.Errorf("read docker configuration: %w", err)
@@ -191,7 +191,7 @@ func (f *file) reload() (changed bool, err error) {
 	if bytes.Equal(content, f.content) {
 		return false, nil
 	}
-	config, err := parse(content)
+	config, err := parseConfig(content)
 	if err != nil {
 		return false, fault.New(fault.Invalid, "read %s: %w", f.path, err)
 	}
@@ -199,7 +199,7 @@ func (f *file) reload() (changed bool, err error) {
 	return true, nil
 }
 
-func (f *file) last() []byte {
+func (f *file) lastContent() []byte {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.content

@@ -27,8 +27,8 @@ type dockerConfig struct {
 	store string
 }
 
-// parse reads a docker configuration file. Errors hold no part of the content.
-func parse(content []byte) (*dockerConfig, error) {
+// parseConfig reads a docker configuration file. Errors hold no part of the content.
+func parseConfig(content []byte) (*dockerConfig, error) {
 	file := configfile.New("")
 	if err := file.LoadFromReader(bytes.NewReader(content)); err != nil {
 		return nil, fmt.Errorf("not a docker configuration: %w", err)
@@ -41,18 +41,18 @@ func parse(content []byte) (*dockerConfig, error) {
 	for key, auth := range file.AuthConfigs {
 		auth.ServerAddress = ""
 		if auth != (types.AuthConfig{}) { // docker leaves empty entries next to a store
-			c.auths[scope(key)] = auth
+			c.auths[scopeOf(key)] = auth
 		}
 	}
 	for key, helper := range file.CredentialHelpers {
-		c.helpers[scope(key)] = helper
+		c.helpers[scopeOf(key)] = helper
 	}
 	return c, nil
 }
 
-// scope returns the key of a docker configuration as host or host/path: without scheme, without the version that docker
-// used to add, and with a canonical name for docker.io.
-func scope(key string) string {
+// scopeOf returns the key of a docker configuration as host or host/path: without scheme, without the version that
+// docker used to add, and with a canonical name for docker.io.
+func scopeOf(key string) string {
 	host := clicredentials.ConvertToHostname(key)
 	_, rest, _ := strings.Cut(key, "://")
 	if rest == "" {
@@ -63,34 +63,34 @@ func scope(key string) string {
 	if path == "v1" || path == "v2" {
 		path = ""
 	}
-	return join(registryname.Canonical(host), path)
+	return joinPath(registryname.Canonical(host), path)
 }
 
-func join(host, path string) string {
+func joinPath(host, path string) string {
 	if path == "" {
 		return host
 	}
 	return host + "/" + path
 }
 
-// scopes returns where credentials for a repository may be kept, the narrowest
+// scopesOf returns where credentials for a repository may be kept, the narrowest
 // first: host/a/b, host/a, host.
-func scopes(repository string) []string {
+func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	host = registryname.Canonical(host)
 	var out []string
 	for path != "" {
-		out = append(out, join(host, path))
+		out = append(out, joinPath(host, path))
 		cut := strings.LastIndexByte(path, '/')
 		path = path[:max(cut, 0)]
 	}
 	return append(out, host)
 }
 
-// find returns where the credentials for a repository are: in a helper, which expects the name server, in the file
-// itself, in both (the helper takes precedence), or nowhere.
-func (c *dockerConfig) find(repository string) (helper, server string, inline types.AuthConfig) {
-	candidates := scopes(repository)
+// findCredentials returns where the credentials for a repository are: in a helper, which expects the name server, in
+// the file itself, in both (the helper takes precedence), or nowhere.
+func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
+	candidates := scopesOf(repository)
 	for _, key := range candidates {
 		auth, ok := c.auths[key]
 		name := c.helpers[key]

@@ -18,16 +18,16 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"auths":{"http://[::1]:5000/v2/":{"identitytoken":"t"}}}`), "[::1]:5000/a")
 	f.Add([]byte(`{"auths":null}`), "r.io")
 	f.Fuzz(func(t *testing.T, content []byte, repository string) {
-		c, err := parse(content)
+		c, err := parseConfig(content)
 		if err != nil {
 			return
 		}
-		helper, server, inline := c.find(repository)
+		helper, server, inline := c.findCredentials(repository)
 		if helper == "" && inline.Username == "" {
 			return
 		}
 		host, _, _ := strings.Cut(repository, "/")
-		if kept := scope(
+		if kept := scopeOf(
 			server,
 		); kept != registryname.Canonical(host) &&
 			!strings.HasPrefix(kept, registryname.Canonical(host)+"/") {

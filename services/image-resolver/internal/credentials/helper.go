@@ -110,7 +110,7 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 
 // killTree kills a process and its descendants: helpers are often scripts, and a program that they call hangs.
 func killTree(root *os.Process) error {
-	below := descendants(root.Pid)
+	below := listDescendants(root.Pid)
 	err := root.Kill()
 	for _, pid := range below {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have exited already
@@ -118,8 +118,8 @@ func killTree(root *os.Process) error {
 	return err
 }
 
-// descendants returns the processes below a process, as far as the kernel lists them.
-func descendants(pid int) []int {
+// listDescendants returns the processes below a process, as far as the kernel lists them.
+func listDescendants(pid int) []int {
 	var below []int
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
 	for _, list := range lists {
@@ -129,7 +129,7 @@ func descendants(pid int) []int {
 		}
 		for field := range strings.FieldsSeq(string(children)) {
 			if child, err := strconv.Atoi(field); err == nil {
-				below = append(append(below, child), descendants(child)...)
+				below = append(append(below, child), listDescendants(child)...)
 			}
 		}
 	}

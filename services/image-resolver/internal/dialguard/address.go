@@ -12,7 +12,7 @@ import (
 )
 
 // local contains the prefixes of local addresses. The listed metadata services are outside the link-local prefixes.
-var local = prefixes(
+var local = parsePrefixes(
 	"0.0.0.0/8",          // "this" network
 	"127.0.0.0/8",        // loopback
 	"169.254.0.0/16",     // link-local, with most metadata services
@@ -40,7 +40,7 @@ var embedding = []struct {
 	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
 }
 
-func prefixes(list ...string) []netip.Prefix {
+func parsePrefixes(list ...string) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(list))
 	for _, s := range list {
 		out = append(out, netip.MustParsePrefix(s))
@@ -54,14 +54,14 @@ func isLocal(addr netip.Addr) bool {
 }
 
 // private contains the networks of companies and clusters.
-var private = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")
+var private = parsePrefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")
 
 // isPrivate reports whether an address is of a private network.
 func isPrivate(addr netip.Addr) bool { return isWithin(addr, private) }
 
 // IsPrivate reports whether a host is an address of a private network. Other names are resolved when they are dialled.
 func IsPrivate(host string) bool {
-	addr, ok := parse(host)
+	addr, ok := parseAddress(host)
 	return ok && isPrivate(addr)
 }
 
@@ -82,30 +82,30 @@ func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 // IsLocal reports whether a host, without port, is a local address or a name of this machine. Other names must be
 // resolved first: see [Check].
 func IsLocal(host string) bool {
-	addr, ok := parse(host)
+	addr, ok := parseAddress(host)
 	return IsLoopback(host) || ok && isLocal(addr)
 }
 
 // IsLoopback reports whether a host, without port, is a loopback address or a name of this
 // machine.
 func IsLoopback(host string) bool {
-	addr, ok := parse(host)
-	name := normalize(host)
+	addr, ok := parseAddress(host)
+	name := normalizeHost(host)
 	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || ok && addr.Unmap().IsLoopback()
 }
 
-// parse parses an address in any form that resolvers and proxies accept.
-func parse(host string) (netip.Addr, bool) {
-	name := normalize(host)
+// parseAddress parses an address in any form that resolvers and proxies accept.
+func parseAddress(host string) (netip.Addr, bool) {
+	name := normalizeHost(host)
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return addr, true
 	}
 	return parseNumbers(name)
 }
 
-// normalize returns a host in lower case, as it is sent to DNS and proxies: package http maps other forms of letters
-// and digits, such as wide forms, to ASCII.
-func normalize(host string) string {
+// normalizeHost returns a host in lower case, as it is sent to DNS and proxies: package http maps other forms of
+// letters and digits, such as wide forms, to ASCII.
+func normalizeHost(host string) string {
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
 		host = ascii
 	}

@@ -20,19 +20,19 @@ import (
 // downloads is the maximum number of attempts for a layer.
 const downloads = 3
 
-// download returns a file with a layer that has its digest, at its beginning. It is gone once it is
+// downloadLayer returns a file with a layer that has its digest, at its beginning. It is gone once it is
 // closed.
-func (p *pull) download(ctx context.Context, layer oci.Layer) (*os.File, error) {
+func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, error) {
 	if _, err := keyOf(layer.Digest); err != nil {
 		return nil, err
 	}
-	file, err := p.stage.temporary()
+	file, err := p.stage.newTemporary()
 	if err != nil {
 		return nil, err
 	}
 	backoff := retry.Backoff{First: 200 * time.Millisecond, Jitter: 0.5}
 	for attempt := 1; ; attempt++ {
-		err = p.attempt(ctx, layer, file)
+		err = p.tryDownload(ctx, layer, file)
 		if err == nil || attempt == downloads || fault.Of(err) != fault.Unavailable || !backoff.Wait(ctx) {
 			break
 		}
@@ -49,19 +49,19 @@ func (p *pull) download(ctx context.Context, layer oci.Layer) (*os.File, error) 
 	return file, nil
 }
 
-// attempt downloads a layer once.
-func (p *pull) attempt(ctx context.Context, layer oci.Layer, file *os.File) error {
+// tryDownload downloads a layer once.
+func (p *pull) tryDownload(ctx context.Context, layer oci.Layer, file *os.File) error {
 	slow := fault.New(fault.Unavailable, "the registry has sent the layer %s too slowly: it may pause for %v, "+
 		"and has to send %d KiB per second", layer.Digest, pace.Grace, pace.BytesPerSecond>>10)
 	return p.store.cfg.Source.Layer(ctx, p.repository, layer.Digest, func(content io.Reader, stop func(error)) error {
 		meter := pace.New(func() { stop(slow) })
-		watched := &watched{Reader: content, keepsPace: meter.Do, slow: slow, step: p.progress}
-		return store(watched, layer, file)
+		watched := &pacedReader{Reader: content, keepsPace: meter.Do, slow: slow, step: p.reportProgress}
+		return storeLayer(watched, layer, file)
 	})
 }
 
-// store writes a layer to a file that it empties first, and checks its size and digest.
-func store(content io.Reader, layer oci.Layer, file *os.File) error {
+// storeLayer writes a layer to a file that it empties first, and checks its size and digest.
+func storeLayer(content io.Reader, layer oci.Layer, file *os.File) error {
 	_, seekErr := file.Seek(0, io.SeekStart)
 	if err := errors.Join(seekErr, file.Truncate(0)); err != nil {
 		return err
@@ -73,7 +73,7 @@ func store(content io.Reader, layer oci.Layer, file *os.File) error {
 	}
 	if n != layer.Size {
 		return fault.New(fault.Precondition, "the registry sent %s bytes of the layer %s, and the manifest says %d: "+
-			"something on the way is broken, or tampers with it", size(n, layer.Size), layer.Digest, layer.Size)
+			"something on the way is broken, or tampers with it", describeSize(n, layer.Size), layer.Digest, layer.Size)
 	}
 	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != layer.Digest {
 		return fault.New(fault.Precondition, "the registry answered with the layer %s where %s was asked for: "+
@@ -82,8 +82,8 @@ func store(content io.Reader, layer oci.Layer, file *os.File) error {
 	return nil
 }
 
-// watched is a reader that reports its progress, and fails if it is too slow.
-type watched struct {
+// pacedReader is a reader that reports its progress, and fails if it is too slow.
+type pacedReader struct {
 	io.Reader
 	keepsPace func(transfer func() (earned int)) bool
 	slow      error
@@ -91,7 +91,7 @@ type watched struct {
 	step      func(read int64)
 }
 
-func (w *watched) Read(p []byte) (n int, err error) {
+func (w *pacedReader) Read(p []byte) (n int, err error) {
 	inTime := w.keepsPace(func() int {
 		n, err = w.Reader.Read(p)
 		return n

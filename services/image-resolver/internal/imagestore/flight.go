@@ -47,13 +47,13 @@ type flight struct {
 func (f *flights) join(
 	ctx context.Context, key string, phase func(string), pull pullFunc,
 ) error {
-	p, err := f.enter(ctx, key, pull)
+	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {
 		return err
 	}
-	defer f.leave(key, p)
+	defer f.removeWaiter(key, p)
 	for {
-		said, changed := p.now()
+		said, changed := p.currentPhase()
 		if said != "" && phase != nil {
 			phase(said)
 		}
@@ -67,8 +67,8 @@ func (f *flights) join(
 	}
 }
 
-// enter adds a waiter to the pull of an image, and starts the pull if necessary.
-func (f *flights) enter(ctx context.Context, key string, pull pullFunc) (*flight, error) {
+// addWaiter adds a waiter to the pull of an image, and starts the pull if necessary.
+func (f *flights) addWaiter(ctx context.Context, key string, pull pullFunc) (*flight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -76,7 +76,7 @@ func (f *flights) enter(ctx context.Context, key string, pull pullFunc) (*flight
 	}
 	p, ok := f.byKey[key]
 	if !ok {
-		p = f.begin(ctx, key, pull)
+		p = f.startPull(ctx, key, pull)
 	}
 	p.waiters++
 	if p.unwanted != nil {
@@ -85,8 +85,8 @@ func (f *flights) enter(ctx context.Context, key string, pull pullFunc) (*flight
 	return p, nil
 }
 
-// begin begins the pull of an image. The caller holds mu.
-func (f *flights) begin(ctx context.Context, key string, pull pullFunc) *flight {
+// startPull begins the pull of an image. The caller holds mu.
+func (f *flights) startPull(ctx context.Context, key string, pull pullFunc) *flight {
 	p := &flight{done: make(chan struct{}), changed: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // all callers share it
 	if f.byKey == nil {
@@ -97,44 +97,44 @@ func (f *flights) begin(ctx context.Context, key string, pull pullFunc) *flight 
 		defer p.cancel()
 		p.err = pull(ctx, p)
 		f.mu.Lock()
-		f.end(key, p)
+		f.cancelPull(key, p)
 		f.mu.Unlock()
 		close(p.done)
 	})
 	return p
 }
 
-// leave removes a waiter. A pull without waiters is cancelled, immediately if its download has not begun.
-func (f *flights) leave(key string, p *flight) {
+// removeWaiter removes a waiter. A pull without waiters is cancelled, immediately if its download has not begun.
+func (f *flights) removeWaiter(key string, p *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p.waiters--; p.waiters > 0 || f.byKey[key] != p {
 		return
 	}
 	if !p.begun.Load() {
-		f.end(key, p)
+		f.cancelPull(key, p)
 		return
 	}
 	p.unwanted = time.AfterFunc(linger, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if p.waiters == 0 {
-			f.end(key, p)
+			f.cancelPull(key, p)
 		}
 	})
 }
 
-// end cancels a pull. The next caller does not join it. The caller must hold mu.
-func (f *flights) end(key string, p *flight) {
-	f.remove(key, p)
+// cancelPull cancels a pull. The next caller does not join it. The caller must hold mu.
+func (f *flights) cancelPull(key string, p *flight) {
+	f.forgetPull(key, p)
 	p.cancel()
 	if p.unwanted != nil {
 		p.unwanted.Stop()
 	}
 }
 
-// remove makes the next caller begin another pull. The caller holds mu.
-func (f *flights) remove(key string, p *flight) {
+// forgetPull makes the next caller begin another pull. The caller holds mu.
+func (f *flights) forgetPull(key string, p *flight) {
 	if f.byKey[key] == p {
 		delete(f.byKey, key)
 	}
@@ -151,8 +151,8 @@ func (f *flights) close() {
 	f.wait.Wait()
 }
 
-// report records the current phase of the pull.
-func (p *flight) report(phase string) {
+// setPhase records the current phase of the pull.
+func (p *flight) setPhase(phase string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.phase = phase
@@ -160,7 +160,7 @@ func (p *flight) report(phase string) {
 	p.changed = make(chan struct{})
 }
 
-func (p *flight) now() (phase string, changed <-chan struct{}) {
+func (p *flight) currentPhase() (phase string, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.phase, p.changed

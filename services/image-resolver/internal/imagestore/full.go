@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// full words an error of the store's file system. Other errors stay.
-func (s *Store) full(err error) error {
+// explainDiskError words an error of the store's file system. Other errors stay.
+func (s *Store) explainDiskError(err error) error {
 	if reason := registry.DiskFailure(err); reason != nil {
 		return fault.New(fault.Exhausted, "write to the image store %s: %w: "+
 			"free some space there, or set FNR_SANDBOX_STORE to another directory", s.cfg.Dir, reason)

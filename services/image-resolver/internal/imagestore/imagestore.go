@@ -86,11 +86,11 @@ func Open(cfg Config) (*Store, error) {
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open the image store %s: %w: set FNR_SANDBOX_STORE to a directory of its own", cfg.Dir, err)
 	}
-	s.sweep()
+	s.sweepLeftovers()
 	return s, nil
 }
 
-func (s *Store) open() (err error) {
+func (s *Store) openDirectory() (err error) {
 	// Other users must be able to enter the directories above the store's own.
 	if err := os.MkdirAll(filepath.Dir(s.cfg.Dir), 0o755); err != nil { //nolint:gosec // they hold nothing else
 		return err
@@ -114,7 +114,7 @@ func (s *Store) open() (err error) {
 
 // admitGroup lets the store's group reach images.
 func (s *Store) admitGroup() error {
-	if err := reachable(s.cfg.Dir); err != nil {
+	if err := checkReachable(s.cfg.Dir); err != nil {
 		return err
 	}
 	for _, dir := range []string{".", imagesDir} {
@@ -125,8 +125,8 @@ func (s *Store) admitGroup() error {
 	return nil
 }
 
-// reachable checks that every user can enter the directories above dir.
-func reachable(dir string) error {
+// checkReachable checks that every user can enter the directories above dir.
+func checkReachable(dir string) error {
 	dir, err := filepath.Abs(dir)
 	for err == nil && dir != "/" {
 		dir = filepath.Dir(dir)
@@ -157,7 +157,7 @@ type Image struct {
 
 // Close lets the image be removed.
 func (i *Image) Close() {
-	i.store.used(i.key)
+	i.store.touchImage(i.key)
 	_ = i.lock.Close()
 }
 
@@ -171,11 +171,11 @@ func (s *Store) Open(ctx context.Context, repository, digest string, phase func(
 	}
 	const attempts = 3 // another process may remove it again before it is used
 	for range attempts {
-		if image, err := s.use(ctx, key); image != nil || err != nil {
+		if image, err := s.lockImage(ctx, key); image != nil || err != nil {
 			return image, err
 		}
 		if err := s.flights.join(ctx, key, phase, func(ctx context.Context, p *flight) error {
-			return s.fetch(ctx, repository, digest, key, p)
+			return s.fetchImage(ctx, repository, digest, key, p)
 		}); err != nil {
 			return nil, err
 		}
@@ -193,20 +193,20 @@ func keyOf(digest string) (string, error) {
 	return key, nil
 }
 
-// use returns an image of the store, or nil if it is missing.
-func (s *Store) use(ctx context.Context, key string) (*Image, error) {
-	if !s.has(key) {
+// lockImage returns an image of the store, or nil if it is missing.
+func (s *Store) lockImage(ctx context.Context, key string) (*Image, error) {
+	if !s.hasImage(key) {
 		return nil, nil //nolint:nilnil // it is not there
 	}
 	lock, err := s.lock(ctx, path.Join(locksDir, key), shared)
 	if err != nil {
 		return nil, err
 	}
-	if !s.has(key) { // another process has removed it
+	if !s.hasImage(key) { // another process has removed it
 		_ = lock.Close()
 		return nil, nil //nolint:nilnil // it is not there
 	}
-	s.used(key)
+	s.touchImage(key)
 	root, err := filepath.Abs(filepath.Join(s.cfg.Dir, imagesDir, key, rootfs))
 	if err != nil {
 		_ = lock.Close()
@@ -215,14 +215,14 @@ func (s *Store) use(ctx context.Context, key string) (*Image, error) {
 	return &Image{Root: root, store: s, key: key, lock: lock}, nil
 }
 
-// has reports whether an image is in the store. It is there as a whole or not at all.
-func (s *Store) has(key string) bool {
+// hasImage reports whether an image is in the store. It is there as a whole or not at all.
+func (s *Store) hasImage(key string) bool {
 	_, err := s.root.Lstat(path.Join(imagesDir, key))
 	return err == nil
 }
 
-// used records that an image is in use now.
-func (s *Store) used(key string) {
+// touchImage records that an image is in use now.
+func (s *Store) touchImage(key string) {
 	now := time.Now()
 	_ = s.root.Chtimes(path.Join(locksDir, key), now, now) // best effort: only the order of removal depends on it
 }

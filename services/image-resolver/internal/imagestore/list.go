@@ -22,7 +22,7 @@ func (s *Store) List() ([]Record, error) {
 	}
 	var images []Record
 	for _, entry := range entries {
-		image, err := s.record(entry.Name())
+		image, err := s.readRecord(entry.Name())
 		if err == nil { // another process may have removed it
 			images = append(images, image)
 		}
@@ -31,8 +31,8 @@ func (s *Store) List() ([]Record, error) {
 	return images, nil
 }
 
-// record reads the record of an image.
-func (s *Store) record(key string) (image Record, err error) {
+// readRecord reads the record of an image.
+func (s *Store) readRecord(key string) (image Record, err error) {
 	content, err := s.root.ReadFile(path.Join(imagesDir, key, record))
 	if err != nil {
 		return image, err
@@ -53,7 +53,7 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 		left, err := s.Prune(ctx, s.cfg.MaxBytes)
 		return bytesOf(left) <= s.cfg.MaxBytes, err
 	}
-	ok, err := s.freed(fits)
+	ok, err := s.tryAfterFreeing(fits)
 	if ok || err != nil {
 		return err
 	}
@@ -75,15 +75,15 @@ func (s *Store) mayFit(repository, digest string, bytes int64) error {
 		}
 		return bytesOf(used)+bytes <= s.cfg.MaxBytes, err
 	}
-	ok, err := s.freed(fits)
+	ok, err := s.tryAfterFreeing(fits)
 	if ok || err != nil {
 		return err
 	}
 	return s.allInUse(repository, digest)
 }
 
-// freed returns whether something fits, after images were closed that are not needed if it does not at once.
-func (s *Store) freed(fits func() (bool, error)) (bool, error) {
+// tryAfterFreeing returns whether something fits, after images were closed that are not needed if it does not at once.
+func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
 	if ok || err != nil || free == nil {
@@ -116,8 +116,8 @@ func bytesOf(images []Record) (total int64) {
 	return total
 }
 
-// size returns how many bytes came where so many were expected.
-func size(n, expected int64) string {
+// describeSize returns how many bytes came where so many were expected.
+func describeSize(n, expected int64) string {
 	if n > expected {
 		return "more than " + strconv.FormatInt(expected, 10)
 	}

@@ -41,21 +41,21 @@ func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 	for {
 		file, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
-			return nil, s.full(err)
+			return nil, s.explainDiskError(err)
 		}
-		if err := flock(file, kind|syscall.LOCK_NB); err != nil {
+		if err := lockFile(file, kind|syscall.LOCK_NB); err != nil {
 			_ = file.Close()
 			return nil, err
 		}
-		if s.same(file, name) {
+		if s.isSameFile(file, name) {
 			return file, nil
 		}
 		_ = file.Close() // the holder before has removed the file: its name is another file's now
 	}
 }
 
-// same reports whether the file has that name still.
-func (s *Store) same(file *os.File, name string) bool {
+// isSameFile reports whether the file has that name still.
+func (s *Store) isSameFile(file *os.File, name string) bool {
 	locked, err := file.Stat()
 	if err != nil {
 		return false
@@ -64,7 +64,7 @@ func (s *Store) same(file *os.File, name string) bool {
 	return err == nil && os.SameFile(locked, named)
 }
 
-func flock(file *os.File, how int) error {
+func lockFile(file *os.File, how int) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return err

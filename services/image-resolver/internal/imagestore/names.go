@@ -54,7 +54,7 @@ func (s *Store) Remember(name Name) error {
 		return fmt.Errorf("the command and the environment of the image have %d bytes, and at most %d are kept",
 			len(content), maxNameBytes)
 	}
-	file := path.Join(namesDir, name.file())
+	file := path.Join(namesDir, name.fileName())
 	if old, err := s.root.ReadFile(file); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *Store) Remember(name Name) error {
 	if entries, err := fs.ReadDir(s.root.FS(), namesDir); err != nil || len(entries) <= maxNames {
 		return err
 	}
-	return s.forget()
+	return s.pruneNames()
 }
 
 // replaceFile writes a file that other processes see whole, or not at all.
@@ -76,16 +76,16 @@ func (s *Store) replaceFile(file string, content []byte) error {
 	defer st.discard()
 	staged := path.Join(st.dir, "name")
 	if err := s.root.WriteFile(staged, content, 0o600); err != nil {
-		return s.full(err)
+		return s.explainDiskError(err)
 	}
 	if err := s.root.Rename(staged, file); err != nil {
-		return s.full(err)
+		return s.explainDiskError(err)
 	}
 	return nil
 }
 
-// file returns the file of a name.
-func (n Name) file() string {
+// fileName returns the file of a name.
+func (n Name) fileName() string {
 	which := n.Repository + ":" + n.Tag
 	if n.Tag == "" {
 		which = n.Repository + "@" + n.Digest
@@ -95,12 +95,14 @@ func (n Name) file() string {
 }
 
 // Same reports whether n and other are the same name for the same image.
-func (n Name) Same(other Name) bool { return n.file() == other.file() && n.Digest == other.Digest }
+func (n Name) Same(other Name) bool {
+	return n.fileName() == other.fileName() && n.Digest == other.Digest
+}
 
 // Has reports whether an image is in the store.
 func (s *Store) Has(digest string) bool {
 	key, err := keyOf(digest)
-	return err == nil && s.has(key)
+	return err == nil && s.hasImage(key)
 }
 
 // Names returns the names of the images in the store, the latest first.
@@ -117,8 +119,8 @@ func (s *Store) readNames() (names []Name, files []string, err error) {
 	}
 	for _, entry := range entries {
 		files = append(files, entry.Name())
-		name, err := s.name(entry.Name())
-		if err == nil && s.has(strings.TrimPrefix(name.Digest, "sha256:")) {
+		name, err := s.readName(entry.Name())
+		if err == nil && s.hasImage(strings.TrimPrefix(name.Digest, "sha256:")) {
 			names = append(names, name)
 		}
 	}
@@ -126,8 +128,8 @@ func (s *Store) readNames() (names []Name, files []string, err error) {
 	return names, files, nil
 }
 
-// name reads a name.
-func (s *Store) name(file string) (name Name, err error) {
+// readName reads a name.
+func (s *Store) readName(file string) (name Name, err error) {
 	file = path.Join(namesDir, file)
 	content, err := s.root.ReadFile(file)
 	if err != nil {
@@ -141,16 +143,16 @@ func (s *Store) name(file string) (name Name, err error) {
 	return name, json.Unmarshal(content, &name)
 }
 
-// forget removes names of missing images, and names beyond the bound. Names that other processes write concurrently
+// pruneNames removes names of missing images, and names beyond the bound. Names that other processes write concurrently
 // stay.
-func (s *Store) forget() error {
+func (s *Store) pruneNames() error {
 	names, files, err := s.readNames()
 	if err != nil {
 		return err
 	}
 	keep := map[string]bool{}
 	for _, name := range names[:min(len(names), maxNames)] {
-		keep[name.file()] = true
+		keep[name.fileName()] = true
 	}
 	for _, file := range files {
 		if keep[file] {

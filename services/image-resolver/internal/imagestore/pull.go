@@ -90,17 +90,17 @@ func (s *pullSlots) acquire(ctx context.Context, registry string) (release func(
 // pullTimeout bounds a pull, since slots are few.
 const pullTimeout = 2 * time.Hour
 
-// fetch puts an image into the store, unless another process has just done so.
-func (s *Store) fetch(ctx context.Context, repository, digest, key string, p *flight) error {
-	lock, err := s.lockForPull(ctx, key, p.report)
+// fetchImage puts an image into the store, unless another process has just done so.
+func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, p *flight) error {
+	lock, err := s.lockForPull(ctx, key, p.setPhase)
 	if err != nil {
 		return err
 	}
 	defer s.unlockPulled(key, lock)
-	if s.has(key) {
+	if s.hasImage(key) {
 		return nil
 	}
-	p.report("waiting for other pulls")
+	p.setPhase("waiting for other pulls")
 	registry, _, _ := strings.Cut(repository, "/")
 	release, err := s.pulls.acquire(ctx, registry)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, p *fl
 	p.begun.Store(true)
 	bounded, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	err = s.pull(bounded, repository, digest, key, p.report)
+	err = s.pullImage(bounded, repository, digest, key, p.setPhase)
 	if bounded.Err() != nil && ctx.Err() == nil {
 		return fault.New(fault.Unavailable, "%w: the pull has taken %v, which is the limit", err, pullTimeout)
 	}
@@ -119,7 +119,7 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, p *fl
 
 // unlockPulled releases the lock of a pull. It removes the lock file if the image is missing.
 func (s *Store) unlockPulled(key string, lock *os.File) {
-	if !s.has(key) {
+	if !s.hasImage(key) {
 		_ = s.root.Remove(path.Join(locksDir, key)) // a next sweep removes it too
 	}
 	_ = lock.Close()
@@ -135,27 +135,27 @@ func (s *Store) lockForPull(ctx context.Context, key string, report func(string)
 	return lock, err
 }
 
-// pull puts an image into the store, whose lock and turn the caller has.
-func (s *Store) pull(ctx context.Context, repository, digest, key string, report func(string)) error {
+// pullImage puts an image into the store, whose lock and turn the caller has.
+func (s *Store) pullImage(ctx context.Context, repository, digest, key string, report func(string)) error {
 	stage, err := s.newStage()
 	if err != nil {
 		return err
 	}
 	defer stage.discard()
 	p := &pull{store: s, stage: stage, repository: repository, digest: digest, report: report}
-	if err := p.run(ctx); err != nil {
-		return s.failed(repository, digest, err)
+	if err := p.makeImage(ctx); err != nil {
+		return s.nameImage(repository, digest, err)
 	}
 	if err := s.root.Rename(path.Join(stage.dir, key), path.Join(imagesDir, key)); err != nil {
-		return s.full(err)
+		return s.explainDiskError(err)
 	}
-	s.used(key)
+	s.touchImage(key)
 	return s.makeFit(ctx, repository, digest, key)
 }
 
-// failed names the image in an error.
-func (s *Store) failed(repository, digest string, err error) error {
-	err = s.full(err)
+// nameImage names the image in an error.
+func (s *Store) nameImage(repository, digest string, err error) error {
+	err = s.explainDiskError(err)
 	return fault.New(fault.Of(err), "image %s@%s: %w", repository, digest, err)
 }
 
@@ -171,8 +171,8 @@ type pull struct {
 	said               time.Time
 }
 
-// run makes the directory of the image in the stage.
-func (p *pull) run(ctx context.Context) error {
+// makeImage makes the directory of the image in the stage.
+func (p *pull) makeImage(ctx context.Context) error {
 	p.report("reading the image's manifest")
 	manifest, config, err := p.store.cfg.Source.Image(ctx, p.repository, p.digest)
 	if err != nil {
@@ -187,16 +187,16 @@ func (p *pull) run(ctx context.Context) error {
 		return err
 	}
 	p.manifest = manifest
-	tree, err := p.unpack(ctx, config)
+	tree, err := p.unpackLayers(ctx, config)
 	if err != nil {
 		return err
 	}
-	return p.finish(tree)
+	return p.writeRecord(tree)
 }
 
-// unpack applies the layers sequentially, so that the disk contains only a single compressed layer in addition to the
-// tree.
-func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, error) {
+// unpackLayers applies the layers sequentially, so that the disk contains only a single compressed layer in addition to
+// the tree.
+func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tree, error) {
 	root, err := p.stage.makeRoot(path.Join(p.digest[len("sha256:"):], rootfs))
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, err
 	defer func() { _ = root.Close() }()
 	tree := unpack.New(root, unpack.Limits{Bytes: p.store.cfg.MaxImageBytes, Files: p.store.cfg.MaxImageFiles})
 	for i, layer := range p.manifest.Layers {
-		if err := p.layer(ctx, tree, layer, config.DiffIDs[i]); err != nil {
+		if err := p.applyLayer(ctx, tree, layer, config.DiffIDs[i]); err != nil {
 			return nil, err
 		}
 		p.done++
@@ -212,15 +212,15 @@ func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, err
 	if err := tree.Mountpoints(mountDirectories, mountFiles); err != nil {
 		return nil, err
 	}
-	err = errors.Join(tree.AddLines("etc/hosts", localhost), tree.AddLines("etc/passwd", users(config.User)))
+	err = errors.Join(tree.AddLines("etc/hosts", missingHosts), tree.AddLines("etc/passwd", missingUsers(config.User)))
 	if err != nil {
 		return nil, err
 	}
 	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // containers expect that it exists
 }
 
-// localhost returns the missing lines of /etc/hosts by which a function reaches its own servers.
-func localhost(hosts string) string {
+// missingHosts returns the missing lines of /etc/hosts by which a function reaches its own servers.
+func missingHosts(hosts string) string {
 	if strings.Contains(hosts, "localhost") {
 		return ""
 	}
@@ -230,28 +230,30 @@ func localhost(hosts string) string {
 // unprivileged is the user of a sandbox whose image names none.
 const unprivileged = 65532
 
-// users returns a function that returns the missing lines of /etc/passwd for the users of a sandbox, since programs
-// look them up: the image's user, if it is a number, and root, which is the user with some launchers.
-func users(image string) func(passwd string) string {
+// missingUsers returns a function that returns the missing lines of /etc/passwd for the users of a sandbox, since
+// programs look them up: the image's user, if it is a number, and root, which is the user with some launchers.
+func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)
 	if err != nil || id == 0 {
 		id = unprivileged
 	}
-	return func(passwd string) string { return user(passwd, "root", 0) + user(passwd, "function", id) }
+	return func(passwd string) string {
+		return missingUser(passwd, "root", 0) + missingUser(passwd, "function", id)
+	}
 }
 
-// user returns the line of a user that /etc/passwd lacks.
-func user(passwd, name string, id uint64) string {
+// missingUser returns the line of a user that /etc/passwd lacks.
+func missingUser(passwd, name string, id uint64) string {
 	if regexp.MustCompile(fmt.Sprintf("(?m)^[^:]*:[^:]*:%d:", id)).MatchString(passwd) {
 		return ""
 	}
 	return fmt.Sprintf("%s:x:%d:%d::/tmp:/sbin/nologin\n", name, id, id)
 }
 
-// layer downloads a layer and applies it.
-func (p *pull) layer(ctx context.Context, tree *unpack.Tree, layer oci.Layer, diffID string) error {
-	blob, err := p.download(ctx, layer)
+// applyLayer downloads a layer and applies it.
+func (p *pull) applyLayer(ctx context.Context, tree *unpack.Tree, layer oci.Layer, diffID string) error {
+	blob, err := p.downloadLayer(ctx, layer)
 	if err != nil {
 		return err
 	}
@@ -259,8 +261,8 @@ func (p *pull) layer(ctx context.Context, tree *unpack.Tree, layer oci.Layer, di
 	return tree.Compressed(ctx, blob, diffID)
 }
 
-// progress reports how far the pull is, at most ten times a second.
-func (p *pull) progress(bytes int64) {
+// reportProgress reports how far the pull is, at most ten times a second.
+func (p *pull) reportProgress(bytes int64) {
 	if time.Since(p.said) < time.Second/10 {
 		return
 	}
@@ -269,9 +271,9 @@ func (p *pull) progress(bytes int64) {
 		p.done, len(p.manifest.Layers), (p.bytes+bytes)>>20, p.manifest.LayerBytes>>20))
 }
 
-// finish writes the record of the image, and flushes everything to the disk: after a crash of the machine, images in
-// the store must be complete.
-func (p *pull) finish(tree *unpack.Tree) error {
+// writeRecord writes the record of the image, and flushes everything to the disk: after a crash of the machine, images
+// in the store must be complete.
+func (p *pull) writeRecord(tree *unpack.Tree) error {
 	content, err := json.Marshal(Record{
 		Repository: p.repository, Digest: p.digest, Bytes: tree.Bytes(), Files: tree.Files(),
 	})
@@ -282,7 +284,7 @@ func (p *pull) finish(tree *unpack.Tree) error {
 	if err := p.store.root.WriteFile(path.Join(dir, record), content, 0o600); err != nil {
 		return err
 	}
-	if err := p.store.share(dir); err != nil {
+	if err := p.store.shareDirectory(dir); err != nil {
 		return err
 	}
 	file, err := p.store.root.Open(dir)
@@ -293,8 +295,8 @@ func (p *pull) finish(tree *unpack.Tree) error {
 	return syncAll(file)
 }
 
-// share lets the store's group use an image.
-func (s *Store) share(dir string) error {
+// shareDirectory lets the store's group use an image.
+func (s *Store) shareDirectory(dir string) error {
 	mode := os.FileMode(0o700)
 	if s.cfg.Group != 0 {
 		mode = 0o750

@@ -36,7 +36,7 @@ func (s *Store) newStage() (*stage, error) {
 	st := &stage{store: s, dir: dir, lock: lock}
 	if err := s.root.Mkdir(dir, 0o700); err != nil {
 		st.discard()
-		return nil, s.full(err)
+		return nil, s.explainDiskError(err)
 	}
 	return st, nil
 }
@@ -63,8 +63,8 @@ func (st *stage) makeRoot(name string) (*os.Root, error) {
 	return st.store.root.OpenRoot(at)
 }
 
-// temporary returns a file in the stage that has no name.
-func (st *stage) temporary() (*os.File, error) {
+// newTemporary returns a file in the stage that has no name.
+func (st *stage) newTemporary() (*os.File, error) {
 	at := path.Join(st.dir, "blob")
 	file, err := st.store.root.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -73,15 +73,15 @@ func (st *stage) temporary() (*os.File, error) {
 	return file, st.store.root.Remove(at)
 }
 
-// sweep removes the leftovers of exited processes: stages, and locks of missing images.
-func (s *Store) sweep() {
+// sweepLeftovers removes the leftovers of exited processes: stages, and locks of missing images.
+func (s *Store) sweepLeftovers() {
 	s.sweepStages()
 	entries, err := fs.ReadDir(s.root.FS(), locksDir)
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
-		if s.has(entry.Name()) {
+		if s.hasImage(entry.Name()) {
 			continue
 		}
 		if lock, err := s.tryLock(path.Join(locksDir, entry.Name()), exclusive); err == nil {
@@ -107,8 +107,8 @@ func (s *Store) sweepStages() {
 	}
 }
 
-// remove removes an image that nothing uses.
-func (s *Store) remove(key string) error {
+// removeImage removes an image that nothing uses.
+func (s *Store) removeImage(key string) error {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *Store) Prune(ctx context.Context, maxBytes int64) ([]Record, error) {
 		return nil, err
 	}
 	defer func() { _ = lock.Close() }()
-	s.sweep()
+	s.sweepLeftovers()
 	images, err := s.List()
 	if err != nil {
 		return nil, err
@@ -147,12 +147,12 @@ func (s *Store) Prune(ctx context.Context, maxBytes int64) ([]Record, error) {
 	total := bytesOf(images)
 	left := images[:0]
 	for _, image := range images {
-		if total <= maxBytes || s.remove(strings.TrimPrefix(image.Digest, "sha256:")) != nil {
+		if total <= maxBytes || s.removeImage(strings.TrimPrefix(image.Digest, "sha256:")) != nil {
 			left = append(left, image)
 			continue
 		}
 		total -= image.Bytes
 		s.cfg.Log.Info("image removed from the store", "repository", image.Repository, "digest", image.Digest)
 	}
-	return left, s.forget()
+	return left, s.pruneNames()
 }

@@ -35,7 +35,7 @@ func (l *list[T]) UnmarshalJSON(raw []byte) error {
 		return errTwice
 	}
 	*l = list[T]{}
-	return elements(raw, '[', func(in *json.Decoder) error {
+	return readElements(raw, '[', func(in *json.Decoder) error {
 		if len(*l) == maxEntries {
 			return errTooMany
 		}
@@ -57,7 +57,7 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 		return errTwice
 	}
 	*t = texts{}
-	return entries(raw, func(key string, in *json.Decoder) error {
+	return readEntries(raw, func(key string, in *json.Decoder) error {
 		var value string
 		if err := in.Decode(&value); err != nil {
 			return err
@@ -76,16 +76,16 @@ func (k *keys) UnmarshalJSON(raw []byte) error {
 		return errTwice
 	}
 	*k = keys{}
-	return entries(raw, func(key string, in *json.Decoder) error {
+	return readEntries(raw, func(key string, in *json.Decoder) error {
 		*k = append(*k, key)
 		return in.Decode(new(present))
 	})
 }
 
-// entries calls read with each key of a valid JSON object, or null, to read the value.
-func entries(raw []byte, read func(key string, in *json.Decoder) error) error {
+// readEntries calls read with each key of a valid JSON object, or null, to read the value.
+func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0
-	return elements(raw, '{', func(in *json.Decoder) error {
+	return readElements(raw, '{', func(in *json.Decoder) error {
 		if count++; count > maxEntries {
 			return errTooMany
 		}
@@ -98,8 +98,8 @@ func entries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	})
 }
 
-// elements calls read for each element of a valid JSON value, which begins with a delimiter or is null.
-func elements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
+// readElements calls read for each element of a valid JSON value, which begins with a delimiter or is null.
+func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil
 	}
@@ -127,8 +127,8 @@ func (p *present) UnmarshalJSON([]byte) error {
 	return nil
 }
 
-// invalid is the error for a document that cannot be read. It quotes little of it.
-func invalid(what string, err error) error {
+// invalidDocument is the error for a document that cannot be read. It quotes little of it.
+func invalidDocument(what string, err error) error {
 	return fault.New(
 		fault.Precondition,
 		"%s is not valid: %s: build and push the image again",

@@ -73,7 +73,7 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 		} `json:"config"`
 	}
 	if err := json.Unmarshal(config, &file); err != nil {
-		return nil, invalid("the image's configuration "+m.Config, err)
+		return nil, invalidDocument("the image's configuration "+m.Config, err)
 	}
 	c := file.Config
 	if len(c.Entrypoint)+len(c.Cmd) == 0 {
@@ -97,15 +97,15 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 		Labels:     c.Labels,
 		Size:       m.LayerBytes,
 	}
-	if err := image.check(); err != nil {
+	if err := image.checkTexts(); err != nil {
 		return nil, err
 	}
 	return image, nil
 }
 
-// check rejects a configuration with a zero byte, which no program can receive: wherever such a byte terminates a text,
-// the rest would be parsed as something else.
-func (i *Image) check() error {
+// checkTexts rejects a configuration with a zero byte, which no program can receive: wherever such a byte terminates a
+// text, the rest would be parsed as something else.
+func (i *Image) checkTexts() error {
 	texts := slices.Concat(i.Entrypoint, i.Cmd, i.Env, []string{i.WorkingDir, i.User})
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) }) {
 		return nil

@@ -114,7 +114,7 @@ func parseIndex(raw []byte) (*Manifest, error) {
 		}] `json:"manifests"`
 	}
 	if err := json.Unmarshal(raw, &index); err != nil {
-		return nil, invalid("the index", err)
+		return nil, invalidDocument("the index", err)
 	}
 	m := &Manifest{Digest: Digest(raw), Children: []Child{}}
 	for _, d := range index.Manifests {
@@ -143,7 +143,7 @@ func parseImage(raw []byte) (*Manifest, error) {
 		}] `json:"layers"`
 	}
 	if err := json.Unmarshal(raw, &image); err != nil {
-		return nil, invalid("the manifest", err)
+		return nil, invalidDocument("the manifest", err)
 	}
 	if !slices.Contains(configTypes, image.Config.MediaType) {
 		return nil, fault.New(
@@ -177,7 +177,7 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		}
 	}
 	for _, platform := range want {
-		if child, ok := m.lowest(platform); ok {
+		if child, ok := m.lowestVariant(platform); ok {
 			return []Child{child}, nil
 		}
 	}
@@ -198,10 +198,10 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 // maxUnnamed bounds the members without a platform of which the configurations are read.
 const maxUnnamed = 16
 
-// lowest returns the member for a platform with the lowest variant, which runs on the most machines.
-func (m *Manifest) lowest(platform Platform) (child Child, ok bool) {
+// lowestVariant returns the member for a platform with the lowest variant, which runs on the most machines.
+func (m *Manifest) lowestVariant(platform Platform) (child Child, ok bool) {
 	for _, c := range m.Children {
-		if c.Platform != nil && c.Platform.serves(platform) && (!ok || c.Platform.Variant < child.Platform.Variant) {
+		if c.Platform != nil && c.Platform.runsOn(platform) && (!ok || c.Platform.Variant < child.Platform.Variant) {
 			child, ok = c, true
 		}
 	}

@@ -75,8 +75,8 @@ func (p Platform) Or(other Platform) Platform {
 	return p
 }
 
-// serves reports whether an image for p runs on want.
-func (p Platform) serves(want Platform) bool {
+// runsOn reports whether an image for p runs on want.
+func (p Platform) runsOn(want Platform) bool {
 	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
 }
 
@@ -117,5 +117,5 @@ func (p Platforms) For(named Platform) Platforms {
 // Accept reports whether an image with that platform in its configuration runs on any platform of p. It accepts a
 // configuration without a platform.
 func (p Platforms) Accept(named Platform) bool {
-	return named.IsZero() || slices.ContainsFunc(p, named.serves)
+	return named.IsZero() || slices.ContainsFunc(p, named.runsOn)
 }

@@ -31,7 +31,7 @@ func ParseRootFS(m *Manifest, config []byte) (RootFS, error) {
 		} `json:"config"`
 	}
 	if err := json.Unmarshal(config, &file); err != nil {
-		return RootFS{}, invalid("the image's configuration "+m.Config, err)
+		return RootFS{}, invalidDocument("the image's configuration "+m.Config, err)
 	}
 	out := RootFS{WorkingDir: file.Config.WorkingDir, User: file.Config.User}
 	for _, id := range file.RootFS.DiffIDs {

@@ -40,14 +40,14 @@ func statusOf(err error) int {
 	return answer.status
 }
 
-// explain returns err, from an operation, as a classified error that a user can act on. It keeps the text of err,
+// explainError returns err, from an operation, as a classified error that a user can act on. It keeps the text of err,
 // without secrets, and not err itself.
-func (s *Session) explain(ctx context.Context, op string, err error) error {
+func (s *Session) explainError(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("registry %s: %s: %w", s.guard.host, op, ctx.Err())
 	}
-	cause := classify(err)
-	words := excerpt.Middle(s.guard.secrets.hide(cause.words), maxQuoted)
+	cause := classifyError(err)
+	words := excerpt.Middle(s.guard.secrets.hideIn(cause.words), maxQuoted)
 	if s.mustNotTell(cause, op) {
 		s.guard.client.cfg.Telemetry.Log.WarnContext(ctx, "no registry found at a private address",
 			"registry", s.guard.host, "error", words)
@@ -55,7 +55,7 @@ func (s *Session) explain(ctx context.Context, op string, err error) error {
 			"check the image's name; the log of the image-resolver has the cause", s.guard.host, op)
 	}
 	text := fmt.Sprintf("registry %s: %s: %s", s.guard.host, op, words)
-	if advice := s.advice(cause); advice != "" {
+	if advice := s.adviceFor(cause); advice != "" {
 		text += ": " + advice
 	}
 	after := s.guard.retryAfter
@@ -77,7 +77,7 @@ func (s *Session) explain(ctx context.Context, op string, err error) error {
 func (s *Session) mustNotTell(c cause, op string) bool {
 	_, local := errors.AsType[*localError](c.err) // is the same for all ports
 	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))
-	return s.guard.private.Load() && !s.guard.client.listed(s.guard.host) && !local &&
+	return s.guard.private.Load() && !s.guard.client.isListed(s.guard.host) && !local &&
 		(unconnected || op == "log in" && s.scheme == "")
 }
 
@@ -89,8 +89,8 @@ type cause struct {
 	err    error
 }
 
-// classify returns the cause of err.
-func classify(err error) cause {
+// classifyError returns the cause of err.
+func classifyError(err error) cause {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return cause{class: fault.Precondition, words: untrusted.Error(), err: err}
 	}
@@ -98,7 +98,7 @@ func classify(err error) cause {
 		return cause{class: fault.Precondition, words: alert.Error(), err: err}
 	}
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
-		return cause{class: classOf(answer.StatusCode), words: quote(answer), status: answer.StatusCode, err: err}
+		return cause{class: classOf(answer.StatusCode), words: quoteError(answer), status: answer.StatusCode, err: err}
 	}
 	class := fault.Precondition
 	if isUnreachable(err) {
@@ -122,8 +122,8 @@ func classOf(status int) fault.Class {
 	}
 }
 
-// quote returns a registry's own words, with the status.
-func quote(e *transport.Error) string {
+// quoteError returns a registry's own words, with the status.
+func quoteError(e *transport.Error) string {
 	var words []string
 	for _, d := range e.Errors {
 		words = append(words, d.String())
@@ -165,8 +165,8 @@ func isUnreachable(err error) bool {
 	return ok
 }
 
-// unanswered returns a connection error as an unreachableError, unless it is about TLS.
-func unanswered(err error) error {
+// wrapUnreachable returns a connection error as an unreachableError, unless it is about TLS.
+func wrapUnreachable(err error) error {
 	if isDistrust(err) || speaksPlain(err) {
 		return err
 	}
@@ -180,8 +180,8 @@ func (e *pageError) Error() string {
 	return fmt.Sprintf("the %s is not valid JSON, it is a web page: %q", e.what, e.text)
 }
 
-// advice returns the remedy for a cause.
-func (s *Session) advice(c cause) string {
+// adviceFor returns the remedy for a cause.
+func (s *Session) adviceFor(c cause) string {
 	switch c.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		if s.cred.IsZero() {

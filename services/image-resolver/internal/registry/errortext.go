@@ -26,9 +26,9 @@ const (
 	maxSaid = 300
 )
 
-// abridge replaces the body of an error answer by the text that a user would read: proxies send whole pages, and some
-// never finish. An answer in the format of registries stays.
-func (s *secrets) abridge(resp *http.Response) {
+// abridgeBody replaces the body of an error answer by the text that a user would read: proxies send whole pages, and
+// some never finish. An answer in the format of registries stays.
+func (s *secrets) abridgeBody(resp *http.Response) {
 	body := resp.Body
 	giveUp := time.AfterFunc(errorReadTimeout, func() { _ = body.Close() })
 	content, err := io.ReadAll(io.LimitReader(body, maxRead))
@@ -36,11 +36,11 @@ func (s *secrets) abridge(resp *http.Response) {
 	_ = body.Close()
 	var known struct{ Errors []any }
 	if json.Unmarshal(content, &known) != nil || len(known.Errors) == 0 {
-		text := readable(content, resp.Header.Get("Content-Type"))
+		text := readableText(content, resp.Header.Get("Content-Type"))
 		if len(content) == maxRead || err != nil {
 			text = text[:max(0, strings.LastIndexByte(text, ' '))] // half a word may be half a secret
 		}
-		content = []byte(beginning(s.hide(text), maxSaid))
+		content = []byte(firstBytes(s.hideIn(text), maxSaid))
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(content))
 	resp.ContentLength = int64(len(content))
@@ -50,8 +50,8 @@ func (s *secrets) abridge(resp *http.Response) {
 var markup = regexp.MustCompile(`(?is)<!--.*?(-->|$)|<(script|style|noscript|template|svg)\b.*?` +
 	`(</(script|style|noscript|template|svg)\s*>|$)|<[^>]*(>|$)`)
 
-// readable returns the words of an answer on a single line.
-func readable(content []byte, contentType string) string {
+// readableText returns the words of an answer on a single line.
+func readableText(content []byte, contentType string) string {
 	text := string(content)
 	switch {
 	case isPage(content, contentType):
@@ -84,8 +84,8 @@ func jsonText(value []byte) string {
 	}
 }
 
-// beginning returns the first bytes of a text, and a mark if the text is longer. It cuts no character.
-func beginning(text string, limit int) string {
+// firstBytes returns the first bytes of a text, and a mark if the text is longer. It cuts no character.
+func firstBytes(text string, limit int) string {
 	start, all := excerpt.Start(text, limit)
 	if all {
 		return text

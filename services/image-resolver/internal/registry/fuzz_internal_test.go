@@ -23,7 +23,7 @@ func FuzzTags(f *testing.F) {
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, page []byte) {
 		var list tagList
-		err := list.read(bytes.NewReader(page))
+		err := list.readPage(bytes.NewReader(page))
 		if len(list.tags) > maxTags {
 			t.Fatalf("%d tags, want at most %d", len(list.tags), maxTags)
 		}
@@ -74,7 +74,7 @@ func FuzzReadable(f *testing.F) {
 	f.Add([]byte(`{"error":"no","token":"eyJhbGciOiJ"}`), "application/json")
 	f.Add([]byte("\x1b[31mno\xff\nway"), "")
 	f.Fuzz(func(t *testing.T, content []byte, contentType string) {
-		text := beginning(new(secrets).hide(readable(content, contentType)), maxSaid)
+		text := firstBytes(new(secrets).hideIn(readableText(content, contentType)), maxSaid)
 		if len(text) > maxSaid+len(" …") || !utf8.ValidString(text) {
 			t.Errorf("%d bytes of text, want at most %d in UTF-8: %q", len(text), maxSaid, text)
 		}

@@ -47,15 +47,15 @@ type guard struct {
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	_, secret, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	g.secrets.add(secret)
-	if err := g.permit(req); err != nil {
+	if err := g.checkTarget(req); err != nil {
 		return nil, err
 	}
-	resp, err := g.client.metrics.observe(g.host, g.restrict(req), g.client.cfg.Transport.RoundTrip)
+	resp, err := g.client.metrics.sendObserved(g.host, g.restrictDial(req), g.client.cfg.Transport.RoundTrip)
 	if rejected, ok := errors.AsType[*dialguard.Error](err); ok {
-		return nil, g.rejected(rejected.Host)
+		return nil, g.rejectHost(rejected.Host)
 	}
 	if err != nil {
-		return nil, unanswered(err)
+		return nil, wrapUnreachable(err)
 	}
 	p := purposeOf(req)
 	if resp.StatusCode == http.StatusUnauthorized && req.URL.Host == g.host {
@@ -63,28 +63,29 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	g.retryAfter = retryAfter(resp.Header, time.Now())
 	if !p.layer || resp.StatusCode != http.StatusOK { // the reader of a layer bounds it
-		resp.Body = &bounded{ReadCloser: resp.Body, ctx: req.Context(), guard: g, counts: p.op != opPing && p.op != opToken}
+		counts := p.op != opPing && p.op != opToken
+		resp.Body = &boundedBody{ReadCloser: resp.Body, ctx: req.Context(), guard: g, counts: counts}
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		g.secrets.abridge(resp)
+		g.secrets.abridgeBody(resp)
 	}
 	return resp, nil
 }
 
-// permit rejects requests to local addresses, and plain HTTP, where they are not listed. A token server may be at a
-// private address only if the registry is at a private address, or at the same address.
+// checkTarget rejects requests to local addresses, and plain HTTP, where they are not listed. A token server may be at
+// a private address only if the registry is at a private address, or at the same address.
 //
 // It stands here and not in a client's CheckRedirect because every request passes here, also pings and requests to
 // token servers.
-func (g *guard) permit(req *http.Request) error {
+func (g *guard) checkTarget(req *http.Request) error {
 	host := req.URL.Hostname()
 	private := dialguard.IsPrivate(host)
 	switch {
 	case dialguard.IsLocal(host) && !g.mayReach(host), private && !g.mayBePrivate():
-		return g.rejected(host)
-	case private && purposeOf(req).op == opToken && !g.owns(host) && !g.isPrivate(req.Context()):
-		return g.rejected(host)
-	case req.URL.Scheme != schemeHTTPS && !g.client.insecure(req.URL.Host):
+		return g.rejectHost(host)
+	case private && purposeOf(req).op == opToken && !g.isOwnHost(host) && !g.isPrivate(req.Context()):
+		return g.rejectHost(host)
+	case req.URL.Scheme != schemeHTTPS && !g.client.isInsecure(req.URL.Host):
 		return &plaintextError{host: req.URL.Host}
 	}
 	return nil
@@ -93,14 +94,14 @@ func (g *guard) permit(req *http.Request) error {
 // mayReach reports whether requests may be sent to a local address: the address of a listed registry, or an address of
 // this machine if a listed registry on this machine redirects there. Listing a registry does not make its address
 // reachable through redirects of other registries.
-func (g *guard) mayReach(host string) bool { return g.client.listed(g.host) && g.owns(host) }
+func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
 // mayBePrivate reports whether requests of the session may reach private networks: the registry, its redirects and its
 // token servers.
-func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.client.listed(g.host) }
+func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.client.isListed(g.host) }
 
-// owns reports whether a host is the registry's own, or like the registry on this machine.
-func (g *guard) owns(host string) bool {
+// isOwnHost reports whether a host is the registry's own, or like the registry on this machine.
+func (g *guard) isOwnHost(host string) bool {
 	own := hostname(g.host)
 	return strings.EqualFold(own, host) || dialguard.IsLoopback(own) && dialguard.IsLoopback(host)
 }
@@ -120,11 +121,11 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrict returns req so that no connection is made to a local address that its host resolves to, unless both the host
-// and the registry are listed. An address needs no name to be resolved, and [guard.permit] has allowed it.
-func (g *guard) restrict(req *http.Request) *http.Request {
+// restrictDial returns req so that no connection is made to a local address that its host resolves to, unless both the
+// host and the registry are listed. An address needs no name to be resolved, and [guard.permit] has allowed it.
+func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
-	if dialguard.IsLocal(host) || g.client.listed(req.URL.Host) && g.client.listed(g.host) {
+	if dialguard.IsLocal(host) || g.client.isListed(req.URL.Host) && g.client.isListed(g.host) {
 		return req
 	}
 	return req.WithContext(dialguard.Restrict(req.Context(), dialguard.Restriction{
@@ -132,8 +133,8 @@ func (g *guard) restrict(req *http.Request) *http.Request {
 	}))
 }
 
-// rejected returns the error for a host at a private or local address.
-func (g *guard) rejected(host string) error {
+// rejectHost returns the error for a host at a private or local address.
+func (g *guard) rejectHost(host string) error {
 	return &localError{host: host, own: host == hostname(g.host)}
 }
 
@@ -158,8 +159,8 @@ func (e *plaintextError) Error() string {
 	return fmt.Sprintf("plain HTTP to %s is rejected: it is not listed as insecure", e.host)
 }
 
-// bounded is a body that fails when it grows too large.
-type bounded struct {
+// boundedBody is a body that fails when it grows too large.
+type boundedBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // readers have none
 	guard  *guard
@@ -167,9 +168,9 @@ type bounded struct {
 	read   int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.guard.read+int64(len(p)) > smallAnswers {
-		if err := b.guard.slot.grow(b.ctx); err != nil {
+		if err := b.guard.slot.acquireLarge(b.ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -184,7 +185,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, unreachableError{err}
 	case err != nil && b.counts:
-		b.guard.slot.answer()
+		b.guard.slot.recordAnswer()
 	}
 	return n, err
 }

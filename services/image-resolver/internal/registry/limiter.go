@@ -32,12 +32,12 @@ type limiter struct {
 	proven, unproven, large *semaphore.Weighted
 
 	mu         sync.Mutex
-	registries map[string]*limited // registries with slots or waiting callers
+	registries map[string]*registryBounds // registries with slots or waiting callers
 	answered   *simplelru.LRU[string, struct{}]
 }
 
-// limited contains the bounds of a registry.
-type limited struct {
+// registryBounds contains the bounds of a registry.
+type registryBounds struct {
 	users        int
 	slots, large *semaphore.Weighted
 }
@@ -46,7 +46,7 @@ func newLimiter(concurrent int64) *limiter {
 	l := &limiter{
 		perRegistry: max(1, concurrent/8), proven: semaphore.NewWeighted(concurrent),
 		unproven: semaphore.NewWeighted(max(1, concurrent/2)), large: semaphore.NewWeighted(maxLarge),
-		registries: make(map[string]*limited),
+		registries: make(map[string]*registryBounds),
 	}
 	l.answered, _ = simplelru.NewLRU[string, struct{}](maxProven, nil) // fails only for a size below 1
 	return l
@@ -56,7 +56,7 @@ func newLimiter(concurrent int64) *limiter {
 type slot struct {
 	limiter  *limiter
 	name     string
-	registry *limited
+	registry *registryBounds
 	pool     *semaphore.Weighted
 	weight   int64
 	large    bool
@@ -68,7 +68,7 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	l.mu.Lock()
 	r, ok := l.registries[registry]
 	if !ok {
-		r = &limited{slots: semaphore.NewWeighted(l.perRegistry), large: semaphore.NewWeighted(maxLargePerRegistry)}
+		r = &registryBounds{slots: semaphore.NewWeighted(l.perRegistry), large: semaphore.NewWeighted(maxLargePerRegistry)}
 		l.registries[registry] = r
 	}
 	r.users++
@@ -84,7 +84,7 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 		}
 	}
 	if err != nil {
-		l.leave(s)
+		l.forgetUnused(s)
 		return nil, fmt.Errorf(
 			"registry %s: queued, at most %d fetches from it are made at a time, and %d until it answers: %w",
 			registry, l.perRegistry, min(maxUnproven, l.perRegistry), err)
@@ -92,8 +92,8 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	return s, nil
 }
 
-// leave forgets a registry that is no longer in use.
-func (l *limiter) leave(s *slot) {
+// forgetUnused forgets a registry that is no longer in use.
+func (l *limiter) forgetUnused(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.registry.users--; s.registry.users == 0 {
@@ -101,17 +101,17 @@ func (l *limiter) leave(s *slot) {
 	}
 }
 
-// answer records that the registry has sent a whole answer. That it says that it is a registry is not enough: it would
-// keep its slots and answer nothing else.
-func (s *slot) answer() {
+// recordAnswer records that the registry has sent a whole answer. That it says that it is a registry is not enough: it
+// would keep its slots and answer nothing else.
+func (s *slot) recordAnswer() {
 	s.proven = true
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
 	s.limiter.answered.Add(s.name, struct{}{})
 }
 
-// grow waits until the session may read large answers.
-func (s *slot) grow(ctx context.Context) error {
+// acquireLarge waits until the session may read large answers.
+func (s *slot) acquireLarge(ctx context.Context) error {
 	if s.large {
 		return nil
 	}
@@ -142,5 +142,5 @@ func (s *slot) release(silent bool) {
 	}
 	s.pool.Release(1)
 	s.registry.slots.Release(s.weight)
-	s.limiter.leave(s)
+	s.limiter.forgetUnused(s)
 }

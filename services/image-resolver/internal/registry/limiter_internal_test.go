@@ -18,7 +18,7 @@ func TestRegistriesAreForgotten(t *testing.T) {
 		taking.Go(func() {
 			host := strconv.Itoa(i % 100)
 			if slot, err := limits.acquire(t.Context(), host); err == nil {
-				slot.answer()
+				slot.recordAnswer()
 				slot.release(false)
 			}
 			if slot, err := limits.acquire(over, host); err == nil {
@@ -37,7 +37,7 @@ func TestRegistriesAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slot.answer()
+		slot.recordAnswer()
 		slot.release(false)
 	}
 	if got := limits.answered.Len(); got != maxProven {

@@ -69,22 +69,22 @@ func parseChallenge(header http.Header) (chosen challenge) {
 // login finds out the registry's scheme and authentication, and gets a token if there is a token server. It tries TLS
 // first if the registry is listed as insecure. An untrusted certificate must not lead to plain HTTP.
 func (s *Session) login(ctx context.Context) error {
-	required, err := s.ping(ctx, schemeHTTPS)
-	if err != nil && s.guard.client.insecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
-		required, err = s.ping(ctx, "http")
+	required, err := s.pingRegistry(ctx, schemeHTTPS)
+	if err != nil && s.guard.client.isInsecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
+		required, err = s.pingRegistry(ctx, "http")
 	}
 	if err == nil {
-		err = s.authorize(ctx, s.guard.host, required)
+		err = s.answerChallenge(ctx, s.guard.host, required)
 	}
 	if err != nil {
-		return s.explain(ctx, "log in", err)
+		return s.explainError(ctx, "log in", err)
 	}
 	return nil
 }
 
-// ping returns the challenge of a registry.
-func (s *Session) ping(ctx context.Context, scheme string) (challenge, error) {
-	tentative := scheme == schemeHTTPS && s.guard.client.insecure(s.guard.host)
+// pingRegistry returns the challenge of a registry.
+func (s *Session) pingRegistry(ctx context.Context, scheme string) (challenge, error) {
+	tentative := scheme == schemeHTTPS && s.guard.client.isInsecure(s.guard.host)
 	ctx = context.WithValue(ctx, purposeKey{}, purpose{op: opPing, tentative: tentative})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+s.guard.host+"/v2/", nil)
 	if err != nil {
@@ -102,9 +102,9 @@ func (s *Session) ping(ctx context.Context, scheme string) (challenge, error) {
 	return parseChallenge(resp.Header), nil
 }
 
-// authorize answers the challenge of a host. Other hosts than the registry's own, to which the registry redirects, get
-// no credentials.
-func (s *Session) authorize(ctx context.Context, host string, required challenge) error {
+// answerChallenge answers the challenge of a host. Other hosts than the registry's own, to which the registry
+// redirects, get no credentials.
+func (s *Session) answerChallenge(ctx context.Context, host string, required challenge) error {
 	auth := s.cred.Auth
 	if host != s.guard.host {
 		auth = authn.AuthConfig{}
@@ -113,7 +113,7 @@ func (s *Session) authorize(ctx context.Context, host string, required challenge
 	case auth.RegistryToken != "":
 		s.headers[host] = "Bearer " + auth.RegistryToken
 	case required.scheme == schemeBearer:
-		token, err := s.token(ctx, required, auth)
+		token, err := s.fetchToken(ctx, required, auth)
 		if err != nil {
 			return err
 		}
@@ -132,15 +132,15 @@ func basicHeader(auth authn.AuthConfig) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(auth.Username+":"+auth.Password))
 }
 
-// token gets a token from the token server of a challenge. Some token servers do not support identity tokens: they get
-// a request without it.
-func (s *Session) token(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
+// fetchToken gets a token from the token server of a challenge. Some token servers do not support identity tokens: they
+// get a request without it.
+func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(required.realm)
 	if err != nil || realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http") {
 		return "", fmt.Errorf("its challenge has the realm %q, where the URL of a token server with https should stand",
 			required.realm)
 	}
-	values := url.Values{"scope": s.scopes(required)}
+	values := url.Values{"scope": s.tokenScopes(required)}
 	if required.service != "" {
 		values.Set("service", required.service)
 	}
@@ -170,9 +170,9 @@ func (s *Session) token(ctx context.Context, required challenge, auth authn.Auth
 	return token, err
 }
 
-// scopes returns the scopes of a token. The scope of a challenge stands first, since some token servers read only the
-// first. We ignore the scope of a ping's challenge, which is a placeholder.
-func (s *Session) scopes(required challenge) []string {
+// tokenScopes returns the scopes of a token. The scope of a challenge stands first, since some token servers read only
+// the first. We ignore the scope of a ping's challenge, which is a placeholder.
+func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {
 		return []string{required.scope, own}
@@ -213,7 +213,7 @@ func (s *Session) requestToken(
 		AccessToken string `json:"access_token"`
 	}
 	if json.Unmarshal(content, &answer) != nil || answer.Token == "" && answer.AccessToken == "" {
-		return "", &tokenError{host: resp.Request.URL.Host, contentType: beginning(resp.Header.Get("Content-Type"), 100)}
+		return "", &tokenError{host: resp.Request.URL.Host, contentType: firstBytes(resp.Header.Get("Content-Type"), 100)}
 	}
 	s.guard.secrets.add(answer.Token, answer.AccessToken)
 	if answer.AccessToken != "" {

@@ -75,9 +75,9 @@ func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
 	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}, err
 }
 
-// observe sends a request in a span of its own and counts it. Neither contains the URL: its query may be a secret. The
-// failure of a tentative request is not counted.
-func (m *metrics) observe(
+// sendObserved sends a request in a span of its own and counts it. Neither contains the URL: its query may be a secret.
+// The failure of a tentative request is not counted.
+func (m *metrics) sendObserved(
 	registry string, req *http.Request, send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
 	p := purposeOf(req)
@@ -103,13 +103,13 @@ func (m *metrics) observe(
 	default:
 		span.SetStatus(codes.Error, describeFailure(err))
 	}
-	m.requests.Add(ctx, 1, metric.WithAttributes(attribute.String("registry", m.label(registry, err == nil)),
+	m.requests.Add(ctx, 1, metric.WithAttributes(attribute.String("registry", m.registryLabel(registry, err == nil)),
 		attribute.String("op", p.op), attribute.String("code", code)))
 	return resp, err
 }
 
-// label returns the label of a registry: its name if it has answered, while there are few enough of them.
-func (m *metrics) label(registry string, answered bool) string {
+// registryLabel returns the label of a registry: its name if it has answered, while there are few enough of them.
+func (m *metrics) registryLabel(registry string, answered bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if answered && len(m.registries) < maxRegistries {

@@ -27,7 +27,7 @@ func TestRegistriesThatAnswerHaveLabels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = m.observe(host, req, func(*http.Request) (*http.Response, error) { return answer, failure })
+		_, _ = m.sendObserved(host, req, func(*http.Request) (*http.Response, error) { return answer, failure })
 	}
 	gone, found := errors.New("connection refused"), &http.Response{StatusCode: http.StatusOK}
 	for n := range 2 * maxRegistries {

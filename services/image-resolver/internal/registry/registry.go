@@ -106,10 +106,10 @@ func New(cfg Config) (*Client, error) {
 // Unavailable if no registry can be reached, or the class of use's error.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
-	sources := c.sources(repository)
+	sources := c.sourcesOf(repository)
 	for i, source := range sources {
 		last := i == len(sources)-1
-		err := c.visit(ctx, source, last, use)
+		err := c.useSource(ctx, source, last, use)
 		if err == nil || ctx.Err() != nil || isLocalFailure(err) {
 			return err
 		}
@@ -153,8 +153,8 @@ func canonicalPrefix(prefix string) string {
 	return imagename.CanonicalRepository(prefix)
 }
 
-// sources returns the repository's names at its mirrors, longest prefix first, and finally its own name.
-func (c *Client) sources(repository string) []string {
+// sourcesOf returns the repository's names at its mirrors, longest prefix first, and finally its own name.
+func (c *Client) sourcesOf(repository string) []string {
 	var all []string
 	for end := len(repository); end > 0; end = strings.LastIndexByte(repository[:end], '/') {
 		for _, mirror := range c.mirrors[canonicalPrefix(repository[:end])] {
@@ -164,8 +164,8 @@ func (c *Client) sources(repository string) []string {
 	return append(all, repository)
 }
 
-// visit calls use with a single source. A mirror may use half of the remaining time.
-func (c *Client) visit(
+// useSource calls use with a single source. A mirror may use half of the remaining time.
+func (c *Client) useSource(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
 ) (err error) {
 	if deadline, ok := ctx.Deadline(); ok && !last {
@@ -187,9 +187,9 @@ func (c *Client) visit(
 		class := fault.Of(err)
 		slot.release(err != nil && (class == fault.Unavailable || class == fault.DeadlineExceeded))
 	}()
-	err = c.attempt(ctx, slot, source, cred, use)
+	err = c.useSession(ctx, slot, source, cred, use)
 	if err == nil {
-		slot.answer()
+		slot.recordAnswer()
 	}
 	status := statusOf(err)
 	if status != http.StatusUnauthorized && (status != http.StatusForbidden || !cred.Kept) {
@@ -203,25 +203,25 @@ func (c *Client) visit(
 	case status == http.StatusForbidden && fresh.Auth == cred.Auth:
 		return err // an authenticated caller is not authorized
 	}
-	return c.attempt(ctx, slot, source, fresh, use)
+	return c.useSession(ctx, slot, source, fresh, use)
 }
 
-func (c *Client) attempt(
+func (c *Client) useSession(
 	ctx context.Context,
 	slot *slot,
 	source string,
 	cred credentials.Credential,
 	use func(context.Context, *Session) error,
 ) error {
-	s, err := c.open(ctx, slot, source, cred)
+	s, err := c.openSession(ctx, slot, source, cred)
 	if err != nil {
 		return err
 	}
 	return use(ctx, s)
 }
 
-// insecure reports whether plain HTTP may be spoken to a host.
-func (c *Client) insecure(host string) bool { return c.plaintext[registryname.Canonical(host)] }
+// isInsecure reports whether plain HTTP may be spoken to a host.
+func (c *Client) isInsecure(host string) bool { return c.plaintext[registryname.Canonical(host)] }
 
-// listed reports whether a host may be at a local address.
-func (c *Client) listed(host string) bool { return c.local[registryname.Canonical(host)] }
+// isListed reports whether a host may be at a local address.
+func (c *Client) isListed(host string) bool { return c.local[registryname.Canonical(host)] }

@@ -35,8 +35,8 @@ func (s *secrets) addCredential(auth authn.AuthConfig) {
 	}
 }
 
-// hide returns text without any secret.
-func (s *secrets) hide(text string) string {
+// hideIn returns text without any secret.
+func (s *secrets) hideIn(text string) string {
 	// Replace the longest first: a secret may be a part of a longer secret.
 	for _, secret := range slices.SortedFunc(slices.Values(*s), func(a, b string) int { return len(b) - len(a) }) {
 		text = strings.ReplaceAll(text, secret, "[hidden]")

@@ -34,8 +34,8 @@ type Session struct {
 	headers map[string]string
 }
 
-// open begins a session.
-func (c *Client) open(
+// openSession begins a session.
+func (c *Client) openSession(
 	ctx context.Context, slot *slot, repository string, cred credentials.Credential,
 ) (*Session, error) {
 	repo, err := name.NewRepository(repository, name.StrictValidation)
@@ -45,17 +45,17 @@ func (c *Client) open(
 	s := &Session{repo: repo, cred: cred, headers: make(map[string]string)}
 	s.guard = &guard{client: c, slot: slot, host: repo.RegistryStr()}
 	s.guard.secrets.addCredential(cred.Auth)
-	s.retrier = &retrier{next: s.guard, attempts: attempts, failed: s.failed}
+	s.retrier = &retrier{next: s.guard, attempts: attempts, failed: s.reportAttempt}
 	s.http = &http.Client{Transport: &authorizer{s.retrier, s.headers}}
 	return s, s.login(ctx)
 }
 
-// failed reports the error of an attempt to the callers, whose time may be over before the last attempt.
-func (s *Session) failed(req *http.Request, resp *http.Response, err error) {
+// reportAttempt reports the error of an attempt to the callers, whose time may be over before the last attempt.
+func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)
 	}
-	cache.Progress(req.Context(), s.explain(req.Context(), purposeOf(req).describe(req.Method), err))
+	cache.Progress(req.Context(), s.explainError(req.Context(), purposeOf(req).describe(req.Method), err))
 }
 
 // WantedCredentials reports whether the registry required credentials and got some.
@@ -63,7 +63,7 @@ func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.
 
 // Head returns the digest of the manifest that a tag points at, or "" if the registry does not send it.
 func (s *Session) Head(ctx context.Context, tag string) (string, error) {
-	resp, err := s.send(ctx, purpose{op: opManifest}, http.MethodHead, s.url("manifests", tag))
+	resp, err := s.sendRequest(ctx, purpose{op: opManifest}, http.MethodHead, s.resourceURL("manifests", tag))
 	if err != nil {
 		return "", err
 	}
@@ -73,12 +73,12 @@ func (s *Session) Head(ctx context.Context, tag string) (string, error) {
 
 // Manifest returns the manifest that a tag or digest names. A manifest with another digest is an error.
 func (s *Session) Manifest(ctx context.Context, reference string) (*oci.Manifest, error) {
-	raw, mediaType, err := s.read(ctx, purpose{op: opManifest}, s.url("manifests", reference))
+	raw, mediaType, err := s.readAnswer(ctx, purpose{op: opManifest}, s.resourceURL("manifests", reference))
 	if err != nil {
 		return nil, err
 	}
 	if strings.Contains(reference, ":") {
-		if err := verify(raw, reference, "manifest"); err != nil {
+		if err := verifyDigest(raw, reference, "manifest"); err != nil {
 			return nil, err
 		}
 	}
@@ -87,15 +87,15 @@ func (s *Session) Manifest(ctx context.Context, reference string) (*oci.Manifest
 
 // Blob returns the content with a digest.
 func (s *Session) Blob(ctx context.Context, digest string) ([]byte, error) {
-	raw, _, err := s.read(ctx, purpose{op: opBlob}, s.url("blobs", digest))
+	raw, _, err := s.readAnswer(ctx, purpose{op: opBlob}, s.resourceURL("blobs", digest))
 	if err != nil {
 		return nil, err
 	}
-	return raw, verify(raw, digest, "blob")
+	return raw, verifyDigest(raw, digest, "blob")
 }
 
-// verify rejects content that does not have its digest.
-func verify(raw []byte, digest, what string) error {
+// verifyDigest rejects content that does not have its digest.
+func verifyDigest(raw []byte, digest, what string) error {
 	if !strings.HasPrefix(digest, "sha256:") {
 		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)
 	}
@@ -109,16 +109,16 @@ func verify(raw []byte, digest, what string) error {
 // Layer calls read with the compressed content of a layer, as the registry sends it: read must bound it and check its
 // digest. Connection errors are explained; Layer returns the errors of read unchanged.
 func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader) error) error {
-	resp, err := s.send(ctx, purpose{op: opBlob, layer: true}, http.MethodGet, s.url("blobs", digest))
+	resp, err := s.sendRequest(ctx, purpose{op: opBlob, layer: true}, http.MethodGet, s.resourceURL("blobs", digest))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	s.guard.slot.answer()
+	s.guard.slot.recordAnswer()
 	body := &layerBody{Reader: resp.Body}
 	err = read(body)
 	if body.err != nil {
-		return s.explain(ctx, "read the layer "+digest, unreachableError{body.err})
+		return s.explainError(ctx, "read the layer "+digest, unreachableError{body.err})
 	}
 	return err
 }
@@ -137,18 +137,18 @@ func (b *layerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// url returns the address of a resource.
-func (s *Session) url(kind, identifier string) *url.URL {
+// resourceURL returns the address of a resource.
+func (s *Session) resourceURL(kind, identifier string) *url.URL {
 	return &url.URL{
 		Scheme: s.scheme, Host: s.guard.host,
 		Path: fmt.Sprintf("/v2/%s/%s/%s", s.repo.RepositoryStr(), kind, identifier),
 	}
 }
 
-// read returns the whole answer to a GET and its media type. An answer that breaks off is requested once more.
-func (s *Session) read(ctx context.Context, p purpose, u *url.URL) (raw []byte, contentType string, err error) {
+// readAnswer returns the whole answer to a GET and its media type. An answer that breaks off is requested once more.
+func (s *Session) readAnswer(ctx context.Context, p purpose, u *url.URL) (raw []byte, contentType string, err error) {
 	for attempt := 1; ; attempt++ {
-		resp, err := s.send(ctx, p, http.MethodGet, u)
+		resp, err := s.sendRequest(ctx, p, http.MethodGet, u)
 		if err != nil {
 			return nil, "", err
 		}
@@ -158,20 +158,20 @@ func (s *Session) read(ctx context.Context, p purpose, u *url.URL) (raw []byte, 
 			if attempt == 1 && ctx.Err() == nil && worthRetrying(nil, err) {
 				continue
 			}
-			return nil, "", s.explain(ctx, "read the answer", err)
+			return nil, "", s.explainError(ctx, "read the answer", err)
 		}
 		contentType := resp.Header.Get("Content-Type")
 		if isPage(raw, contentType) {
-			page := &pageError{p.op, beginning(readable(raw, contentType), maxSaid)}
-			return nil, "", s.explain(ctx, p.describe(http.MethodGet), page)
+			page := &pageError{p.op, firstBytes(readableText(raw, contentType), maxSaid)}
+			return nil, "", s.explainError(ctx, p.describe(http.MethodGet), page)
 		}
 		return raw, contentType, nil
 	}
 }
 
-// send returns the answer to a request, with status 200. The caller must close its body. If a host requires a token, or
-// if its token has expired, send gets a new token and sends the request again.
-func (s *Session) send(ctx context.Context, p purpose, method string, u *url.URL) (*http.Response, error) {
+// sendRequest returns the answer to a request, with status 200. The caller must close its body. If a host requires a
+// token, or if its token has expired, send gets a new token and sends the request again.
+func (s *Session) sendRequest(ctx context.Context, p purpose, method string, u *url.URL) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		req, err := http.NewRequestWithContext(context.WithValue(ctx, purposeKey{}, p), method, u.String(), nil)
 		if err != nil {
@@ -182,19 +182,19 @@ func (s *Session) send(ctx context.Context, p purpose, method string, u *url.URL
 		}
 		resp, err := s.http.Do(req)
 		if err != nil {
-			return nil, s.explain(ctx, p.describe(method), err)
+			return nil, s.explainError(ctx, p.describe(method), err)
 		}
 		required := parseChallenge(resp.Header)
 		if resp.StatusCode == http.StatusUnauthorized && required.scheme == schemeBearer && attempt == 1 {
 			_ = resp.Body.Close()
-			if err := s.authorize(ctx, resp.Request.URL.Host, required); err != nil {
-				return nil, s.explain(ctx, "log in", err)
+			if err := s.answerChallenge(ctx, resp.Request.URL.Host, required); err != nil {
+				return nil, s.explainError(ctx, "log in", err)
 			}
 			continue
 		}
 		if err := transport.CheckError(resp, http.StatusOK); err != nil {
 			_ = resp.Body.Close()
-			return nil, s.explain(ctx, p.describe(method), err)
+			return nil, s.explainError(ctx, p.describe(method), err)
 		}
 		return resp, nil
 	}

@@ -31,28 +31,28 @@ const (
 // Tags lists the repository's tags.
 func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	var list tagList
-	next := s.url("tags", "list")
+	next := s.resourceURL("tags", "list")
 	next.RawQuery = "n=" + strconv.Itoa(tagsPerPage)
 	for pages := 0; next != nil; pages++ {
 		if pages == maxPages {
-			return nil, s.explain(ctx, "list the tags", fmt.Errorf("the list has more than %d pages, which is the limit: "+
+			return nil, s.explainError(ctx, "list the tags", fmt.Errorf("the list has more than %d pages, which is the limit: "+
 				"name a tag in place of a version constraint", maxPages))
 		}
-		resp, err := s.send(ctx, purpose{op: opTags}, http.MethodGet, next)
+		resp, err := s.sendRequest(ctx, purpose{op: opTags}, http.MethodGet, next)
 		if err != nil {
 			return nil, err
 		}
 		before := len(list.tags)
-		err = list.read(resp.Body)
+		err = list.readPage(resp.Body)
 		_ = resp.Body.Close()
 		if err == nil && list.repeated > 0 && len(list.tags) == before {
 			err = errors.New("it repeats a page of the list: ask its operator")
 		}
 		if err != nil {
-			return nil, s.explain(ctx, "list the tags", err)
+			return nil, s.explainError(ctx, "list the tags", err)
 		}
 		if next, err = nextPage(next, resp.Header.Values("Link")); err != nil {
-			return nil, s.explain(ctx, "list the tags", err)
+			return nil, s.explainError(ctx, "list the tags", err)
 		}
 	}
 	return list.tags, nil
@@ -130,8 +130,8 @@ type tagList struct {
 	repeated int
 }
 
-// read adds the tags of a page.
-func (l *tagList) read(page io.Reader) error {
+// readPage adds the tags of a page.
+func (l *tagList) readPage(page io.Reader) error {
 	content, err := io.ReadAll(page)
 	if err != nil {
 		return err
@@ -153,14 +153,14 @@ func (l *tagList) UnmarshalJSON(array []byte) error {
 		if err := in.Decode(&tag); err != nil {
 			return err
 		}
-		if err := l.add(tag); err != nil {
+		if err := l.addTag(tag); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *tagList) add(tag string) error {
+func (l *tagList) addTag(tag string) error {
 	if l.known[tag] {
 		l.repeated++
 		return nil

@@ -25,8 +25,8 @@ type answer struct {
 	tags  []string
 }
 
-// size returns the memory of an answer and its key, in bytes.
-func size(k key, a answer) int64 {
+// sizeOf returns the memory of an answer and its key, in bytes.
+func sizeOf(k key, a answer) int64 {
 	const text = 16 // the size of a string header, and the size to which the content of a string is rounded up
 	n := int64(len(k.repository) + len(k.tag) + len(k.digest) + len(k.platforms) + 3*text + cap(a.tags)*text)
 	if a.image != nil {
@@ -47,8 +47,8 @@ func (r *Resolver) imageKey(name imagename.Name, platform oci.Platform) key {
 	return k
 }
 
-// lifetime returns the lifetime of an answer. Digests are immutable; a failure to fetch a digest expires.
-func (r *Resolver) lifetime(k key) cache.Lifetime {
+// lifetimeOf returns the lifetime of an answer. Digests are immutable; a failure to fetch a digest expires.
+func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
 	}
@@ -66,13 +66,13 @@ func (r *Resolver) fetch(ctx context.Context, k key) (a answer, err error) {
 	}
 	err = r.cfg.Registry.With(ctx, k.repository, func(ctx context.Context, s *registry.Session) error {
 		if isImage {
-			a.image, err = f.from(ctx, s)
+			a.image, err = f.fetchImage(ctx, s)
 		} else {
 			a.tags, err = s.Tags(ctx)
 		}
 		return err
 	})
-	a.tags = order(a.tags)
+	a.tags = orderTags(a.tags)
 	return a, err
 }
 
@@ -83,10 +83,10 @@ type fetch struct {
 	platforms oci.Platforms
 }
 
-// from gets the image in a session. If a cached tag has not moved, from sends a single request without a body.
-func (f fetch) from(ctx context.Context, s *registry.Session) (*oci.Image, error) {
+// fetchImage gets the image in a session. If a cached tag has not moved, from sends a single request without a body.
+func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image, error) {
 	if f.key.tag == "" {
-		return f.image(ctx, s, f.key.digest)
+		return f.readImage(ctx, s, f.key.digest)
 	}
 	old, known := f.resolver.cache.Peek(f.key)
 	if known {
@@ -99,7 +99,7 @@ func (f fetch) from(ctx context.Context, s *registry.Session) (*oci.Image, error
 			return nil, err
 		}
 	}
-	image, err := f.image(ctx, s, f.key.tag)
+	image, err := f.readImage(ctx, s, f.key.tag)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (f fetch) from(ctx context.Context, s *registry.Session) (*oci.Image, error
 	return image, nil
 }
 
-// image gets the manifest, for an index the manifest of the platform, and its configuration.
-func (f fetch) image(ctx context.Context, s *registry.Session, reference string) (*oci.Image, error) {
+// readImage gets the manifest, for an index the manifest of the platform, and its configuration.
+func (f fetch) readImage(ctx context.Context, s *registry.Session, reference string) (*oci.Image, error) {
 	top, err := s.Manifest(ctx, reference)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (f fetch) image(ctx context.Context, s *registry.Session, reference string)
 	if known, ok := f.resolver.cache.Peek(byDigest); ok && f.key.tag != "" {
 		return known.image, nil // another tag of the same image
 	}
-	image, err := f.choose(ctx, s, top, nil, maxDepth)
+	image, err := f.chooseMember(ctx, s, top, nil, maxDepth)
 	if err != nil {
 		return nil, err
 	}
@@ -138,14 +138,14 @@ func (f fetch) image(ctx context.Context, s *registry.Session, reference string)
 // maxDepth is the maximum nesting of indexes.
 const maxDepth = 3
 
-// choose returns the platform's image of a manifest or an index. If members of an index name no platform, choose
+// chooseMember returns the platform's image of a manifest or an index. If members of an index name no platform, choose
 // returns the first member whose configuration is for the platform. Named is the platform that an index names for the
 // manifest, or nil.
-func (f fetch) choose(
+func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {
 	if !m.IsIndex() {
-		return f.config(ctx, s, m, named)
+		return f.readConfig(ctx, s, m, named)
 	}
 	if depth == 0 {
 		return nil, fault.New(fault.Precondition, "indexes are nested more than %d deep", maxDepth)
@@ -160,7 +160,7 @@ func (f fetch) choose(
 		if err != nil {
 			return nil, fmt.Errorf("the image for %s: %w", f.platforms, err)
 		}
-		image, err := f.choose(ctx, s, member, child.Platform, depth-1)
+		image, err := f.chooseMember(ctx, s, member, child.Platform, depth-1)
 		if err == nil || fault.Of(err) != fault.Precondition {
 			return image, err
 		}
@@ -171,9 +171,9 @@ func (f fetch) choose(
 	return nil, first
 }
 
-// config returns the image of a manifest, whose platform, by its index or by its configuration, must be among
+// readConfig returns the image of a manifest, whose platform, by its index or by its configuration, must be among
 // f.platforms.
-func (f fetch) config(
+func (f fetch) readConfig(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
 ) (*oci.Image, error) {
 	config, err := s.Blob(ctx, m.Config)

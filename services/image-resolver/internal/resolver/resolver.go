@@ -86,7 +86,7 @@ type Resolver struct {
 func New(cfg Config) (*Resolver, error) {
 	r := &Resolver{cfg: cfg, log: cfg.Telemetry.Log}
 	r.cache = cache.New(cache.Config[key, answer]{
-		Fetch: r.fetch, Lifetime: r.lifetime, MaxBytes: cfg.MaxBytes, Size: size, MaxFetches: maxFetches,
+		Fetch: r.fetch, Lifetime: r.lifetimeOf, MaxBytes: cfg.MaxBytes, Size: sizeOf, MaxFetches: maxFetches,
 		FetchTimeout: fetchTimeout, StaleWait: staleWait, KeepFor: keepFor, MaxKept: maxKept,
 	})
 	meter := cfg.Telemetry.Meters.Meter("image-resolver")
@@ -113,13 +113,15 @@ func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 // Resolve resolves an image. The classes of its errors are fault.Invalid, Precondition, Unavailable, Exhausted, and the
 // classes of ctx's errors.
 func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
-	name, err := r.name(req, func(repository string) ([]string, error) { return r.tags(ctx, repository, req.Renew) })
+	name, err := r.selectImage(req, func(repository string) ([]string, error) {
+		return r.allTags(ctx, repository, req.Renew)
+	})
 	if err != nil {
 		return Result{}, err
 	}
-	found, err := r.get(ctx, r.imageKey(name, req.Platform), req.Renew && name.Digest == "")
+	found, err := r.queryCache(ctx, r.imageKey(name, req.Platform), req.Renew && name.Digest == "")
 	if err != nil {
-		return Result{}, annotate(err, "resolve", name.String())
+		return Result{}, annotateError(err, "resolve", name.String())
 	}
 	return newResult(name, found), nil
 }
@@ -130,8 +132,8 @@ var errNotCached = errors.New("not cached")
 // Cached returns the answer of Resolve if it is available without waiting. Entries that are due for it are refreshed in
 // the background.
 func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
-	name, err := r.name(req, func(repository string) ([]string, error) {
-		found, ok := r.cached(ctx, key{repository: repository})
+	name, err := r.selectImage(req, func(repository string) ([]string, error) {
+		found, ok := r.queryCached(ctx, key{repository: repository})
 		if !ok {
 			return nil, errNotCached
 		}
@@ -140,7 +142,7 @@ func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
 	if err != nil {
 		return Result{}, false
 	}
-	found, ok := r.cached(ctx, r.imageKey(name, req.Platform))
+	found, ok := r.queryCached(ctx, r.imageKey(name, req.Platform))
 	if !ok {
 		return Result{}, false
 	}
@@ -155,8 +157,8 @@ func newResult(name imagename.Name, found cache.Answer[answer]) Result {
 	return Result{Reference: reference, Image: found.Value.image, Age: found.Age}
 }
 
-// name returns the image that a request names, with the tag that its constraint selects from list.
-func (r *Resolver) name(req Request, list func(repository string) ([]string, error)) (imagename.Name, error) {
+// selectImage returns the image that a request names, with the tag that its constraint selects from list.
+func (r *Resolver) selectImage(req Request, list func(repository string) ([]string, error)) (imagename.Name, error) {
 	name, err := imagename.Parse(req.Image, r.cfg.DefaultPrefix)
 	if err != nil {
 		return imagename.Name{}, err
@@ -175,7 +177,7 @@ func (r *Resolver) name(req Request, list func(repository string) ([]string, err
 	tag, ok := constraint.Highest(tags)
 	if !ok {
 		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies the constraint %q: %s",
-			name.Repository, req.Constraint, offer(tags))
+			name.Repository, req.Constraint, offerTags(tags))
 	}
 	return name.WithTag(tag)
 }
@@ -191,7 +193,7 @@ func (r *Resolver) Tags(ctx context.Context, image, constraint string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	tags, err := r.tags(ctx, name.Repository, false)
+	tags, err := r.allTags(ctx, name.Repository, false)
 	if err != nil || wanted.IsZero() {
 		return tags, err
 	}
@@ -201,41 +203,41 @@ func (r *Resolver) Tags(ctx context.Context, image, constraint string) ([]string
 	}), nil
 }
 
-// tags lists all tags of a repository.
-func (r *Resolver) tags(ctx context.Context, repository string, renew bool) ([]string, error) {
-	found, err := r.get(ctx, key{repository: repository}, renew)
+// allTags lists all tags of a repository.
+func (r *Resolver) allTags(ctx context.Context, repository string, renew bool) ([]string, error) {
+	found, err := r.queryCache(ctx, key{repository: repository}, renew)
 	if err != nil {
-		return nil, annotate(err, "list the tags of", repository)
+		return nil, annotateError(err, "list the tags of", repository)
 	}
 	return found.Value.tags, nil
 }
 
-// get queries the cache and counts how it answered.
-func (r *Resolver) get(ctx context.Context, k key, renew bool) (found cache.Answer[answer], err error) {
+// queryCache queries the cache and counts how it answered.
+func (r *Resolver) queryCache(ctx context.Context, k key, renew bool) (found cache.Answer[answer], err error) {
 	if renew {
 		found, err = r.cache.Renew(ctx, k)
 	} else {
 		found, err = r.cache.Get(ctx, k)
 	}
-	r.count(ctx, found.Source)
+	r.countAnswer(ctx, found.Source)
 	return found, err
 }
 
-// cached queries the cache without waiting, and counts answers.
-func (r *Resolver) cached(ctx context.Context, k key) (cache.Answer[answer], bool) {
+// queryCached queries the cache without waiting, and counts answers.
+func (r *Resolver) queryCached(ctx context.Context, k key) (cache.Answer[answer], bool) {
 	found, ok := r.cache.Cached(ctx, k)
 	if ok {
-		r.count(ctx, found.Source)
+		r.countAnswer(ctx, found.Source)
 	}
 	return found, ok
 }
 
-func (r *Resolver) count(ctx context.Context, source cache.Source) {
+func (r *Resolver) countAnswer(ctx context.Context, source cache.Source) {
 	r.answers.Add(ctx, 1, metric.WithAttributes(attribute.String("source", string(source))))
 }
 
-// annotate adds the operation and its subject to err.
-func annotate(err error, operation, subject string) error {
+// annotateError adds the operation and its subject to err.
+func annotateError(err error, operation, subject string) error {
 	out := fault.New(fault.Of(err), "%s %s: %w", operation, subject, err)
 	if after, ok := fault.RetryAfter(err); ok {
 		return fault.WithRetryAfter(out, after)

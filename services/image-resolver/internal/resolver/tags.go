@@ -11,8 +11,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// order returns tags with the versions first, from the highest to the lowest, and then all further tags by name.
-func order(tags []string) []string {
+// orderTags returns tags with the versions first, from the highest to the lowest, and then all further tags by name.
+func orderTags(tags []string) []string {
 	var versions []*semver.Version
 	var others []string
 	for _, tag := range tags {
@@ -36,8 +36,8 @@ func order(tags []string) []string {
 // offered is the maximum number of tags in a message.
 const offered = 5
 
-// offer returns a text that names some of the tags.
-func offer(tags []string) string {
+// offerTags returns a text that names some of the tags.
+func offerTags(tags []string) string {
 	switch {
 	case len(tags) == 0:
 		return "it has no tags"

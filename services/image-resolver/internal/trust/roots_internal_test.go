@@ -21,7 +21,7 @@ func TestAuthoritiesWhereTheSystemHasNone(t *testing.T) {
 		return
 	}
 	own := testcert.NewAuthority(t).PEM
-	config, err := load(map[string][]byte{"ca.crt": own})
+	config, err := loadConfig(map[string][]byte{"ca.crt": own})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,15 +62,15 @@ func New(cfg Config) (*Store, error) {
 	for host, path := range cfg.Directories {
 		s.hosts[registryname.Canonical(host)] = &directory{path: path}
 	}
-	for _, d := range s.directories() {
-		if _, err := d.reload(); err != nil {
+	for _, d := range s.allDirectories() {
+		if _, err := d.readChanges(); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-func (s *Store) directories() []*directory {
+func (s *Store) allDirectories() []*directory {
 	return append(slices.Collect(maps.Values(s.hosts)), s.general)
 }
 
@@ -89,7 +89,7 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := used.RoundTrip(req)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	if untrusted && (req.Body == nil || req.Body == http.NoBody) {
-		s.reload(req.Context(), d)
+		s.reloadDirectory(req.Context(), d)
 		if now := d.transport.Load(); now != used {
 			return now.RoundTrip(req)
 		}
@@ -100,22 +100,22 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 // Run follows changes of the directories until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
-	for _, d := range s.directories() {
+	for _, d := range s.allDirectories() {
 		if d.path != "" {
-			watching.Go(func() { filewatch.WatchDirectory(ctx, s.cfg.Log, d.path, func() { s.reload(ctx, d) }) })
+			watching.Go(func() { filewatch.WatchDirectory(ctx, s.cfg.Log, d.path, func() { s.reloadDirectory(ctx, d) }) })
 		}
 	}
 	<-ctx.Done()
 	watching.Wait()
-	for _, d := range s.directories() {
+	for _, d := range s.allDirectories() {
 		d.transport.Load().CloseIdleConnections()
 	}
 	return nil
 }
 
-// reload reads a directory again. Files that cannot be parsed change nothing.
-func (s *Store) reload(ctx context.Context, d *directory) {
-	changed, err := d.reload()
+// reloadDirectory reads a directory again. Files that cannot be parsed change nothing.
+func (s *Store) reloadDirectory(ctx context.Context, d *directory) {
+	changed, err := d.readChanges()
 	if err != nil {
 		s.cfg.Log.ErrorContext(ctx, "certificates not applied, the last good ones stay in use", "error", err)
 		return
@@ -126,12 +126,12 @@ func (s *Store) reload(ctx context.Context, d *directory) {
 	}
 }
 
-// reload reads the directory's files, and makes a new transport if they have changed. Running requests keep the old
-// transport.
-func (d *directory) reload() (changed bool, err error) {
+// readChanges reads the directory's files, and makes a new transport if they have changed. Running requests keep the
+// old transport.
+func (d *directory) readChanges() (changed bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	content, err := d.read()
+	content, err := d.readFiles()
 	if err != nil {
 		return false, err
 	}
@@ -139,7 +139,7 @@ func (d *directory) reload() (changed bool, err error) {
 	if old != nil && maps.EqualFunc(content, d.last, bytes.Equal) {
 		return false, nil
 	}
-	config, err := load(content)
+	config, err := loadConfig(content)
 	if err != nil {
 		return false, fmt.Errorf("certificates in %s: %w", d.path, err)
 	}
@@ -158,8 +158,8 @@ var (
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}
 )
 
-// read returns the files that the directory has, by name.
-func (d *directory) read() (map[string][]byte, error) {
+// readFiles returns the files that the directory has, by name.
+func (d *directory) readFiles() (map[string][]byte, error) {
 	content := make(map[string][]byte)
 	if d.path == "" {
 		return content, nil
@@ -176,8 +176,8 @@ func (d *directory) read() (map[string][]byte, error) {
 	return content, nil
 }
 
-// load returns the TLS settings that files make, by their names.
-func load(content map[string][]byte) (*tls.Config, error) {
+// loadConfig returns the TLS settings that files make, by their names.
+func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		return nil, fmt.Errorf("read the system's authorities: %w", err)
@@ -210,7 +210,7 @@ func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		TLSClientConfig:        config,
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dial,
+		DialContext:            dialChecked,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  10 * time.Second,
 		ForceAttemptHTTP2:      true,
@@ -224,9 +224,9 @@ func newTransport(config *tls.Config) *http.Transport {
 	}
 }
 
-// dial connects to an address. A restricted request gets no connection to a local address, whatever the name resolved
-// to: the address is checked that the kernel connects to.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dialChecked connects to an address. A restricted request gets no connection to a local address, whatever the name
+// resolved to: the address is checked that the kernel connects to.
+func dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,
 		Control: func(_, found string, _ syscall.RawConn) error { return dialguard.Check(ctx, found) },

@@ -14,24 +14,24 @@ import (
 // entries of another type.
 func (t *Tree) Mountpoints(directories, files []string) error {
 	for _, name := range directories {
-		if err := t.mountpoint(name, tar.TypeDir); err != nil {
+		if err := t.makeMountpoint(name, tar.TypeDir); err != nil {
 			return err
 		}
 	}
 	for _, name := range files {
-		if err := t.mountpoint(name, tar.TypeReg); err != nil {
+		if err := t.makeMountpoint(name, tar.TypeReg); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Tree) mountpoint(name string, kind byte) error {
-	name, err := clean(name)
+func (t *Tree) makeMountpoint(name string, kind byte) error {
+	name, err := cleanName(name)
 	if err != nil || name == "." {
 		return err
 	}
-	dir, err := t.resolve(path.Dir(name))
+	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (t *Tree) mountpoint(name string, kind byte) error {
 	if info, err := t.root.Lstat(at); err == nil && kind == tar.TypeReg && info.Mode().IsRegular() {
 		return nil
 	}
-	return t.write(&tar.Header{Name: name, Typeflag: kind}, at, strings.NewReader(""))
+	return t.writeEntry(&tar.Header{Name: name, Typeflag: kind}, at, strings.NewReader(""))
 }
 
 // maxLines bounds the files to which lines are added, in bytes.
@@ -48,7 +48,7 @@ const maxLines = 1 << 20
 // AddLines appends lines to a file: missing returns the lines for the file's content. AddLines creates a missing file.
 // It leaves links and very large files unchanged.
 func (t *Tree) AddLines(name string, missing func(content string) string) error {
-	dir, err := t.resolve(path.Dir(name))
+	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {
 		return err
 	}
@@ -73,16 +73,16 @@ func (t *Tree) AddLines(name string, missing func(content string) string) error 
 		return nil
 	}
 	all := string(content) + lines
-	return t.write(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(all))}, at, strings.NewReader(all))
+	return t.writeEntry(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(all))}, at, strings.NewReader(all))
 }
 
 // Directory makes a missing directory, such as an image's working directory. A symbolic link to a directory of the
 // image suffices.
 func (t *Tree) Directory(name string) error {
-	name, err := clean(name)
+	name, err := cleanName(name)
 	if err != nil {
 		return err
 	}
-	_, err = t.resolve(name)
+	_, err = t.resolveDirectory(name)
 	return err
 }

@@ -27,25 +27,25 @@ const (
 
 func quote(s string) string { return strconv.Quote(s) }
 
-// clean returns the path of an entry in the image. A leading slash means the root of the image, as for container
+// cleanName returns the path of an entry in the image. A leading slash means the root of the image, as for container
 // runtimes: ko writes such names.
-func clean(name string) (string, error) {
+func cleanName(name string) (string, error) {
 	if len(name) > maxName {
-		return "", rejected(name, "has a name of more than "+strconv.Itoa(maxName)+" bytes")
+		return "", rejectEntry(name, "has a name of more than "+strconv.Itoa(maxName)+" bytes")
 	}
 	if slices.Contains(strings.Split(name, "/"), "..") {
-		return "", rejected(name, `leads out of the image with ".."`)
+		return "", rejectEntry(name, `leads out of the image with ".."`)
 	}
 	cleaned := path.Clean(strings.TrimLeft(name, "/"))
 	if strings.ContainsRune(cleaned, 0) {
-		return "", rejected(name, "has a zero byte in its name")
+		return "", rejectEntry(name, "has a zero byte in its name")
 	}
 	return cleaned, nil
 }
 
-// resolve returns the path of dir without symbolic links, which it resolves inside the image as in a container. It
-// creates missing directories.
-func (t *Tree) resolve(dir string) (string, error) {
+// resolveDirectory returns the path of dir without symbolic links, which it resolves inside the image as in a
+// container. It creates missing directories.
+func (t *Tree) resolveDirectory(dir string) (string, error) {
 	if dir == t.last.name {
 		return t.last.dir, nil
 	}
@@ -54,13 +54,13 @@ func (t *Tree) resolve(dir string) (string, error) {
 	links, rest := 0, strings.Split(dir, "/")
 	for steps := 0; len(rest) > 0; steps++ {
 		if steps == maxSteps {
-			return "", rejected(dir, "is behind symbolic links that take too many steps")
+			return "", rejectEntry(dir, "is behind symbolic links that take too many steps")
 		}
 		if t.steps++; t.steps/stepsPerFile > t.limits.Files {
-			return "", rejected(dir, "and those before it are behind more than "+strconv.Itoa(stepsPerFile)+
+			return "", rejectEntry(dir, "and those before it are behind more than "+strconv.Itoa(stepsPerFile)+
 				" steps for each file that an image may have")
 		}
-		target, err := t.step(w, dir, rest[0])
+		target, err := t.followPart(w, dir, rest[0])
 		if err != nil {
 			return "", err
 		}
@@ -69,7 +69,7 @@ func (t *Tree) resolve(dir string) (string, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", rejected(dir, "is behind too many symbolic links")
+			return "", rejectEntry(dir, "is behind too many symbolic links")
 		}
 		if path.IsAbs(target) {
 			w.top()
@@ -80,46 +80,46 @@ func (t *Tree) resolve(dir string) (string, error) {
 	return w.at, nil
 }
 
-// step follows the next part of the path dir. If the part is a symbolic link, step returns the link's target and stays
-// in front of it.
-func (t *Tree) step(w *walk, dir, part string) (target string, err error) {
+// followPart follows the next part of the path dir. If the part is a symbolic link, step returns the link's target and
+// stays in front of it.
+func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":
 		return "", nil
 	case part == ".." && w.at == ".":
-		return "", rejected(dir, "leads out of the image by a symbolic link")
+		return "", rejectEntry(dir, "leads out of the image by a symbolic link")
 	case part == "..":
 		w.up()
 		return "", nil
 	}
 	next := path.Join(w.at, part)
 	if len(next) > maxName || strings.Count(next, "/") >= maxDepth {
-		return "", rejected(dir, "is below more than "+strconv.Itoa(maxDepth)+" directories, or at a path of "+
+		return "", rejectEntry(dir, "is below more than "+strconv.Itoa(maxDepth)+" directories, or at a path of "+
 			"more than "+strconv.Itoa(maxName)+" bytes")
 	}
-	if target, err = t.enter(w.dir(), next); err != nil || target != "" {
+	if target, err = t.enterDirectory(w.dir(), next); err != nil || target != "" {
 		return target, err
 	}
 	return "", w.down(part)
 }
 
-// enter makes the directory at a place, which is in the directory above, if it is missing. It returns the target of a
-// symbolic link.
-func (t *Tree) enter(above *os.Root, at string) (target string, err error) {
+// enterDirectory makes the directory at a place, which is in the directory above, if it is missing. It returns the
+// target of a symbolic link.
+func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err error) {
 	name := path.Base(at)
 	info, err := above.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := t.count(at); err != nil {
+		if err := t.countEntry(at); err != nil {
 			return "", err
 		}
-		return "", mkdir(above, name)
+		return "", makeOpenDirectory(above, name)
 	case err != nil:
 		return "", err
 	case info.Mode()&fs.ModeSymlink != 0:
 		return above.Readlink(name)
 	case !info.IsDir():
-		return "", rejected(at, "is a file, and has entries below it")
+		return "", rejectEntry(at, "is a file, and has entries below it")
 	}
 	return "", nil
 }
@@ -129,13 +129,13 @@ func (t *Tree) enter(above *os.Root, at string) (target string, err error) {
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
 	if target == "" || len(target) >= maxName {
-		return rejected(header.Name, "is a symbolic link with no target, or with one of "+
+		return rejectEntry(header.Name, "is a symbolic link with no target, or with one of "+
 			strconv.Itoa(maxName)+" bytes or more")
 	}
 	if !path.IsAbs(target) {
 		reached := path.Join(path.Dir(at), target) //nolint:gosec // what leads out is rejected below
 		if reached == ".." || strings.HasPrefix(reached, "../") {
-			return rejected(header.Name, "is a symbolic link to "+quoted(target)+", out of the image")
+			return rejectEntry(header.Name, "is a symbolic link to "+quoteLink(target)+", out of the image")
 		}
 	}
 	return t.root.Symlink(target, at)
@@ -143,26 +143,26 @@ func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 
 // hardLink writes another name of a file of the image.
 func (t *Tree) hardLink(header *tar.Header, at string) error {
-	name, err := clean(header.Linkname)
+	name, err := cleanName(header.Linkname)
 	if err != nil {
-		return rejected(header.Name, "is a hard link to "+quoted(header.Linkname)+", out of the image")
+		return rejectEntry(header.Name, "is a hard link to "+quoteLink(header.Linkname)+", out of the image")
 	}
-	dir, err := t.resolve(path.Dir(name))
+	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {
 		return err
 	}
 	target := path.Join(dir, path.Base(name))
 	info, err := t.root.Lstat(target)
 	if err != nil || info.IsDir() {
-		return rejected(header.Name, "is a hard link to "+quoted(header.Linkname)+", which is no file of the image")
+		return rejectEntry(header.Name, "is a hard link to "+quoteLink(header.Linkname)+", which is no file of the image")
 	}
 	switch {
 	case target == at:
 		return nil
 	case strings.HasPrefix(target, at+"/"):
-		return rejected(header.Name, "is a hard link to "+quoted(header.Linkname)+", which it would replace")
+		return rejectEntry(header.Name, "is a hard link to "+quoteLink(header.Linkname)+", which it would replace")
 	}
-	if err := t.replace(at); err != nil {
+	if err := t.removeForEntry(at); err != nil {
 		return err
 	}
 	return t.root.Link(target, at)

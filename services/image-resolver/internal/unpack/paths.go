@@ -20,21 +20,21 @@ func newPaths() paths {
 	return paths{seed: maphash.MakeSeed(), written: map[uint64]struct{}{}, cleared: map[uint64]struct{}{}}
 }
 
-// add records a path that the layer has written.
-func (p paths) add(at string) {
-	for ; at != "." && !p.has(at); at = path.Dir(at) {
+// addPath records a path that the layer has written.
+func (p paths) addPath(at string) {
+	for ; at != "." && !p.hasPath(at); at = path.Dir(at) {
 		p.written[maphash.String(p.seed, at)] = struct{}{}
 	}
 }
 
-// has reports whether the layer has written to a path, or below it.
-func (p paths) has(at string) bool {
+// hasPath reports whether the layer has written to a path, or below it.
+func (p paths) hasPath(at string) bool {
 	_, ok := p.written[maphash.String(p.seed, at)]
 	return ok
 }
 
-// clear records that a directory is cleared, and reports whether it was not before.
-func (p paths) clear(dir string) bool {
+// markCleared records that a directory is cleared, and reports whether it was not before.
+func (p paths) markCleared(dir string) bool {
 	key := maphash.String(p.seed, dir)
 	if _, ok := p.cleared[key]; ok {
 		return false

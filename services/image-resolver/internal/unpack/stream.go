@@ -33,7 +33,7 @@ func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) e
 		return err
 	}
 	if _, err := io.Copy(io.Discard, bounded); err != nil { // trailing data of the archive
-		return broken(err)
+		return brokenArchive(err)
 	}
 	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != diffID {
 		return fault.New(fault.Precondition,
@@ -51,13 +51,13 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		plain, err := gzip.NewReader(buffered)
 		if err != nil {
-			return nil, broken(err)
+			return nil, brokenArchive(err)
 		}
 		return plain, nil
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		plain, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, broken(err)
+			return nil, brokenArchive(err)
 		}
 		return plain.IOReadCloser(), nil
 	case err != nil && len(magic) == 0:

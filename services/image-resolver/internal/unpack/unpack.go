@@ -83,139 +83,139 @@ func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return broken(err)
+			return brokenArchive(err)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		if err := t.add(header, entries); err != nil {
-			return unfit(header.Name, err)
+		if err := t.addEntry(header, entries); err != nil {
+			return rejectUnfit(header.Name, err)
 		}
 	}
 }
 
-// broken classifies an error of reading an archive. It keeps the class of the source's errors.
-func broken(err error) error {
+// brokenArchive classifies an error of reading an archive. It keeps the class of the source's errors.
+func brokenArchive(err error) error {
 	if fault.Of(err) != fault.Internal {
 		return err
 	}
 	return fault.New(fault.Precondition, "a layer is not a valid tar archive: %w", err)
 }
 
-// add writes an entry.
-func (t *Tree) add(header *tar.Header, content io.Reader) error {
+// addEntry writes an entry.
+func (t *Tree) addEntry(header *tar.Header, content io.Reader) error {
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	name, err := clean(header.Name)
+	name, err := cleanName(header.Name)
 	if err != nil {
 		return err
 	}
 	if name == "." {
 		if header.Typeflag != tar.TypeDir {
-			return rejected(header.Name, "is not a directory, and takes the place of the image's root")
+			return rejectEntry(header.Name, "is not a directory, and takes the place of the image's root")
 		}
 		return nil
 	}
-	dir, err := t.resolve(path.Dir(name))
+	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {
 		return err
 	}
 	if isOverlayWhiteout(header) {
-		return t.hide(header.Name, dir, path.Base(name))
+		return t.hideEntry(header.Name, dir, path.Base(name))
 	}
-	if hidden, ok := whiteout(path.Base(name)); ok {
-		return t.hide(header.Name, dir, hidden)
+	if hidden, ok := whiteoutTarget(path.Base(name)); ok {
+		return t.hideEntry(header.Name, dir, hidden)
 	}
-	return t.write(header, path.Join(dir, path.Base(name)), content)
+	return t.writeEntry(header, path.Join(dir, path.Base(name)), content)
 }
 
-// write writes an entry at a place whose directory is resolved.
-func (t *Tree) write(header *tar.Header, at string, content io.Reader) error {
-	if err := t.count(header.Name); err != nil {
+// writeEntry writes an entry at a place whose directory is resolved.
+func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) error {
+	if err := t.countEntry(header.Name); err != nil {
 		return err
 	}
 	if header.Typeflag == tar.TypeDir {
-		return t.directory(at)
+		return t.makeDirectory(at)
 	}
 	if header.Typeflag == tar.TypeLink {
 		return t.hardLink(header, at)
 	}
-	if err := t.replace(at); err != nil {
+	if err := t.removeForEntry(at); err != nil {
 		return err
 	}
 	switch header.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse:
-		return t.file(header, at, content)
+		return t.writeFile(header, at, content)
 	case tar.TypeSymlink:
 		return t.symbolicLink(header, at)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		return nil // users without rights can make none, and sandboxes have their own devices
 	default:
-		return rejected(header.Name, "has the unknown type "+string(rune(header.Typeflag)))
+		return rejectEntry(header.Name, "has the unknown type "+string(rune(header.Typeflag)))
 	}
 }
 
-// count counts an entry against the limits.
-func (t *Tree) count(name string) error {
+// countEntry counts an entry against the limits.
+func (t *Tree) countEntry(name string) error {
 	t.files++
 	if t.files > t.limits.Files {
 		return fault.New(fault.Precondition, "it has more than %d files, which is the limit", t.limits.Files)
 	}
-	return t.take(name, entryBytes)
+	return t.countBytes(name, entryBytes)
 }
 
-// take counts bytes against the limits.
-func (t *Tree) take(name string, bytes int64) error {
+// countBytes counts bytes against the limits.
+func (t *Tree) countBytes(name string, bytes int64) error {
 	if bytes > t.limits.Bytes-t.bytes {
 		return fault.New(fault.Precondition, "with %s it takes more than %d MiB unpacked, which is the limit",
-			quoted(name), t.limits.Bytes>>20)
+			quoteLink(name), t.limits.Bytes>>20)
 	}
 	t.bytes += bytes
 	return nil
 }
 
-// directory makes a directory, or keeps an existing directory.
-func (t *Tree) directory(at string) error {
-	t.layer.add(at)
+// makeDirectory makes a directory, or keeps an existing directory.
+func (t *Tree) makeDirectory(at string) error {
+	t.layer.addPath(at)
 	info, err := t.root.Lstat(at)
 	if err == nil && info.IsDir() {
 		return nil
 	}
-	if err := t.replace(at); err != nil {
+	if err := t.removeForEntry(at); err != nil {
 		return err
 	}
-	return mkdir(t.root, at)
+	return makeOpenDirectory(t.root, at)
 }
 
-// mkdir makes a directory that every user can read, whatever this program's umask is.
-func mkdir(root *os.Root, at string) error {
+// makeOpenDirectory makes a directory that every user can read, whatever this program's umask is.
+func makeOpenDirectory(root *os.Root, at string) error {
 	if err := root.Mkdir(at, modeDir); err != nil {
 		return err
 	}
 	return root.Chmod(at, modeDir)
 }
 
-// replace removes an existing entry before the next entry replaces it.
-func (t *Tree) replace(at string) error {
-	t.layer.add(at)
+// removeForEntry removes an existing entry before the next entry replaces it.
+func (t *Tree) removeForEntry(at string) error {
+	t.layer.addPath(at)
 	if _, err := t.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return t.remove(at)
+	return t.removeEntry(at)
 }
 
-// remove removes an entry, if it exists.
-func (t *Tree) remove(at string) error {
+// removeEntry removes an entry, if it exists.
+func (t *Tree) removeEntry(at string) error {
 	t.last.name, t.last.dir = ".", "." // the last directory may be gone
 	return t.root.RemoveAll(at)
 }
 
-// file writes a regular file.
-func (t *Tree) file(header *tar.Header, at string, content io.Reader) error {
+// writeFile writes a regular file.
+func (t *Tree) writeFile(header *tar.Header, at string, content io.Reader) error {
 	if header.Size < 0 || header.Size > t.limits.Bytes {
-		return t.take(header.Name, max(header.Size, t.limits.Bytes))
+		return t.countBytes(header.Name, max(header.Size, t.limits.Bytes))
 	}
-	if err := t.take(header.Name, (header.Size+entryBytes-1)/entryBytes*entryBytes); err != nil {
+	if err := t.countBytes(header.Name, (header.Size+entryBytes-1)/entryBytes*entryBytes); err != nil {
 		return err
 	}
 	mode := fs.FileMode(modeFile)
@@ -226,7 +226,7 @@ func (t *Tree) file(header *tar.Header, at string, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.copy(file, readFrom{content}), file.Chmod(mode), file.Close())
+	return errors.Join(t.copyContent(file, readFrom{content}), file.Chmod(mode), file.Close())
 }
 
 // holeBytes is the unit in which zeros become holes.
@@ -235,9 +235,9 @@ const holeBytes = 64 << 10
 // zeros is the content of a hole.
 var zeros [holeBytes]byte
 
-// copy writes the content of a file. Zeros need no disk space: some images contain gigabytes of zeros in files such as
-// /var/log/lastlog.
-func (t *Tree) copy(file *os.File, content io.Reader) error {
+// copyContent writes the content of a file. Zeros need no disk space: some images contain gigabytes of zeros in files
+// such as /var/log/lastlog.
+func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	for at := int64(0); ; {
 		n, err := io.ReadFull(content, t.buffer)
 		if part := t.buffer[:n]; !bytes.Equal(part, zeros[:n]) {
@@ -261,24 +261,24 @@ type readFrom struct{ io.Reader }
 func (r readFrom) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = broken(err)
+		err = brokenArchive(err)
 	}
 	return n, err
 }
 
-// rejected is the error for an entry that must not be written.
-func rejected(name, why string) error {
-	return fault.New(fault.Precondition, "its entry %s %s", quoted(name), why)
+// rejectEntry is the error for an entry that must not be written.
+func rejectEntry(name, why string) error {
+	return fault.New(fault.Precondition, "its entry %s %s", quoteLink(name), why)
 }
 
 // unfitting are the errors of file systems about names and links that they do not support.
 var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, syscall.EILSEQ, syscall.EINVAL}
 
-// unfit rejects an entry with an unsupported name or link. It returns other errors unchanged.
-func unfit(name string, err error) error {
+// rejectUnfit rejects an entry with an unsupported name or link. It returns other errors unchanged.
+func rejectUnfit(name string, err error) error {
 	for _, reason := range unfitting {
 		if errors.Is(err, reason) && fault.Of(err) == fault.Internal {
-			return rejected(name, "has a name or a link that the file system does not take: "+reason.Error())
+			return rejectEntry(name, "has a name or a link that the file system does not take: "+reason.Error())
 		}
 	}
 	return err
@@ -287,4 +287,4 @@ func unfit(name string, err error) error {
 // maxQuoted bounds the quotation of an image in an error, in bytes.
 const maxQuoted = 200
 
-func quoted(name string) string { return quote(excerpt.Middle(name, maxQuoted)) }
+func quoteLink(name string) string { return quote(excerpt.Middle(name, maxQuoted)) }

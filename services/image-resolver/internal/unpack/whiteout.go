@@ -17,8 +17,8 @@ const (
 	internal       = ".wh..wh." // leftovers of some builders
 )
 
-// whiteout returns the name that an entry hides; "." is all of its directory, and empty is nothing.
-func whiteout(base string) (hidden string, ok bool) {
+// whiteoutTarget returns the name that an entry hides; "." is all of its directory, and empty is nothing.
+func whiteoutTarget(base string) (hidden string, ok bool) {
 	switch {
 	case base == opaque:
 		return ".", true
@@ -37,29 +37,29 @@ func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hide removes the lower layers' entry at a name in dir.
-func (t *Tree) hide(entry, dir, name string) error {
-	if err := t.count(entry); err != nil {
+// hideEntry removes the lower layers' entry at a name in dir.
+func (t *Tree) hideEntry(entry, dir, name string) error {
+	if err := t.countEntry(entry); err != nil {
 		return err
 	}
 	switch name {
 	case "":
 		return nil
 	case ".":
-		return t.clear(dir)
+		return t.clearLower(dir)
 	case "..":
-		return rejected(entry, "hides nothing that could be there")
+		return rejectEntry(entry, "hides nothing that could be there")
 	}
 	at := path.Join(dir, name)
-	if t.layer.has(at) {
-		return t.clear(at)
+	if t.layer.hasPath(at) {
+		return t.clearLower(at)
 	}
-	return t.remove(at)
+	return t.removeEntry(at)
 }
 
-// clear removes the content of a directory, except the present layer's own entries.
-func (t *Tree) clear(dir string) error {
-	if !t.layer.clear(dir) {
+// clearLower removes the content of a directory, except the present layer's own entries.
+func (t *Tree) clearLower(dir string) error {
+	if !t.layer.markCleared(dir) {
 		return nil // lower layers have no entries left
 	}
 	entries, err := fs.ReadDir(t.root.FS(), dir)
@@ -70,10 +70,10 @@ func (t *Tree) clear(dir string) error {
 	for _, entry := range entries {
 		at := path.Join(dir, entry.Name())
 		switch {
-		case !t.layer.has(at):
-			failed = errors.Join(failed, t.remove(at))
+		case !t.layer.hasPath(at):
+			failed = errors.Join(failed, t.removeEntry(at))
 		case entry.IsDir():
-			failed = errors.Join(failed, t.clear(at))
+			failed = errors.Join(failed, t.clearLower(at))
 		}
 	}
 	return failed
