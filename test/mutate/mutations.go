@@ -89,7 +89,7 @@ var named = []mutation{
 	},
 	{
 		Name: "plain HTTP is a way around a certificate", Package: "services/image-resolver/internal/registry",
-		Edits: []edit{{`(if )(g\.distrusted\.Load\(\))`, "${1}false && ${2}"}},
+		Edits: []edit{{`!isDistrust\(err\) && ctx`, "ctx"}},
 	},
 	{
 		Name: "the policy is not asked", Package: "services/gateway/internal/naming",

@@ -27,9 +27,9 @@ type Config struct {
 	Callers []string `default:"spiffe://function-runner/gateway,spiffe://function-runner/pod-manager"`
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
-	// Platform is chosen from multi-platform images if a caller names none, as
-	// os/architecture or os/architecture/variant; of several, separated by commas, the
-	// first that the image has. Empty for linux on this machine's architecture.
+	// Platform lists the platforms to choose from in multi-platform images if a caller names none, as os/architecture or
+	// os/architecture/variant, separated by commas, in order of preference. Empty means linux on this machine's
+	// architecture.
 	Platform string `split_words:"true"`
 
 	// AuthSecretPath is a docker configuration file with credentials. It is followed. For each registry, it takes
@@ -65,8 +65,8 @@ type Config struct {
 const (
 	// cacheBytes bounds the cache. The memory limit of the image-resolver's pod is four times as much.
 	cacheBytes = 64 << 20
-	// cacheStaleTTL is the age up to which an answer about a tag is used while its registry is unavailable, limits its
-	// requests, or has not answered within two seconds.
+	// cacheStaleTTL is the maximum age of an answer about a tag while its registry is unavailable, limits its requests, or
+	// needs more than two seconds.
 	cacheStaleTTL = time.Hour
 	// cacheFailureTTL is the default of CacheFailureTTL.
 	cacheFailureTTL = 10 * time.Second
@@ -129,7 +129,7 @@ func (c *Config) preferredPlatforms() (oci.Platforms, error) {
 	return oci.ParsePlatforms(c.Platform)
 }
 
-// tagLifetime returns how long answers about tags are used.
+// tagLifetime returns the lifetime of answers about tags.
 func (c *Config) tagLifetime() cache.Lifetime {
 	return cache.Lifetime{TTL: c.CacheTagTTL, Stale: cacheStaleTTL, Failure: cmp.Or(c.CacheFailureTTL, cacheFailureTTL)}
 }

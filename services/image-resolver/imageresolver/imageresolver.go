@@ -30,13 +30,12 @@ import (
 const (
 	// maxRequestBytes bounds requests: the name of an image and a constraint.
 	maxRequestBytes = 64 << 10
-	// maxResponseBytes bounds answers, of which lists of tags are the largest.
+	// maxResponseBytes bounds answers. Lists of tags are the largest.
 	maxResponseBytes = 32 << 20
 )
 
-// Resolver is the service without a port, to be called in the same process. It
-// has the methods of the generated client; their errors have fault classes, and
-// their answers are shared with other callers: they must not be changed.
+// Resolver is the service without a port, for callers in the same process. It implements the methods of the generated
+// client. Their errors have fault classes. Their answers are shared: callers must not change them.
 type Resolver struct {
 	*rpc.Handler
 	tasks    []serve.Task

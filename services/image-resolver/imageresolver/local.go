@@ -29,7 +29,7 @@ type Local struct {
 	pending map[string][]imagestore.Name // by digest, for images that are not in the store yet
 }
 
-// maxPending bounds the images that have names and are not in the store yet, and the names of each.
+// maxPending bounds the named images that are not in the store yet, and the names of each image.
 const maxPending = 1000
 
 // OpenLocal opens a store as [OpenStore] does. Without a resolver it is offline: it serves the images in the store by

@@ -20,7 +20,7 @@ type StoreConfig struct {
 	MaxImageFiles int64
 }
 
-// Store has the root file systems of images, by digest.
+// Store contains the root file systems of images, by digest.
 type Store struct {
 	images *imagestore.Store
 	log    *slog.Logger

@@ -31,7 +31,7 @@ type Config struct {
 	// later, and may change.
 	Files []string
 	Log   *slog.Logger
-	// Changed is called after the content of a file has changed.
+	// Changed is called after each change of a file's content.
 	Changed func()
 }
 
@@ -100,8 +100,8 @@ func (s *Store) Lookup(ctx context.Context, repository string) (Credential, erro
 	return s.find(ctx, repository, false)
 }
 
-// Renew is Lookup after a registry has refused the credential: files are read
-// again and helpers run again, so that a rotated credential is found at once.
+// Renew is Lookup after a registry rejected the credential: it reads the files and runs the helpers again, so that it
+// finds a rotated credential immediately.
 func (s *Store) Renew(ctx context.Context, repository string) (Credential, error) {
 	for _, f := range s.files {
 		s.reloadFile(ctx, f)

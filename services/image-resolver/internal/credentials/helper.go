@@ -31,7 +31,7 @@ const (
 	helperTimeout = 10 * time.Second
 	// helperGrace is the time for which the children of a killed helper may keep its output open.
 	helperGrace = time.Second
-	// tokenUser is the user name by which a helper marks an identity token.
+	// tokenUser is a helper's user name for an identity token.
 	tokenUser = "<token>"
 	// maxOutput and maxStderr bound a helper's output, in bytes: its answer is a few tokens long.
 	maxOutput = 1 << 20
@@ -136,7 +136,7 @@ func listDescendants(pid int) []int {
 	return below
 }
 
-// badAnswer is the error for an answer that has no credentials.
+// badAnswer is the error for an answer without credentials.
 func badAnswer(program, server, what string) error {
 	return fault.New(fault.Precondition, "credential helper %s for %s gave an answer %s: run it by hand, as docker does",
 		program, server, what)

@@ -123,7 +123,7 @@ func parseNumbers(name string) (netip.Addr, bool) {
 	for i, part := range parts {
 		bits := 8
 		if i == len(parts)-1 {
-			bits = 8 * (5 - len(parts)) // the last number has all bytes that are left
+			bits = 8 * (5 - len(parts)) // the last number contains all remaining bytes
 		}
 		n, err := parseNumber(part, bits)
 		if err != nil {

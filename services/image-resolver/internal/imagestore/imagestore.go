@@ -43,11 +43,11 @@ const (
 	namesDir  = "names"
 )
 
-// Source has the content of images.
+// Source provides the content of images.
 type Source interface {
 	// Image returns the layers of an image, whose manifest and configuration have their digests.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
-	// Layer calls read with the content of a layer, again from its beginning if there is another place that has it.
+	// Layer calls read with the content of a layer, and again from its beginning if there is another source.
 	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }
 

@@ -116,7 +116,7 @@ func bytesOf(images []Record) (total int64) {
 	return total
 }
 
-// describeSize returns how many bytes came where so many were expected.
+// describeSize returns the received number of bytes for an error.
 func describeSize(n, expected int64) string {
 	if n > expected {
 		return "more than " + strconv.FormatInt(expected, 10)

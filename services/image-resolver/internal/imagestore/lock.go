@@ -50,11 +50,11 @@ func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 		if s.isSameFile(file, name) {
 			return file, nil
 		}
-		_ = file.Close() // the holder before has removed the file: its name is another file's now
+		_ = file.Close() // the previous holder removed the file: the name now belongs to another file
 	}
 }
 
-// isSameFile reports whether the file has that name still.
+// isSameFile reports whether the name still belongs to the file.
 func (s *Store) isSameFile(file *os.File, name string) bool {
 	locked, err := file.Stat()
 	if err != nil {

@@ -34,9 +34,9 @@ type Name struct {
 }
 
 const (
-	// maxNames bounds how many names a store has: the oldest go.
+	// maxNames bounds the names in a store. The oldest names are removed.
 	maxNames = 500
-	// maxNameBytes bounds each of them: images choose how long their command and environment are.
+	// maxNameBytes bounds the size of a name: images choose their command and environment.
 	maxNameBytes = 128 << 10
 )
 

@@ -135,7 +135,7 @@ func (s *Store) lockForPull(ctx context.Context, key string, report func(string)
 	return lock, err
 }
 
-// pullImage puts an image into the store, whose lock and turn the caller has.
+// pullImage puts an image into the store. The caller must hold its lock and a slot for pulls.
 func (s *Store) pullImage(ctx context.Context, repository, digest, key string, report func(string)) error {
 	stage, err := s.newStage()
 	if err != nil {
@@ -261,7 +261,7 @@ func (p *pull) applyLayer(ctx context.Context, tree *unpack.Tree, layer oci.Laye
 	return tree.Compressed(ctx, blob, diffID)
 }
 
-// reportProgress reports how far the pull is, at most ten times a second.
+// reportProgress reports the progress of the pull, at most ten times a second.
 func (p *pull) reportProgress(bytes int64) {
 	if time.Since(p.said) < time.Second/10 {
 		return

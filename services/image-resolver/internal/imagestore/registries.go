@@ -16,8 +16,7 @@ import (
 // answerTimeout bounds the total time of a registry and its mirrors for a manifest and a configuration.
 const answerTimeout = time.Minute
 
-// Registries are the source of images that registries have, with the credentials, authorities and
-// mirrors of a client.
+// Registries are a source of images from registries, with the credentials, authorities and mirrors of a client.
 type Registries struct {
 	Client *registry.Client
 	// Timeout bounds the answers that are no layers; zero is a minute.

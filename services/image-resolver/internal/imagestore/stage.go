@@ -15,7 +15,7 @@ import (
 // lockSuffix is the suffix of the lock files of stages.
 const lockSuffix = ".lock"
 
-// stage is a directory in which something is made or removed.
+// stage is a directory for making or removing an entry of the store.
 type stage struct {
 	store *Store
 	dir   string
@@ -63,7 +63,7 @@ func (st *stage) makeRoot(name string) (*os.Root, error) {
 	return st.store.root.OpenRoot(at)
 }
 
-// newTemporary returns a file in the stage that has no name.
+// newTemporary returns a nameless file in the stage.
 func (st *stage) newTemporary() (*os.File, error) {
 	at := path.Join(st.dir, "blob")
 	file, err := st.store.root.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAll writes everything to the disk that the file's file system has in memory.
+// syncAll flushes the whole file system of a file to the disk.
 func syncAll(file *os.File) error {
 	raw, err := file.SyscallConn()
 	if err != nil {

@@ -22,7 +22,7 @@ const maxQuoted = 300
 // errTooMany is the error for a list of more than maxEntries elements.
 var errTooMany = fmt.Errorf("a list in it has more than %d entries, which is the limit", maxEntries)
 
-// errTwice is the error for a repeated field: readers do not agree which of them counts, and each costs time.
+// errTwice is the error for a repeated field: readers disagree about its value, and each repetition costs time.
 var errTwice = errors.New("a field comes twice")
 
 // list is a JSON array of at most maxEntries elements. Null is an empty list. Errors occur before much memory is
@@ -67,7 +67,7 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// keys are the keys of a JSON object of at most maxEntries entries; null has none.
+// keys are the keys of a JSON object of at most maxEntries entries. Null is an empty object.
 type keys []string
 
 // UnmarshalJSON reads the entries individually.

@@ -195,7 +195,7 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	)
 }
 
-// maxUnnamed bounds the members without a platform of which the configurations are read.
+// maxUnnamed is the maximum number of members without a platform that we try.
 const maxUnnamed = 16
 
 // lowestVariant returns the member for a platform with the lowest variant, which runs on the most machines.

@@ -14,7 +14,7 @@ import (
 type RootFS struct {
 	// DiffIDs are the digests of the uncompressed layers, the lowest first.
 	DiffIDs []string
-	// WorkingDir is the directory that containers start in, which may not exist.
+	// WorkingDir is the working directory of containers. It may not exist.
 	WorkingDir string
 	// User is the user of containers, by name or number, with a group or without.
 	User string

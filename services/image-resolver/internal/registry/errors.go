@@ -72,8 +72,8 @@ func (s *Session) explainError(ctx context.Context, op string, err error) error 
 	return out
 }
 
-// mustNotTell reports whether the cause of an error is not for callers, who would find out which ports of private
-// networks are open: the registry is at a private address, is not listed, and has not answered as a registry does.
+// mustNotTell reports whether the cause of an error is not for callers, who could find the open ports of private
+// networks: the registry is at a private address, is not listed, and did not answer as a registry.
 func (s *Session) mustNotTell(c cause, op string) bool {
 	_, local := errors.AsType[*localError](c.err) // is the same for all ports
 	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))

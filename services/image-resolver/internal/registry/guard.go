@@ -121,8 +121,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrictDial returns req so that no connection is made to a local address that its host resolves to, unless both the
-// host and the registry are listed. An address needs no name to be resolved, and [guard.permit] has allowed it.
+// restrictDial returns req with a restriction: no connection is made to a local address that its host resolves to,
+// unless both the host and the registry are listed. Literal addresses were checked by [guard.checkTarget].
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || g.client.isListed(req.URL.Host) && g.client.isListed(g.host) {
@@ -141,7 +141,7 @@ func (g *guard) rejectHost(host string) error {
 // localError is a request to a local address that was rejected.
 type localError struct {
 	host string
-	own  bool // the registry's own host, which the caller has named
+	own  bool // true for the registry's own host, chosen by the caller
 }
 
 func (e *localError) Error() string {
@@ -152,7 +152,7 @@ func (e *localError) Error() string {
 	return fmt.Sprintf(text, e.host)
 }
 
-// plaintextError is a request that would have gone out without encryption.
+// plaintextError is the error for a request without encryption.
 type plaintextError struct{ host string }
 
 func (e *plaintextError) Error() string {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxUnproven is the maximum number of concurrent fetches from a registry that has not answered yet.
+	// maxUnproven is the maximum number of concurrent fetches from a registry before its first answer.
 	maxUnproven = 2
 	// maxProven is the maximum number of registries that we remember as answering. Callers choose registries.
 	maxProven = 256
@@ -101,8 +101,8 @@ func (l *limiter) forgetUnused(s *slot) {
 	}
 }
 
-// recordAnswer records that the registry has sent a whole answer. That it says that it is a registry is not enough: it
-// would keep its slots and answer nothing else.
+// recordAnswer records a whole answer of the registry. An answered ping is not enough: the registry would keep its
+// slots without answering anything else.
 func (s *slot) recordAnswer() {
 	s.proven = true
 	s.limiter.mu.Lock()

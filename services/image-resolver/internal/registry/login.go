@@ -102,8 +102,7 @@ func (s *Session) pingRegistry(ctx context.Context, scheme string) (challenge, e
 	return parseChallenge(resp.Header), nil
 }
 
-// answerChallenge answers the challenge of a host. Other hosts than the registry's own, to which the registry
-// redirects, get no credentials.
+// answerChallenge answers the challenge of a host. Targets of redirects to other hosts get no credentials.
 func (s *Session) answerChallenge(ctx context.Context, host string, required challenge) error {
 	auth := s.cred.Auth
 	if host != s.guard.host {

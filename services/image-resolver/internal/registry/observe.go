@@ -108,7 +108,7 @@ func (m *metrics) sendObserved(
 	return resp, err
 }
 
-// registryLabel returns the label of a registry: its name if it has answered, while there are few enough of them.
+// registryLabel returns the label of a registry: its name after its first answer, up to maxRegistries names.
 func (m *metrics) registryLabel(registry string, answered bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -29,7 +29,7 @@ import (
 type Credentials interface {
 	// Lookup returns the credential, or a zero Credential.
 	Lookup(ctx context.Context, repository string) (credentials.Credential, error)
-	// Renew is Lookup after the registry has refused the credential.
+	// Renew is Lookup after the registry rejected the credential.
 	Renew(ctx context.Context, repository string) (credentials.Credential, error)
 }
 
@@ -38,23 +38,21 @@ type Config struct {
 	// Transport sends requests; it decides on trust and proxies.
 	Transport   http.RoundTripper
 	Credentials Credentials
-	// Insecure are the registries, as host or host:port, to which plain HTTP may be
-	// spoken.
+	// Insecure are the registries, as host or host:port, for which plain HTTP is permitted.
 	Insecure []string
 	// Local are further registries that may be at local addresses, in addition to those in Insecure and the mirrors.
 	Local []string
 	// PublicOnly rejects private addresses of registries that are in none of these lists.
 	PublicOnly bool
-	// InsecureSetting and TLSPathsSetting name the settings that list registries as insecure, and that
-	// have a directory of certificates for some.
+	// InsecureSetting and TLSPathsSetting are the names of the settings for insecure registries and for directories of
+	// certificates.
 	InsecureSetting, TLSPathsSetting string
 	// Mirrors are repositories' prefixes to try before a registry, by its host or
 	// host:port, or by the beginning of its repositories, such as gcr.io/kpt-fn.
 	Mirrors map[string][]string
 	// Concurrent is the maximum number of concurrent fetches. An eighth of them may be from the same registry.
 	Concurrent int64
-	// Lookup finds the addresses of a registry's name, as net.Resolver.LookupNetIP does,
-	// which is used if it is nil.
+	// Lookup resolves a registry's name. It defaults to net.Resolver.LookupNetIP.
 	Lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Telemetry *telemetry.Telemetry
 }

@@ -28,7 +28,7 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// transient are the statuses after which the same request may succeed.
+// transient are the statuses that permit a retry of the request.
 var transient = []int{
 	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,

@@ -28,7 +28,7 @@ type Session struct {
 	guard   *guard
 	retrier *retrier
 	http    *http.Client
-	// scheme is the scheme by which the registry answered.
+	// scheme is the scheme of the answered ping.
 	scheme string
 	// headers are the Authorization headers of requests, by host.
 	headers map[string]string
@@ -94,7 +94,7 @@ func (s *Session) Blob(ctx context.Context, digest string) ([]byte, error) {
 	return raw, verifyDigest(raw, digest, "blob")
 }
 
-// verifyDigest rejects content that does not have its digest.
+// verifyDigest rejects content with another digest.
 func verifyDigest(raw []byte, digest, what string) error {
 	if !strings.HasPrefix(digest, "sha256:") {
 		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)
@@ -170,7 +170,7 @@ func (s *Session) readAnswer(ctx context.Context, p purpose, u *url.URL) (raw []
 }
 
 // sendRequest returns the answer to a request, with status 200. The caller must close its body. If a host requires a
-// token, or if its token has expired, send gets a new token and sends the request again.
+// token, or if its token expired, sendRequest gets a new token and sends the request again.
 func (s *Session) sendRequest(ctx context.Context, p purpose, method string, u *url.URL) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		req, err := http.NewRequestWithContext(context.WithValue(ctx, purposeKey{}, p), method, u.String(), nil)

@@ -21,10 +21,9 @@ const (
 	// maxTags bounds a list: some repositories have a tag for each commit, and a
 	// hostile registry makes up any number.
 	maxTags = 50_000
-	// maxTagBytes bounds the text of a list. It is enough for that many signatures,
-	// which have the longest tags in use.
+	// maxTagBytes bounds the text of a list. It suffices for maxTags signatures, the longest tags in use.
 	maxTagBytes = 4 << 20
-	// maxPages bounds the pages of a list, which may be empty.
+	// maxPages bounds the pages of a list. Pages may be empty.
 	maxPages = 1000
 )
 
@@ -126,7 +125,7 @@ type tagList struct {
 	tags  []string
 	bytes int
 	known map[string]bool
-	// repeated counts tags that the list had already.
+	// repeated counts repeated tags.
 	repeated int
 }
 

@@ -27,7 +27,7 @@ type answer struct {
 
 // sizeOf returns the memory of an answer and its key, in bytes.
 func sizeOf(k key, a answer) int64 {
-	const text = 16 // the size of a string header, and the size to which the content of a string is rounded up
+	const text = 16 // the size of a string header, and the granularity of its content
 	n := int64(len(k.repository) + len(k.tag) + len(k.digest) + len(k.platforms) + 3*text + cap(a.tags)*text)
 	if a.image != nil {
 		n += a.image.MemoryBytes()
@@ -38,7 +38,7 @@ func sizeOf(k key, a answer) int64 {
 	return n
 }
 
-// imageKey returns the key of an image on the first platform that it has.
+// imageKey returns the key of an image on its first matching platform.
 func (r *Resolver) imageKey(name imagename.Name, platform oci.Platform) key {
 	k := key{repository: name.Repository, digest: name.Digest, platforms: r.cfg.Platforms.For(platform).String()}
 	if name.Digest == "" {
@@ -83,7 +83,7 @@ type fetch struct {
 	platforms oci.Platforms
 }
 
-// fetchImage gets the image in a session. If a cached tag has not moved, from sends a single request without a body.
+// fetchImage gets the image in a session. For an unmoved cached tag, it sends a single request without a body.
 func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image, error) {
 	if f.key.tag == "" {
 		return f.readImage(ctx, s, f.key.digest)

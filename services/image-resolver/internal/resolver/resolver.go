@@ -41,7 +41,7 @@ const (
 	// fetchTimeout bounds a fetch, with all its retries. It is shorter than the usual timeout of callers, so that they get
 	// the error.
 	fetchTimeout = 20 * time.Second
-	// maxFetches is the maximum number of concurrent fetches, most of which wait in the queue of their registry.
+	// maxFetches is the maximum number of concurrent fetches. Most of them wait in the queue of their registry.
 	maxFetches = 10_000
 	// staleWait is the maximum wait for a registry if there is a stale answer.
 	staleWait = 2 * time.Second
@@ -212,7 +212,7 @@ func (r *Resolver) allTags(ctx context.Context, repository string, renew bool) (
 	return found.Value.tags, nil
 }
 
-// queryCache queries the cache and counts how it answered.
+// queryCache queries the cache and counts the source of its answer.
 func (r *Resolver) queryCache(ctx context.Context, k key, renew bool) (found cache.Answer[answer], err error) {
 	if renew {
 		found, err = r.cache.Renew(ctx, k)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testregistry runs registries in memory for tests, which count their
-// requests and fail as the tests require.
+// Package testregistry runs registries in memory for tests. It counts their requests and injects failures.
 package testregistry
 
 import (
@@ -66,7 +65,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	handler.ServeHTTP(w, req)
 }
 
-// Count returns how many requests began with that text, such as "GET /v2/fn/".
+// Count returns the number of requests that began with a text, such as "GET /v2/fn/".
 func (r *Registry) Count(prefix string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +128,7 @@ func Image(t testing.TB, config v1.Config) v1.Image {
 	return image
 }
 
-// BasicAuth lets requests pass that have the password of any of the users.
+// BasicAuth accepts requests with the password of any of the users.
 func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -157,7 +156,7 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = io.WriteString(w, `{"errors":[{"code":"`+code+`","message":"`+message+`"}]}`)
 }
 
-// On answers requests whose path contains part with handler, which may call next.
+// On calls handler for requests whose path contains part. The handler may call next.
 func On(
 	part string,
 	handler func(w http.ResponseWriter, req *http.Request, next http.Handler),

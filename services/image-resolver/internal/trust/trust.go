@@ -36,7 +36,7 @@ type Config struct {
 	// Directories contain the files for single registries, by host or host:port, instead of those in Directory.
 	Directories map[string]string
 	Log         *slog.Logger
-	// Changed is called after the content of a directory has changed.
+	// Changed is called after each change of a directory's content.
 	Changed func()
 }
 
@@ -82,7 +82,7 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 		d = s.general
 	}
 	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy != nil {
-		// The connection leads to the proxy, which the administrator has chosen.
+		// The connection leads to the proxy of the administrator.
 		req = req.WithContext(dialguard.Lift(req.Context()))
 	}
 	used := d.transport.Load()
@@ -158,7 +158,7 @@ var (
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}
 )
 
-// readFiles returns the files that the directory has, by name.
+// readFiles returns the existing files, by name.
 func (d *directory) readFiles() (map[string][]byte, error) {
 	content := make(map[string][]byte)
 	if d.path == "" {
@@ -205,7 +205,7 @@ func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	return config, nil
 }
 
-// newTransport returns a transport whose every step has a bound.
+// newTransport returns a transport with bounds for every step.
 func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		TLSClientConfig:        config,

@@ -42,7 +42,7 @@ func (t *Tree) makeMountpoint(name string, kind byte) error {
 	return t.writeEntry(&tar.Header{Name: name, Typeflag: kind}, at, strings.NewReader(""))
 }
 
-// maxLines bounds the files to which lines are added, in bytes.
+// maxLines bounds the size of a file for AddLines, in bytes.
 const maxLines = 1 << 20
 
 // AddLines appends lines to a file: missing returns the lines for the file's content. AddLines creates a missing file.

@@ -7,12 +7,12 @@ import (
 	"path"
 )
 
-// paths are the paths that a layer has written, with the directories above them. It keeps hashes, whose seed is
-// random: names may have kilobytes each, and there are hundreds of thousands of them.
+// paths are the paths that a layer has written, with the directories above them. It stores hashes with a random seed:
+// names may need kilobytes, and there are hundreds of thousands of them.
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}
-	// cleared are the directories in which nothing of lower layers is left.
+	// cleared are the directories without entries of lower layers.
 	cleared map[uint64]struct{}
 }
 

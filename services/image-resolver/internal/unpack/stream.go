@@ -42,8 +42,8 @@ func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) e
 	return nil
 }
 
-// decompress returns the content of a layer, whose first bytes tell how it is compressed: media types
-// are often wrong.
+// decompress returns the content of a layer. The first bytes identify its compression, since media types are often
+// wrong.
 func decompress(layer io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReaderSize(layer, 64<<10)
 	magic, err := buffered.Peek(4)

@@ -59,7 +59,7 @@ type Tree struct {
 	last struct{ name, dir string }
 }
 
-// New returns a tree in root, which is empty and nothing else writes to.
+// New returns a tree in root, which must be empty. Nothing else may write to root.
 func New(root *os.Root, limits Limits) *Tree {
 	t := &Tree{root: root, limits: limits, buffer: make([]byte, holeBytes), layer: newPaths()}
 	t.last.name, t.last.dir = ".", "."
@@ -69,7 +69,7 @@ func New(root *os.Root, limits Limits) *Tree {
 // Bytes returns the disk space of everything that was written so far, at most.
 func (t *Tree) Bytes() int64 { return t.bytes }
 
-// Files returns how many files, directories and links were written.
+// Files returns the number of files, directories and links.
 func (t *Tree) Files() int64 { return t.files }
 
 // Layer applies the next layer, an uncompressed tar archive. An archive that must not be applied
@@ -229,7 +229,7 @@ func (t *Tree) writeFile(header *tar.Header, at string, content io.Reader) error
 	return errors.Join(t.copyContent(file, readFrom{content}), file.Chmod(mode), file.Close())
 }
 
-// holeBytes is the unit in which zeros become holes.
+// holeBytes is the granularity of holes.
 const holeBytes = 64 << 10
 
 // zeros is the content of a hole.
