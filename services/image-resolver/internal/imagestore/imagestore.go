@@ -83,7 +83,7 @@ func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 // Open opens a store, and removes the leftovers of killed processes.
 func Open(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, pulls: newPullSlots()}
-	if err := s.open(); err != nil {
+	if err := s.openDirectory(); err != nil {
 		return nil, fmt.Errorf("open the image store %s: %w: set FNR_SANDBOX_STORE to a directory of its own", cfg.Dir, err)
 	}
 	s.sweepLeftovers()
