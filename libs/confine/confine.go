@@ -24,6 +24,8 @@ type Config struct {
 	// ReadAll lets functions read every file, except those in Hidden and in TempDir. It is
 	// for a container that has nothing but one function.
 	ReadAll bool
+	// OwnFiles lets functions read nothing but devices, their program and [Function.Readable].
+	OwnFiles bool
 	// Hidden are files and directories that functions must not read, although they are in a
 	// directory that functions may read otherwise.
 	Hidden []string
@@ -44,6 +46,8 @@ type Config struct {
 type Function struct {
 	// Path is the program's file, and Dir what a relative path is relative to.
 	Path, Dir string
+	// Readable are files and directories that the function may read in addition. Those that do not exist are left out.
+	Readable []string
 	// Network allows sockets.
 	Network bool
 	// Shared allows the function to use the directories of [Config.Shared]. No other function may run meanwhile.

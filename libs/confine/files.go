@@ -72,6 +72,9 @@ func (cfg Config) openFiles() fileRules {
 	for _, path := range writable {
 		rules = rules.add(path, writeFile)
 	}
+	if cfg.OwnFiles {
+		return rules
+	}
 	return rules.add(processes, unix.LANDLOCK_ACCESS_FS_READ_FILE)
 }
 
@@ -103,6 +106,9 @@ func openPath(path string) (*os.File, error) {
 
 // readablePaths returns what functions may read, without what is hidden.
 func (cfg Config) readablePaths() []string {
+	if cfg.OwnFiles {
+		return nil
+	}
 	roots := slices.Clone(readable)
 	for _, name := range readableEtc {
 		roots = append(roots, "/etc/"+name)

@@ -33,6 +33,9 @@ func (c *Confiner) rules(fn Function, temp *TempDir) (ruleset, error) {
 		program = filepath.Join(fn.Dir, program)
 	}
 	private := fileRules(nil).add(program, readFile) // no rule if the program is missing: the start reports that
+	for _, path := range fn.Readable {
+		private = private.add(path, readDir)
+	}
 	if temp != nil {
 		private = private.add(temp.path, own)
 	}

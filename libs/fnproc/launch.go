@@ -17,6 +17,9 @@ import (
 // number of the signal that ended the function. It must leave nothing running once the processes of
 // its group are killed.
 type Launch struct {
+	// Direct is true if the program is the function itself, which the Confiner confines. Of the other fields, Name, Key and
+	// Limits apply.
+	Direct bool
 	// Name distinguishes the functions that one launcher starts.
 	Name string
 	// Key distinguishes commands by their arguments, which may be long: it is the same for the same ones.
@@ -144,7 +147,7 @@ const signaled = 128
 
 // translate makes an outcome of a launcher that of the function.
 func (l *Launch) translate(out *Outcome) {
-	if l == nil || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
+	if l == nil || l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return
 	}
 	out.Signal = syscall.Signal(out.ExitCode - signaled)

@@ -101,7 +101,9 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 		Sys: attributes(p.cmd.Launch, pidfd),
 	}
 	args := append([]string{p.cmd.Path}, p.cmd.Args...)
-	function := confine.Function{Path: p.cmd.Path, Dir: p.cmd.Dir, Network: p.cmd.Network, Shared: p.cmd.Shared}
+	function := confine.Function{
+		Path: p.cmd.Path, Dir: p.cmd.Dir, Readable: p.cmd.Readable, Network: p.cmd.Network, Shared: p.cmd.Shared,
+	}
 	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (started *os.Process, err error) {
 		attr.Env = append([]string{}, env...) // nil would mean our own
 		closed := p.cmd.Launch.starter().run(func() {

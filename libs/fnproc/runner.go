@@ -42,6 +42,8 @@ type Command struct {
 	Env []string
 	// Dir is the working directory; empty means the runner's own.
 	Dir string
+	// Readable are files and directories that the function may read in addition, where functions are confined.
+	Readable []string
 	// Network allows the function to use the network, where functions are confined.
 	Network bool
 	// Shared allows the function to use the shared directories of the Confiner. The command has no spare processes then.

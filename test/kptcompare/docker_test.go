@@ -33,6 +33,7 @@ func TestInDockersPlace(t *testing.T) {
 	ways := map[string][]string{
 		"gateway": {local[0], "FNCTL_ADDRESS=" + gateway},
 		"local":   local,
+		"direct":  append([]string{"FNR_SANDBOX=direct"}, local...),
 	}
 	for name, script := range dockerScripts {
 		t.Run(name, func(t *testing.T) {

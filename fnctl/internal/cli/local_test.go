@@ -5,9 +5,11 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -56,4 +58,29 @@ func TestLocal(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// TestLocalWithoutNamespaces renders a package where the kernel refuses further namespaces, as in jobs of CI systems.
+func TestLocalWithoutNamespaces(t *testing.T) {
+	registry := machinetest.Open(t)
+	registry.Push(t, "fn/echo:v1", "echo")
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"Kptfile": "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: web}\n" +
+			"pipeline: {mutators: [{image: " + registry.Host + "/fn/echo:v1}]}\n",
+		"service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "--user", "--map-root-user", "sh", "-ec",
+		`echo 0 >/proc/sys/user/max_user_namespaces; exec fnctl render "$0" --local --phases -o stdout`, dir)
+	cmd.Env = append(os.Environ(), //nolint:forbidigo // it has testscript's fnctl in PATH
+		"FNR_INSECURE_REGISTRIES="+registry.Host, "FNR_SANDBOX_STORE="+filepath.Join(t.TempDir(), "images"))
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("kind: Service")) ||
+		!bytes.Contains(out, []byte("Sandboxes by direct: Landlock, seccomp and limits, but no namespaces")) {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

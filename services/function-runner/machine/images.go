@@ -23,8 +23,13 @@ type Images struct {
 // StoredImage is an image in the store.
 type StoredImage = imageresolver.StoredImage
 
-// OpenImages opens the store of images. Offline it calls no registry.
+// OpenImages opens the store of images for sandboxes that run as another user than root. Offline it calls no registry.
 func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) {
+	return openImages(ctx, s, offline, Group())
+}
+
+// openImages opens the store of images for a group; 0 for none.
+func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
 	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver
 	if !offline {
@@ -34,7 +39,7 @@ func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) 
 			return nil, err
 		}
 	}
-	local, err := imageresolver.OpenLocal(s.Store(), resolver, s.Gateway.DefaultImagePrefix, Group(), log.Log)
+	local, err := imageresolver.OpenLocal(s.Store(), resolver, s.Gateway.DefaultImagePrefix, group, log.Log)
 	if err != nil {
 		return nil, err
 	}

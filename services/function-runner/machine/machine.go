@@ -63,7 +63,11 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := OpenImages(ctx, cfg.Settings, cfg.Offline)
+	group := Group()
+	if sandboxes.Direct() {
+		group = 0 // functions run as this user
+	}
+	images, err := openImages(ctx, cfg.Settings, cfg.Offline, group)
 	if err != nil {
 		return nil, errors.Join(err, sandboxes.Close())
 	}

@@ -119,10 +119,11 @@ func TestPlainHTTPIsForListedRegistries(t *testing.T) {
 	}
 }
 
-// TestMachinesWithoutALauncher asks for a launcher that is not there, and for none.
+// TestMachinesWithoutALauncher asks for a launcher that is not there, and for none. Without any launcher, functions run in
+// place.
 func TestMachinesWithoutALauncher(t *testing.T) {
 	setUp(t)
-	for value, want := range map[string]string{"auto": "install the package bubblewrap", "off": "FNR_SANDBOX"} {
+	for value, want := range map[string]string{"bubblewrap": "install the package bubblewrap", "off": "FNR_SANDBOX"} {
 		t.Setenv("FNR_SANDBOX", value)
 		t.Setenv("PATH", t.TempDir())
 		settings, err := machine.Load()
@@ -133,6 +134,13 @@ func TestMachinesWithoutALauncher(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("FNR_SANDBOX=%s: got %v, want %q", value, err, want)
 		}
+	}
+	t.Setenv("FNR_SANDBOX", "auto")
+	registry := machinetest.Open(t)
+	registry.Push(t, "fn/echo:v1", "echo")
+	t.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
+	if _, err := evaluate(t, false, registry.Host+"/fn/echo:v1"); err != nil {
+		t.Errorf("FNR_SANDBOX=auto: %v", err)
 	}
 }
 

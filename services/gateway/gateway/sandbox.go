@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -57,6 +58,9 @@ func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandb
 // String returns what starts sandboxes, for users.
 func (s *Sandboxes) String() string { return s.launcher.String() }
 
+// Direct reports whether functions run in place, as the user of this program.
+func (s *Sandboxes) Direct() bool { return s.launcher.Direct() }
+
 // Close frees what sandboxes have that no gateway was made with. A gateway frees it itself.
 func (s *Sandboxes) Close() error {
 	if s == nil {
@@ -75,8 +79,17 @@ func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeva
 		Resolver: services.ImageResolver, Images: services.Images, Launcher: services.Sandboxes.launcher, Network: network,
 		Queue: cfg.Exec.Queue,
 		Service: function.ServiceConfig{
+<<<<<<< HEAD
 			Program:         "gateway",
 			Settings:        cfg.Exec.Settings,
+=======
+			Program:  "gateway",
+			Settings: cfg.Exec.Settings,
+			Confinement: function.Confinement{ // of the launcher direct
+				Confine: confine.Require, MaxTempBytes: cfg.MaxTempBytes, MaxTempFiles: cfg.MaxTempFiles,
+			},
+			Queue:           cfg.Exec.Queue,
+>>>>>>> 9fb3a85b (sandbox: run static executables where no namespaces are permitted)
 			MaxMessageBytes: cfg.MaxMessageBytes,
 			PreforkTotal:    cfg.Exec.PreforkTotal,
 			Telemetry:       frame.Telemetry,

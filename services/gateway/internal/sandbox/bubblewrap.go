@@ -30,14 +30,14 @@ type bubblewrap struct {
 	processes func() int64
 }
 
-func (b *bubblewrap) command(fn Function) fnproc.Command {
+func (b *bubblewrap) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	return fnproc.Command{
 		Path: b.path, Args: append([]string{"--args", argumentsFile, "--"}, fn.Program...),
 		Launch: &fnproc.Launch{
 			Messages: []string{"bwrap: "}, Files: []string{b.filter}, Limits: b.limits,
 			Arguments: joined(b.arguments(fn)), TempFiles: maxTempFiles, TempBytes: b.cfg.MaxTemp,
 		},
-	}
+	}, nil
 }
 
 // joined returns arguments as bubblewrap reads them: each ends at its first zero byte.

@@ -78,7 +78,7 @@ func TestDelegated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	cmd := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/sleep", "0.5"}, Dir: "/"})
+	cmd, _ := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/sleep", "0.5"}, Dir: "/"})
 	cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
 	ended := make(chan error, 1)
 	go func() {

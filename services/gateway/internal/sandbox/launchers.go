@@ -23,15 +23,16 @@ const (
 	Runc       = "runc"
 	Crun       = "crun"
 	Runsc      = "runsc"
+	Direct     = "direct"
 )
 
 // starter is how a launcher starts functions. It leaves open what is the same for all.
 type starter interface {
-	command(fn Function) fnproc.Command
+	command(fn Function) (fnproc.Command, *fnproc.StartError)
 }
 
 // launchers are the launchers that there are, in the order in which auto tries them: by how fast
-// they start a sandbox.
+// they start a sandbox. Auto tries direct, which has no program, only where a launcher is required.
 var launchers = []struct {
 	name, program string
 	// new returns the launcher with the program at path.
@@ -41,10 +42,11 @@ var launchers = []struct {
 	{Crun, "crun", newCrun},
 	{Runc, "runc", newRunc},
 	{Runsc, "runsc", newRunsc},
+	{Direct, "", newDirect},
 }
 
 // Names are what FNR_SANDBOX may be, as users read it.
-const Names = "auto, off, bubblewrap, crun, runc, runsc, or the path of such a program"
+const Names = "auto, off, bubblewrap, crun, runc, runsc, direct, or the path of such a program"
 
 // Check returns whether s is a value of FNR_SANDBOX.
 func Check(s string) bool {
@@ -64,7 +66,7 @@ func isLauncher(name string) bool {
 // is crun. Any other program takes the arguments of bubblewrap.
 func kindOf(path string) string {
 	for _, l := range launchers {
-		if strings.HasPrefix(filepath.Base(path), l.program) {
+		if l.program != "" && strings.HasPrefix(filepath.Base(path), l.program) {
 			return l.name
 		}
 	}
@@ -82,7 +84,7 @@ func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error)
 		kind, path = kindOf(cfg.Launcher), cfg.Launcher
 	}
 	for _, candidate := range launchers {
-		if kind != Auto && kind != candidate.name {
+		if kind != Auto && kind != candidate.name || kind == Auto && candidate.name == Direct && !cfg.Required {
 			continue
 		}
 		program := candidate.program
@@ -102,13 +104,15 @@ func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error)
 func start(
 	ctx context.Context, cfg Config, kind, program string,
 	create func(*Launcher, string) (starter, error),
-) (*Launcher, error) {
-	path, err := lookUp(program, kind)
-	if err != nil {
-		return nil, err
+) (_ *Launcher, err error) {
+	path := ""
+	if program != "" {
+		if path, err = lookUp(program, kind); err != nil {
+			return nil, err
+		}
 	}
 	l := newLauncher(cfg, path)
-	if l.starter, err = create(l, path); err == nil {
+	if l.starter, err = create(l, path); err == nil && path != "" {
 		err = l.try(ctx)
 	}
 	if err != nil {

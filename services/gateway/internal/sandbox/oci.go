@@ -48,7 +48,7 @@ const (
 		`read -r id </proc/sys/kernel/random/uuid && exec "$@" "$id"`
 )
 
-func (o *oci) command(fn Function) fnproc.Command {
+func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	script := o.before + prepare + become
 	if fn.Root == "/" {
 		script = o.before + prepare + prepareTrial + become
@@ -67,7 +67,7 @@ func (o *oci) command(fn Function) fnproc.Command {
 	}
 	args = append(args, "--root", filepath.Join(o.scratch, "state"), "run", "--bundle", o.scratch)
 	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "}) // the shell has its "$0"
-	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}
+	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}, nil
 }
 
 // object is an object of the configuration, whose fields are those of the runtime specification.

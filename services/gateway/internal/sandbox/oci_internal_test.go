@@ -29,6 +29,10 @@ func TestOCIConfiguration(t *testing.T) {
 		Options     []string
 		Hard        int64
 	}
+	arguments := func(fn Function) []string {
+		cmd, _ := o.command(fn)
+		return cmd.Args
+	}
 	read := func() (config struct {
 		Root    struct{ Path string }
 		Process struct {
@@ -39,7 +43,7 @@ func TestOCIConfiguration(t *testing.T) {
 		Linux  struct{ Namespaces []named }
 	},
 	) {
-		args := o.command(fn).Args
+		args := arguments(fn)
 		i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "{") })
 		if err := json.Unmarshal([]byte(args[i]), &config); err != nil {
 			t.Fatal(err)
@@ -62,11 +66,11 @@ func TestOCIConfiguration(t *testing.T) {
 			t.Errorf("no limit of %s to %d in %v", kind, want, config.Process.Rlimits)
 		}
 	}
-	if args := strings.Join(o.command(fn).Args, " "); !strings.Contains(args, "/bin/runc --x --off --root") {
+	if args := strings.Join(arguments(fn), " "); !strings.Contains(args, "/bin/runc --x --off --root") {
 		t.Errorf("arguments %.300s", args)
 	}
 	fn.Network = true
-	if network(read().Linux.Namespaces) || !slices.Contains(o.command(fn).Args, "--on") {
+	if network(read().Linux.Namespaces) || !slices.Contains(arguments(fn), "--on") {
 		t.Error("a function that may use the network has one of its own")
 	}
 }

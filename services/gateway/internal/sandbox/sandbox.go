@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sandbox starts functions of images in sandboxes of this machine, by a launcher that needs no
-// privileges and no daemon: bubblewrap, or a runtime of the Open Container Initiative.
+// privileges and no daemon: bubblewrap, or a runtime of the Open Container Initiative. Where neither works, the launcher
+// direct starts static executables in place, with fewer restrictions.
 //
 // A function gets user, pid, mount, ipc, uts, network and cgroup namespaces of its own, the image as a
 // read-only root, private /tmp and /dev/shm of bounded size, a minimal /dev, its own /proc, no
@@ -86,22 +87,40 @@ func newLauncher(cfg Config, path string) *Launcher {
 }
 
 // String returns what starts sandboxes, for users.
-func (l *Launcher) String() string { return l.path }
+func (l *Launcher) String() string {
+	if l.Direct() {
+		return "direct: Landlock, seccomp and limits, but no namespaces"
+	}
+	return l.path
+}
 
-// Command returns the command that starts a function in a sandbox. To make it takes a while: callers keep it.
+// Direct reports whether functions run in place, confined by their runner.
+func (l *Launcher) Direct() bool {
+	_, direct := l.starter.(*direct)
+	return direct
+}
+
+// Command returns the command that starts a function in a sandbox, or why the launcher cannot start it. To make it takes
+// a while: callers keep it.
 //
 // The processes of a sandbox end with the launcher: the first one in its pid namespace stays in the
 // launcher's process group, which is killed as a whole. The launcher ends with this program, and that process with it.
-func (l *Launcher) Command(fn Function) fnproc.Command {
+func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
-	cmd := l.starter.command(fn)
-	cmd.Dir = "/"
-	cmd.Launch.Name, cmd.Launch.User, cmd.Launch.Group = fn.Name, l.userOf(fn.Name), Unprivileged
+	cmd, err := l.starter.command(fn)
+	if err != nil {
+		return fnproc.Command{}, err
+	}
+	cmd.Launch.Name = fn.Name
+	if !cmd.Launch.Direct {
+		cmd.Dir = "/"
+		cmd.Launch.User, cmd.Launch.Group = l.userOf(fn.Name), Unprivileged
+		cmd.Launch.Starter = l.starts
+	}
 	all := slices.Concat(cmd.Launch.Arguments, []byte(strings.Join(cmd.Args, "\x00")))
 	sum := sha256.Sum256(all) // the arguments of a runtime have 40 KB
-	cmd.Launch.Starter = l.starts
 	cmd.Launch.Key, cmd.Launch.Advice = string(sum[:]), advice+"choose another launcher with FNR_SANDBOX"
-	return cmd
+	return cmd, nil
 }
 
 // Close frees what the launcher has. No sandbox may be started any more.

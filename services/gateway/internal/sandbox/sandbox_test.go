@@ -79,7 +79,7 @@ func TestAutoWithoutALauncher(t *testing.T) {
 func TestSettingsOfTheLauncher(t *testing.T) {
 	for value, want := range map[string]bool{
 		"": true, "auto": true, "off": true, "bubblewrap": true, "/opt/bin/bwrap": true, "docker": false, "bin/bwrap": false,
-		"crun": true, "runc": true, "runsc": true,
+		"crun": true, "runc": true, "runsc": true, "direct": true,
 	} {
 		if sandbox.Check(value) != want {
 			t.Errorf("%q is accepted: %v, want %v", value, !want, want)
@@ -98,7 +98,7 @@ func TestCommand(t *testing.T) {
 		Env: []string{"A=b", "HOME=/h", "=", "c"},
 	}
 	arguments := func(fn sandbox.Function) string {
-		cmd := l.Command(fn)
+		cmd, _ := l.Command(fn)
 		return strings.ReplaceAll(string(cmd.Launch.Arguments), "\x00", " ") + strings.Join(cmd.Args, " ")
 	}
 	args := arguments(fn)
@@ -143,7 +143,7 @@ func TestZeroBytesAddNoArguments(t *testing.T) {
 	const bind = "\x00--bind\x00/\x00/tmp/machine"
 	for _, fn := range []sandbox.Function{{Env: []string{"A=b" + bind}, Dir: "/"}, {Dir: "/" + bind}} {
 		fn.Name, fn.Root, fn.Program = "fn@x", "/", []string{"/bin/cat", "/tmp/machine" + secret}
-		cmd := l.Command(fn)
+		cmd, _ := l.Command(fn)
 		cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<10
 		out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 		if err != nil || out.ExitCode != 1 || len(out.Output) > 0 {
@@ -159,7 +159,7 @@ func TestLauncherThatReachesALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	cmd := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/true"}, Dir: "/"})
+	cmd, _ := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/true"}, Dir: "/"})
 	cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<10
 	cmd.Launch.Limits = func() confine.Limits { return confine.Limits{Processes: 1} }
 	_, err = fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
@@ -231,7 +231,7 @@ func TestLimitsOfSandboxes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = l.Close() }()
-			cmd := l.Command(sandbox.Function{
+			cmd, _ := l.Command(sandbox.Function{
 				Name: "fn@x", Root: "/", Program: []string{"/bin/cat", "/proc/self/limits", "/proc/self/oom_score_adj"}, Dir: "/",
 			})
 			cmd.MaxOutput, cmd.MaxLog = 1<<14, 1<<14

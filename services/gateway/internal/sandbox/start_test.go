@@ -34,7 +34,7 @@ func eachLauncher(
 			defer func() { _ = l.Close() }()
 			test(t, func(fn sandbox.Function) (fnproc.Outcome, error) {
 				fn.Name, fn.Root = "fn@x", cmp.Or(fn.Root, "/")
-				cmd := l.Command(fn)
+				cmd, _ := l.Command(fn)
 				cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
 				return fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 			})

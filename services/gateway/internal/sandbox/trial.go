@@ -25,7 +25,10 @@ const (
 func (l *Launcher) try(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
-	cmd := l.Command(Function{Name: "trial", Root: "/", Program: []string{l.path, "--version"}, Dir: "/"})
+	cmd, startErr := l.Command(Function{Name: "trial", Root: "/", Program: []string{l.path, "--version"}, Dir: "/"})
+	if startErr != nil {
+		return startErr
+	}
 	cmd.MaxOutput, cmd.MaxLog = trialBytes, trialBytes
 	out, err := fnproc.NewRunner(fnproc.Config{}).Run(ctx, cmd, nil)
 	launch, ofLauncher := errors.AsType[*fnproc.LaunchError](err)

@@ -48,7 +48,7 @@ type command struct {
 }
 
 // command returns what starts a run of the image. Since an image does not change, it is made once.
-func (h *held) command(r run, start func(sandbox.Function) fnproc.Command) (fnproc.Command, *fnproc.StartError) {
+func (h *held) command(r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError)) (fnproc.Command, *fnproc.StartError) {
 	if made, ok := h.made(r); ok {
 		return made, nil
 	}
@@ -56,7 +56,10 @@ func (h *held) command(r run, start func(sandbox.Function) fnproc.Command) (fnpr
 	if err != nil {
 		return fnproc.Command{}, err
 	}
-	made := start(fn)
+	made, err := start(fn)
+	if err != nil {
+		return fnproc.Command{}, err
+	}
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
 	if len(h.commands) == maxCommands {

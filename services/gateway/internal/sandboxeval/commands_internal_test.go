@@ -17,9 +17,9 @@ import (
 // starts counts the commands that are made, and returns them by what they start.
 type starts struct{ made []sandbox.Function }
 
-func (s *starts) start(fn sandbox.Function) fnproc.Command {
+func (s *starts) start(fn sandbox.Function) (fnproc.Command, *fnproc.StartError) {
 	s.made = append(s.made, fn)
-	return fnproc.Command{Path: fmt.Sprintf("%+v", fn)}
+	return fnproc.Command{Path: fmt.Sprintf("%+v", fn)}, nil
 }
 
 // heldImage returns an image with a program.

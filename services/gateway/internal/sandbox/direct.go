@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+)
+
+// direct starts functions in place, where the machine permits no namespaces. Landlock limits them to the files of their
+// image and a temporary directory, but the paths of these files are other ones than in the image.
+type direct struct{ limits func() confine.Limits }
+
+// newDirect returns an error unless the kernel has all that confines functions.
+func newDirect(l *Launcher, _ string) (starter, error) {
+	trial, err := confine.New(confine.Config{Level: confine.Require, OwnFiles: true, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, fmt.Errorf("run functions without namespaces: %w", err)
+	}
+	trial.Close()
+	processes := l.processes()
+	return &direct{limits: func() confine.Limits {
+		return confine.Limits{FileBytes: l.cfg.MaxTemp, DataBytes: l.cfg.MaxMemory, Processes: processes()}
+	}}, nil
+}
+
+func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
+	program, err := findStatic(fn.Root, fn.Program[0])
+	if err != nil {
+		return fnproc.Command{}, err
+	}
+	dir := filepath.Join(fn.Root, fn.Dir)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = fn.Root
+	}
+	readable := []string{fn.Root}
+	if fn.Network {
+		readable = slices.Concat(readable, networkFiles, certificates)
+	}
+	return fnproc.Command{
+		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
+		// The home directory of the image is not there. The runner sets another one.
+		Env:    slices.DeleteFunc(fn.environment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
+		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
+	}, nil
+}
+
+// certificates are where Go programs find certificate authorities.
+var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ssl/cert.pem"}
+
+// notStatic is the hint for programs that direct does not start.
+const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
+	"loader or interpreter: see fnctl doctor"
+
+// findStatic returns the path on this machine of an image's program, unless it requires other files at fixed paths.
+func findStatic(root, program string) (string, *fnproc.StartError) {
+	files, err := os.OpenRoot(root)
+	if err != nil {
+		return "", notStarted(program, err, "")
+	}
+	defer func() { _ = files.Close() }()
+	f := &finder{files: files}
+	at, _, err := f.follow(program)
+	if err != nil {
+		return "", notStarted(program, cause(err), "")
+	}
+	path := filepath.Join(root, at)
+	executable, err := elf.Open(path)
+	if err != nil {
+		return "", notStarted(program, syscall.ENOEXEC, notStatic)
+	}
+	defer func() { _ = executable.Close() }()
+	for _, part := range executable.Progs {
+		if part.Type == elf.PT_INTERP {
+			return "", notStarted(program, syscall.ENOEXEC, notStatic)
+		}
+	}
+	// The name of a link tells some programs what to do. A link with an absolute target leads out of the image.
+	named := filepath.Join(root, program)
+	resolved, _ := filepath.EvalSymlinks(path)
+	if target, err := filepath.EvalSymlinks(named); err == nil && target == cmp.Or(resolved, path) {
+		return named, nil
+	}
+	return path, nil
+}
