@@ -78,6 +78,9 @@ func startError(cmd Command, err error) error {
 		return exhaustedError(cmd.Path, err)
 	}
 	l := cmd.Launch
+	if l != nil && l.Direct {
+		l = nil
+	}
 	switch {
 	case l != nil && errors.Is(err, syscall.E2BIG):
 		return &StartError{Path: l.Name, Err: err, Hint: tooLong}

@@ -42,6 +42,8 @@ type ServiceConfig struct {
 	Shared []string
 	// Hidden are files and directories that functions must not read.
 	Hidden []string
+	// OwnFiles lets functions read only devices, their program and the readable files of their command.
+	OwnFiles bool
 	// Sandboxed is true if all commands are launchers, which confine functions themselves.
 	Sandboxed bool
 	// MaxMessageBytes bounds each response.
@@ -52,21 +54,7 @@ type ServiceConfig struct {
 	// Prefork. PreforkTotal bounds the spare processes of all functions.
 	Keep         func(function string) int
 	PreforkTotal int
-<<<<<<< HEAD
 	// Wording puts failures into words. FlattenLog puts each log, in results and in failures, on one line.
-=======
-	// ReadAll lets functions read every file but the Hidden ones.
-	ReadAll bool
-	Hidden  []string
-	// OwnFiles lets functions read only devices, their program and the readable files of their command.
-	OwnFiles bool
-	// Shared are directories that a function may write to while it runs alone, for a container that has one function. They
-	// are emptied before and after.
-	Shared []string
-	// Sandboxed means that all commands are launchers, which confine functions themselves.
-	Sandboxed bool
-	// Wording is how failures are put into words, and FlattenLog puts each log on one line.
->>>>>>> 9fb3a85b (sandbox: run static executables where no namespaces are permitted)
 	Wording    Wording
 	FlattenLog bool
 	// Took, if not nil, records how long the phases queue and run of an evaluation took.
@@ -130,14 +118,9 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	if c.Sandboxed {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
-<<<<<<< HEAD
 	return confine.New(confine.Config{
 		Level: c.Confine, MaxTempBytes: c.MaxTempBytes, MaxTempFiles: c.MaxTempFiles, Log: c.Telemetry.Log,
-		ReadAll: c.Pod, Hidden: c.Hidden, Shared: c.Shared,
-=======
-	return c.Confiner(c.Telemetry.Log, confine.Config{
-		ReadAll: c.ReadAll, OwnFiles: c.OwnFiles, Hidden: c.Hidden, Shared: c.Shared,
->>>>>>> 9fb3a85b (sandbox: run static executables where no namespaces are permitted)
+		ReadAll: c.Pod, OwnFiles: c.OwnFiles, Hidden: c.Hidden, Shared: c.Shared,
 	})
 }
 
@@ -231,7 +214,6 @@ func (s *Service) admit(ctx context.Context, e Evaluation) (release func(), err 
 	}
 }
 
-<<<<<<< HEAD
 // run runs the process of an evaluation that has a slot.
 func (s *Service) run(ctx context.Context, e Evaluation) (Result, error) {
 	limit := e.Limit
@@ -259,17 +241,12 @@ func (s *Service) run(ctx context.Context, e Evaluation) (Result, error) {
 // framing is an upper bound on a response's own bytes.
 const framing = 64
 
-// command returns cmd with the environment of functions and the limits of what they write.
-func (s *Service) command(cmd fnproc.Command) fnproc.Command {
-	cmd.Env = s.env
-	cmd.MaxOutput, cmd.MaxLog = int64(s.cfg.MaxMessageBytes-framing), MaxLogBytes
-=======
-// command returns cmd with the environment of functions, unless it has its own.
+// command returns cmd with the environment of functions, unless it has its own, and the limits of what they write.
 func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	if cmd.Env == nil {
 		cmd.Env = s.env
 	}
->>>>>>> 9fb3a85b (sandbox: run static executables where no namespaces are permitted)
+	cmd.MaxOutput, cmd.MaxLog = int64(s.cfg.MaxMessageBytes-framing), MaxLogBytes
 	return cmd
 }
 

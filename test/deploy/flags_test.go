@@ -36,7 +36,7 @@ func TestDocumentHasEveryFlag(t *testing.T) {
 			help := flagsOf(t, path)
 			if tc.dir == "fnctl" {
 				for _, command := range []string{
-					"eval", "pods", "images pull", "images prune", "render", "top",
+					"eval", "pods", "images pull", "images prune", "render", "top", "doctor",
 				} {
 					maps.Copy(help, flagsOf(t, path, strings.Fields(command)...))
 				}

@@ -32,6 +32,13 @@ type Runner interface {
 	Close() error
 }
 
+// Launcher is the trial of a launcher of sandboxes.
+type Launcher struct {
+	Name string `json:"name"`
+	// Problem is empty if it works.
+	Problem string `json:"problem,omitempty"`
+}
+
 // Images are the images that this machine has.
 type Images interface {
 	// Pull pulls an image, with the tag that a constraint selects, and returns its name. The phase is called

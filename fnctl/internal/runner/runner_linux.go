@@ -30,6 +30,22 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	return r, nil
 }
 
+// TryLaunchers tries the launcher of FNR_SANDBOX, or each launcher until one works, which is the last one then.
+func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
+	settings, err := machine.Load()
+	if err != nil {
+		return nil, err
+	}
+	machine.TryLaunchers(ctx, settings, func(name string, err error) {
+		trial := Launcher{Name: name}
+		if err != nil {
+			trial.Problem = err.Error()
+		}
+		trials = append(trials, trial)
+	})
+	return trials, nil
+}
+
 // OpenImages opens the images of this machine. Offline it calls no registry. The caller closes them.
 func OpenImages(ctx context.Context, offline bool) (Images, error) {
 	settings, err := machine.Load()

@@ -16,5 +16,8 @@ var errLinux = errors.New("functions run on your own machine on Linux only, wher
 // Start is not possible here.
 func Start(context.Context, Config) (Runner, error) { return nil, errLinux }
 
+// TryLaunchers is not possible here.
+func TryLaunchers(context.Context) ([]Launcher, error) { return nil, errLinux }
+
 // OpenImages is not possible here.
 func OpenImages(context.Context, bool) (Images, error) { return nil, errLinux }

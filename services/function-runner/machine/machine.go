@@ -58,7 +58,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	sandboxes, err := gateway.FindSandboxes(ctx, cfg.Gateway, frame)
 	if err == nil && sandboxes == nil {
-		err = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
+		err = errOff
 	}
 	if err != nil {
 		return nil, err

@@ -3,18 +3,23 @@
 package machine
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
 
 // SandboxSettings are the settings of sandboxes on this machine, which need no Kubernetes.
 type SandboxSettings struct {
-	// Sandbox is the launcher of sandboxes: `bubblewrap`, `crun`, `runc` or `runsc`, the absolute path of such a
-	// program, `auto` (the first launcher that works; the log contains the failures of the rest), or `off`.
+	// Sandbox is the launcher of sandboxes: `bubblewrap`, `crun`, `runc`, `runsc` or `direct` ([without
+	// namespaces](security.md#without-namespaces)), the absolute path of such a program, `auto` (the first launcher that works; the log contains the failures of the rest), or `off`.
 	Sandbox string `default:"off"`
 	// SandboxStore is the directory with the files of images, which processes may share. If it is empty, it is
 	// `function-runner/images` in `XDG_CACHE_HOME` or `~/.cache`, for root in `/var/cache`. Every user must be able
@@ -54,6 +59,31 @@ func (c SandboxSettings) Launcher() gateway.SandboxConfig {
 func (c SandboxSettings) Store() imageresolver.StoreConfig {
 	return imageresolver.StoreConfig{
 		Dir: c.store(), MaxBytes: maxStoreBytes, MaxImageBytes: maxImageBytes, MaxImageFiles: maxImageFiles,
+	}
+}
+
+// errOff is the error of a machine whose setting forbids sandboxes.
+var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
+
+// TryLaunchers starts a sandbox with the launcher of the settings, or with each launcher in the order of auto until one
+// works, and calls tried with the result.
+func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
+	names := []string{s.SandboxSettings.Sandbox}
+	if s.SandboxSettings.Sandbox == auto {
+		names = gateway.AllLaunchers()
+	}
+	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	for _, name := range names {
+		s.Gateway.Sandbox.Launcher = name
+		sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
+		if err == nil && sandboxes == nil {
+			err = errOff
+		}
+		err = errors.Join(err, sandboxes.Close())
+		tried(name, err)
+		if err == nil {
+			return
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ type SandboxConfig struct {
 // SandboxLaunchers are what Launcher may be, as users read it.
 const SandboxLaunchers = sandbox.Names
 
+// AllLaunchers returns the names of the launchers in the order in which auto tries them.
+func AllLaunchers() []string { return sandbox.All() }
+
 // HasLauncher reports whether Launcher is one of [SandboxLaunchers].
 func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 
@@ -79,17 +82,11 @@ func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeva
 		Resolver: services.ImageResolver, Images: services.Images, Launcher: services.Sandboxes.launcher, Network: network,
 		Queue: cfg.Exec.Queue,
 		Service: function.ServiceConfig{
-<<<<<<< HEAD
-			Program:         "gateway",
-			Settings:        cfg.Exec.Settings,
-=======
 			Program:  "gateway",
 			Settings: cfg.Exec.Settings,
 			Confinement: function.Confinement{ // of the launcher direct
 				Confine: confine.Require, MaxTempBytes: cfg.MaxTempBytes, MaxTempFiles: cfg.MaxTempFiles,
 			},
-			Queue:           cfg.Exec.Queue,
->>>>>>> 9fb3a85b (sandbox: run static executables where no namespaces are permitted)
 			MaxMessageBytes: cfg.MaxMessageBytes,
 			PreforkTotal:    cfg.Exec.PreforkTotal,
 			Telemetry:       frame.Telemetry,

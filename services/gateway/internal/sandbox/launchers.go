@@ -53,6 +53,14 @@ func Check(s string) bool {
 	return s == "" || s == Auto || s == Off || isLauncher(s) || filepath.IsAbs(s)
 }
 
+// All returns the names of the launchers in the order in which auto tries them.
+func All() (names []string) {
+	for _, l := range launchers {
+		names = append(names, l.name)
+	}
+	return names
+}
+
 func isLauncher(name string) bool {
 	for _, l := range launchers {
 		if l.name == name {

@@ -60,13 +60,9 @@ func New(cfg Config) (*Evaluator, error) {
 		return nil, err
 	}
 	e := &Evaluator{cfg: cfg, took: phases.Took, kept: keeper{images: map[string]*kept{}}}
-<<<<<<< HEAD
-	cfg.Service.Sandboxed, cfg.Service.Wording, cfg.Service.Took = true, function.WrapperWording, phases.Took
-	cfg.Service.Admit = admission.New(admission.ForEvaluations(cfg.Service.Slots(), cfg.Queue)).Admit
-=======
 	cfg.Service.Sandboxed, cfg.Service.OwnFiles = !cfg.Launcher.Direct(), true
 	cfg.Service.Wording, cfg.Service.Took = function.WrapperWording, phases.Took
->>>>>>> 9fb3a85b (sandbox: run static executables where no namespaces are permitted)
+	cfg.Service.Admit = admission.New(admission.ForEvaluations(cfg.Service.Slots(), cfg.Queue)).Admit
 	if e.service, err = function.NewService(cfg.Service); err != nil {
 		return nil, fmt.Errorf("set up the sandbox evaluator: %w", err)
 	}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/version"
+)
+
+const doctorHelp = `Doctor shows where fnctl can run functions: on this machine, with the launcher of sandboxes and the command
+that mends what is missing, or at a gateway; whether the registry of images answers; and versions.
+
+The exit code is 0 if functions can run on this machine or at the gateway, and 2 otherwise.`
+
+const doctorExamples = `  fnctl doctor
+  fnctl doctor --registry registry.example:5000 -o json`
+
+// diagnosis is what fnctl doctor finds.
+type diagnosis struct {
+	Version string `json:"version"`
+	System  string `json:"system"`
+	Local   struct {
+		// Launcher is empty if none works.
+		Launcher string            `json:"launcher,omitempty"`
+		Tried    []runner.Launcher `json:"tried"`
+		Problem  string            `json:"problem,omitempty"`
+		// Mend is the command that mends the problem, or that replaces the launcher direct by a better one.
+		Mend string `json:"mend,omitempty"`
+	} `json:"local"`
+	Registry probe `json:"registry"`
+	Gateway  probe `json:"gateway"`
+}
+
+// probe is the answer of a server.
+type probe struct {
+	Address string `json:"address"`
+	Version string `json:"version,omitempty"`
+	// Problem is empty if it answers.
+	Problem string `json:"problem,omitempty"`
+}
+
+// doctorTimeout bounds how long each server may take to answer.
+const doctorTimeout = 5 * time.Second
+
+func newDoctor(env Environment) *cobra.Command {
+	var gateway gatewayFlags
+	var output, registry string
+	cmd := &cobra.Command{
+		Use:     "doctor",
+		Short:   "Show where functions can run, and how to mend what is missing",
+		Long:    doctorHelp,
+		Example: doctorExamples,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != asJSON {
+				return usageError{cmd.CommandPath(), errors.New("takes json for --output")}
+			}
+			d := diagnosis{Version: version.String(), System: runtime.GOOS + "/" + runtime.GOARCH}
+			d.checkLocal(cmd.Context())
+			d.Registry = checkRegistry(cmd.Context(), registry)
+			d.Gateway = gateway.probe(cmd.Context(), env)
+			if err := d.show(env, output == asJSON); err != nil {
+				return err
+			}
+			if d.Local.Launcher == "" && d.Gateway.Problem != "" {
+				return errors.New("functions can run neither on this machine nor at the gateway")
+			}
+			return nil
+		},
+	}
+	gateway.registerAddress(cmd.Flags(), env)
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json for JSON")
+	cmd.Flags().StringVar(&registry, "registry", "ghcr.io", "registry of images, as HOST or HOST:PORT")
+	return cmd
+}
+
+// checkLocal tries the launchers of this machine.
+func (d *diagnosis) checkLocal(ctx context.Context) {
+	trials, err := runner.TryLaunchers(ctx)
+	if err != nil {
+		d.Local.Problem = err.Error()
+		return
+	}
+	d.Local.Tried = trials
+	if last := trials[len(trials)-1]; last.Problem == "" {
+		d.Local.Launcher = last.Name
+	} else {
+		d.Local.Problem = trials[0].Problem
+	}
+	if d.Local.Launcher == "" || d.Local.Launcher == "direct" {
+		d.Local.Mend = mend(readSetting, exec.LookPath)
+	}
+}
+
+// namespaceSettings are settings of the kernel that refuse namespaces, with the values that do so and that permit them.
+var namespaceSettings = []struct{ name, refused, permitted string }{
+	{"kernel.apparmor_restrict_unprivileged_userns", "1", "0"},
+	{"kernel.unprivileged_userns_clone", "0", "1"},
+	{"user.max_user_namespaces", "0", "15000"},
+}
+
+// readSetting returns a setting of the kernel; empty if it has none of that name.
+func readSetting(name string) string {
+	value, _ := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+	return strings.TrimSpace(string(value))
+}
+
+// mend returns the command after which functions run in sandboxes; empty if fnctl knows none.
+func mend(setting func(name string) string, lookPath func(program string) (string, error)) string {
+	var commands []string
+	for _, s := range namespaceSettings {
+		if setting(s.name) == s.refused {
+			commands = append(commands, "sudo sysctl -w "+s.name+"="+s.permitted)
+		}
+	}
+	if _, err := lookPath("bwrap"); err != nil {
+		for _, manager := range []struct{ program, install string }{
+			{"apt-get", "sudo apt-get install bubblewrap"}, {"dnf", "sudo dnf install bubblewrap"},
+			{"apk", "sudo apk add bubblewrap"}, {"pacman", "sudo pacman -S bubblewrap"},
+		} {
+			if _, err := lookPath(manager.program); err == nil {
+				commands = append(commands, manager.install)
+				break
+			}
+		}
+	}
+	return strings.Join(commands, " && ")
+}
+
+// checkRegistry asks a registry for its API. Any answer will do: most registries require a token.
+func checkRegistry(ctx context.Context, host string) probe {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	found := probe{Address: host}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/v2/", nil)
+	if err == nil {
+		var resp *http.Response
+		if resp, err = http.DefaultClient.Do(req); err == nil {
+			err = resp.Body.Close()
+		}
+	}
+	if err != nil {
+		found.Problem = err.Error()
+	}
+	return found
+}
+
+// probe asks the gateway for its version.
+func (f *gatewayFlags) probe(ctx context.Context, env Environment) probe {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	found := probe{Address: f.address}
+	if f.cluster.used() {
+		found.Address = "namespace " + f.cluster.Namespace
+	}
+	gateway, err := f.connect(env)
+	if err == nil {
+		defer gateway.Close()
+		status, statusErr := gateway.Status(ctx)
+		found.Version = status.GetVersion()
+		if !client.IsUnimplemented(statusErr) { // by older gateways
+			err = statusErr
+		}
+	}
+	if err != nil {
+		found.Problem = err.Error()
+	}
+	return found
+}
+
+// show prints the diagnosis.
+func (d *diagnosis) show(env Environment, inJSON bool) error {
+	out := env.outPrinter()
+	if inJSON {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(d); err != nil {
+			return err
+		}
+		out.Line("%s", ui.EscapeJSON(strings.TrimSuffix(text.String(), "\n")))
+		return nil
+	}
+	local := "sandboxes by " + d.Local.Launcher
+	switch d.Local.Launcher {
+	case "":
+		local = d.Local.Problem
+	case "direct":
+		local = "static executables without namespaces, confined by Landlock and seccomp (launcher direct)"
+	}
+	out.Line("fnctl     %s, %s", d.Version, d.System)
+	out.Line("--local   %s %s", mark(d.Local.Launcher != ""), ui.Printable(local))
+	for _, trial := range d.Local.Tried {
+		if trial.Problem != "" && d.Local.Launcher != "" {
+			out.Line("            not by %s: %s", trial.Name, ui.Printable(trial.Problem))
+		}
+	}
+	if d.Local.Mend != "" {
+		out.Line("            to mend it: %s", d.Local.Mend)
+	}
+	out.Line("registry  %s", d.Registry.line())
+	out.Line("gateway   %s", d.Gateway.line())
+	return nil
+}
+
+// line describes a server's answer.
+func (p probe) line() string {
+	answer := cmp.Or(p.Problem, strings.TrimSpace("answers "+p.Version))
+	return mark(p.Problem == "") + " " + p.Address + ": " + ui.Printable(answer)
+}
+
+// mark returns the mark before what works and what does not.
+func mark(works bool) string {
+	if works {
+		return "✓"
+	}
+	return "✗"
+}
