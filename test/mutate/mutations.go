@@ -117,15 +117,7 @@ var named = []mutation{
 	},
 	{
 		Name: "a pod whose callers leave is not checked", Package: "services/pod-manager/internal/pool",
-		Edits: []edit{{`l\.pool\.probeAbandoned\(s, l\.pod\)`, "l.pod.use.broken = 0"}},
-	},
-	{
-		Name: "a pod that a caller left takes no leases until it answers", Package: "services/pod-manager/internal/pool",
-		Edits: []edit{{`pod\.health\.abandonedAt = s\.at\n\s*pod\.probe\(s, checkTimeout\)`, `pod.check(s, true, "")`}},
-	},
-	{
-		Name: "a pod that a caller left takes leases until it has failed", Package: "services/pod-manager/internal/pool",
-		Edits: []edit{{`s\.age\(pod\.health\.abandonedAt\) >= abandonmentTimeout`, "false"}},
+		Edits: []edit{{`(case e\.Abandoned)( && l\.pod\.state == ready)`, "${1} && false${2}"}},
 	},
 	{
 		Name: "a question for a pod's health has no bound", Package: "services/pod-manager/internal/probe",

@@ -16,7 +16,7 @@ type target struct {
 
 // packages are the core of the system.
 var packages = []target{
-	{module: "libs", dir: "admission"},
+	{module: "services/gateway", dir: "internal/admission"},
 	{module: "libs", dir: "fnproc", kills: true},
 	{module: "libs", dir: "function", kills: true},
 	{module: "libs", dir: "resourcelist"},
