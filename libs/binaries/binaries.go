@@ -19,7 +19,7 @@ type Binary struct {
 	Path string
 	// Images are canonical names.
 	Images []string
-	// Prefork, if not nil, is how many processes are kept started.
+	// Prefork is the number of spare processes. Nil means the gateway's default.
 	Prefork *int
 }
 
@@ -29,16 +29,16 @@ func equal(a, b Binary) bool {
 	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
 }
 
-// Problems are why binaries cannot be used, by the name of their FunctionConfig. Nil means that
-// nothing is known of it.
+// Problems are the reasons for unusable binaries, by the name of their FunctionConfig. Nil means that no gateway has
+// reported yet.
 type Problems map[string]string
 
-// Source knows the binaries.
+// Source provides the list of binaries.
 type Source interface {
-	// Watch calls use with all binaries as soon as they are known, and with all of them again
-	// whenever one changes, until ctx ends or the source is lost. Lists are shared: use must
-	// not change them. Calls do not overlap. Problems that use returns are in the status of
-	// FunctionConfigs until the watch ends or use returns others; nil changes nothing.
+	// Watch calls use with all binaries as soon as the list is available, and again with all of them after each change,
+	// until ctx is done or the source is lost. Lists are shared: use must not change them. Calls do not overlap. The
+	// problems that use returns appear in the status of FunctionConfigs until the watch stops or use returns different
+	// problems. Nil changes nothing.
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
@@ -59,7 +59,7 @@ func NewBoard(report func(Problems)) *Board {
 	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
 
-// Put replaces the list, which must not change any more.
+// Put replaces the list. Callers must not change it afterwards.
 func (b *Board) Put(list []Binary) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +71,7 @@ func (b *Board) Put(list []Binary) {
 	b.changed = make(chan struct{})
 }
 
-// latest returns the list, whether there is one, and what closes when there is another one.
+// latest returns the list, false before the first Put, and a channel that closes at the next Put.
 func (b *Board) latest() (list []Binary, known bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,7 +97,7 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reported replaces the problems of a watch, and passes on those of all watches.
+// reported replaces the problems of a watch, and reports the problems of all watches.
 func (b *Board) reported(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the wait before a lost source is asked again. Gateways often
-	// start before pod managers, and evaluations need the list soon.
+	// minPause and maxPause bound the wait before reconnecting to a lost source. Gateways often start before pod-managers,
+	// and evaluations need the list soon.
 	minPause = 100 * time.Millisecond
 	maxPause = 2 * time.Second
 )
 
-// Follow watches a source until ctx ends, and asks it again when it is lost: the last list stays
-// in use until then. A loss is logged once.
+// Follow watches a source until ctx is done, and reconnects when the source is lost: the last list stays in use until
+// then. A loss is logged once.
 func Follow(ctx context.Context, source Source, log *slog.Logger, use func([]Binary) Problems) {
 	backoff := retry.Backoff{First: minPause, Max: maxPause, Jitter: 1}
 	lost := false

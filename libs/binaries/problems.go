@@ -10,7 +10,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// GatewayMark is how problems begin that a gateway in another process has.
+// GatewayMark is the prefix of problems from a gateway in another process.
 const GatewayMark = "gateway: "
 
 // maxProblems bounds the problems of a gateway, and maxProblem each of them, in bytes.
@@ -28,7 +28,7 @@ func bounded(problems Problems) Problems {
 	return some
 }
 
-// request asks for binaries, with the problems of the list before.
+// request returns the request for binaries, with the problems of the previous list.
 func request(problems Problems) *podmanagerv1.WatchBinariesRequest {
 	if problems == nil {
 		return &podmanagerv1.WatchBinariesRequest{}
@@ -36,7 +36,7 @@ func request(problems Problems) *podmanagerv1.WatchBinariesRequest {
 	return &podmanagerv1.WatchBinariesRequest{Problems: &podmanagerv1.BinaryProblems{ByConfig: problems}}
 }
 
-// receivedProblems returns the problems of a message; nil if it has none.
+// receivedProblems returns the problems of a message. It returns nil for a message without problems.
 func receivedProblems(m *podmanagerv1.BinaryProblems) Problems {
 	if m == nil {
 		return nil

@@ -21,14 +21,14 @@ const (
 	MaxRequestBytes = 1 << 20
 	// MaxResponseBytes bounds a message: images have up to a KiB each, and paths four.
 	MaxResponseBytes = 16 << 20
-	// imagesPerMessage and binariesPerMessage bound what is sent at once.
+	// imagesPerMessage and binariesPerMessage bound a message.
 	imagesPerMessage, binariesPerMessage = 5000, 1000
 	// maxImages bounds a list that is received.
 	maxImages = 200_000
 )
 
-// Handler returns the BinaryService over a source in this process. When stopping closes,
-// watches end with an error of class fault.Unavailable.
+// Handler returns the BinaryService over a source in this process. When stopping closes, watches fail with an error of
+// class fault.Unavailable.
 func Handler(source Source, stopping <-chan struct{}) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping}
 }
@@ -58,7 +58,7 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// untilStopped cancels when the program stops, until the watch has ended.
+// untilStopped cancels a watch when the program stops. Callers must call ended after the watch.
 func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
 	done := make(chan struct{})
 	go func() {
@@ -124,7 +124,7 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watch watches until the problems with the list are others than these, which it returns.
+// watch watches until the problems of the list change, and returns the new problems.
 func (c *Client) watch(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,7 +132,7 @@ func (c *Client) watch(ctx context.Context, problems Problems, use func([]Binary
 	if err != nil {
 		return nil, rpcfault.FromConnect(err)
 	}
-	defer func() { cancel(); _ = stream.Close() }() // so that Close does not wait for more messages
+	defer func() { cancel(); _ = stream.Close() }() // Close then does not wait for more messages
 	for {
 		list, err := receive(stream)
 		if err != nil {
@@ -163,7 +163,7 @@ func receive(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinariesRes
 	return nil, cmp.Or(rpcfault.FromConnect(stream.Err()), errEnded)
 }
 
-// errEnded is the error of a watch that the pod-manager has ended without one.
+// errEnded is the error of a watch that the pod-manager closed without an error.
 var errEnded = fault.New(fault.Unavailable, "the pod-manager has ended the watch")
 
 // received returns the binary of a message.

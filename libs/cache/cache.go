@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache stores what a source answered within a bound of bytes, fetches each missing entry once for all callers,
-// and refreshes entries in use before they expire. [Last] is for sources that cache themselves.
+// Package cache stores the answers of a source within a bound of bytes, fetches each missing entry once for all
+// callers, and refreshes entries in use before they expire. [Last] is for sources that cache their answers themselves.
 package cache
 
 import (
@@ -22,7 +22,7 @@ import (
 // retryWhenFull is the retry hint for callers that found MaxFetches running.
 const retryWhenFull = time.Second
 
-// Config configures a Cache. All fields but those of KeepFor and MaxKept are required.
+// Config configures a Cache. All fields except KeepFor and MaxKept are required.
 type Config[K comparable, V any] struct {
 	// Fetch gets the value of a key from its source. Its errors have fault classes.
 	Fetch func(ctx context.Context, key K) (V, error)
@@ -34,14 +34,14 @@ type Config[K comparable, V any] struct {
 	Size func(K, V) int64
 	// MaxFetches is the maximum number of concurrent fetches.
 	MaxFetches int
-	// FetchTimeout bounds one fetch. A fetch continues when its callers leave: the next one finds the value.
+	// FetchTimeout bounds a fetch. A fetch continues after its callers have left: the next caller finds the value.
 	FetchTimeout time.Duration
-	// StaleWait is how long a fetch may take until its callers get a stale entry, if there is one.
+	// StaleWait is the maximum wait for a fetch if there is a stale entry.
 	StaleWait time.Duration
-	// KeepFor is how long after its last use an entry is refreshed without a request for it, so that the next caller
-	// does not wait for the source. Zero refreshes entries only when they are used.
+	// KeepFor is the time after its last use for which an entry is refreshed without a request for it, so that the next
+	// caller does not wait for the source. Zero refreshes entries only when they are used.
 	KeepFor time.Duration
-	// MaxKept is the maximum number of entries that KeepFor applies to: the most recently used ones.
+	// MaxKept is the maximum number of entries that KeepFor applies to: the most recently used entries.
 	MaxKept int
 }
 
@@ -102,7 +102,7 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	c := &Cache[K, V]{cfg: cfg, fetches: make(map[K]*fetch[V])}
 	c.stopping, c.stop = context.WithCancelCause(context.Background())
 	evicted := func(key K, e *entry[V]) { c.bytes -= c.size(key, e) }
-	c.entries, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below one
+	c.entries, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below 1
 	return c
 }
 
@@ -113,7 +113,7 @@ func (c *Cache[K, V]) Cached(ctx context.Context, key K) (Answer[V], bool) {
 	return c.cached(ctx, key, c.useEntry(key))
 }
 
-// Renew fetches key, even if there is an entry. Its errors are those of [Cache.Get].
+// Renew fetches key, even if there is an entry. It returns the same errors as [Cache.Get].
 func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	c.useEntry(key)
@@ -126,9 +126,9 @@ func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 }
 
 // Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if
-// there is a stale entry. It returns a little before the deadline of ctx. Errors are those of Fetch, the progress of a
-// fetch that took longer than ctx (see [Progress]) or else the error of ctx, fault.Exhausted if MaxFetches are running,
-// and fault.Unavailable for a fetch that timed out.
+// there is a stale entry. It returns shortly before the deadline of ctx. Errors are the errors of Fetch, the progress
+// of a fetch that took longer than ctx (see [Progress]) or else the error of ctx, fault.Exhausted if MaxFetches are
+// running, and fault.Unavailable for a fetch that timed out.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)
@@ -169,8 +169,8 @@ func (c *Cache[K, V]) cached(ctx context.Context, key K, e *entry[V]) (Answer[V]
 	}
 }
 
-// refresh starts a fetch in the background, unless one runs or too many do, and reports whether it did. c must be
-// locked.
+// refresh starts a fetch in the background, unless a fetch of the key or MaxFetches are running, and reports whether it
+// did. c must be locked.
 func (c *Cache[K, V]) refresh(ctx context.Context, key K) bool {
 	if _, running := c.fetches[key]; running {
 		return false
@@ -219,13 +219,13 @@ func (c *Cache[K, V]) run(ctx context.Context, key K, f *fetch[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.fetches, key)
-	if f.err == nil || f.generation == c.generation { // what caused an older failure may have changed
+	if f.err == nil || f.generation == c.generation { // the cause of an older failure may be gone
 		c.store(key, f.value, f.err)
 	}
 	close(f.done)
 }
 
-// explain returns the error of a fetch with its progress and with what ended it.
+// explain returns the error of a fetch with its progress and with the cause of its cancellation.
 func (c *Cache[K, V]) explain(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
@@ -240,11 +240,11 @@ func (c *Cache[K, V]) explain(f *fetch[V], cause error) error {
 	return err
 }
 
-// wait waits for f until shortly before the deadline of ctx. Stale, if not nil, is the answer if f takes longer than
-// StaleWait or ctx permits, and if the source is unavailable.
+// wait waits for f until shortly before the deadline of ctx. If stale is not nil, wait returns it if f takes longer
+// than StaleWait or ctx permits, or if the source is unavailable.
 func (c *Cache[K, V]) wait(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
-	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report what the time was spent on
+	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
 	defer cancel()
 	var late <-chan time.Time
 	if stale != nil {
@@ -273,8 +273,8 @@ func (c *Cache[K, V]) wait(ctx context.Context, f *fetch[V], stale *entry[V]) (A
 	return none, f.err
 }
 
-// Run refreshes entries in use until ctx ends, then ends all fetches and returns when they have ended. The cache
-// fetches nothing after that.
+// Run refreshes entries in use until ctx is done. Then it cancels all fetches and waits for them. The cache fetches
+// nothing after that.
 func (c *Cache[K, V]) Run(ctx context.Context) error {
 	c.keep(ctx)
 	c.mu.Lock()
@@ -287,15 +287,15 @@ func (c *Cache[K, V]) Run(ctx context.Context) error {
 // progressKey is the context key of a fetch's progress.
 type progressKey struct{}
 
-// Progress records that the fetch of ctx retries after err. Callers whose time is over before the fetch ends get that
-// error.
+// Progress records that the fetch of ctx retries after err. Callers whose deadline passes before the fetch is complete
+// get that error.
 func Progress(ctx context.Context, err error) {
 	if progress, ok := ctx.Value(progressKey{}).(*atomic.Pointer[error]); ok {
 		progress.Store(&err)
 	}
 }
 
-// unanswered returns the error for a caller whose context ended with err before f did.
+// unanswered returns the error for a caller whose context was done, with err, before f.
 func (f *fetch[V]) unanswered(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// outageMemory is how long after its next fetch was due an outage still counts: callers get stale entries without
-	// waiting, since the source would hang or fail.
+	// outageMemory is the time after retryAt for which an outage still counts: callers get stale entries without waiting,
+	// since the source would hang or fail.
 	outageMemory = time.Minute
 	// maxRetryAfter bounds the retry hint of a source whose entries never expire.
 	maxRetryAfter = 5 * time.Minute
@@ -27,18 +27,18 @@ const (
 	failureBytes = 512
 )
 
-// Lifetime is how long an entry is used.
+// Lifetime is the lifetime of an entry.
 type Lifetime struct {
 	// TTL is the age up to which an entry is returned without waiting for its source. From half of it, an entry in use
 	// is fetched again in the background. Zero means that the entry never expires.
 	TTL time.Duration
 	// Stale is the age up to which an entry is returned if its source is unavailable or slower than StaleWait.
 	Stale time.Duration
-	// Failure is how long a failure is cached.
+	// Failure is the lifetime of a cached failure.
 	Failure time.Duration
 }
 
-// entry is what is known of a key. The zero entry knows nothing.
+// entry is the entry of a key. The zero entry has neither a value nor a failure.
 type entry[V any] struct {
 	value     V
 	known     bool
@@ -64,8 +64,8 @@ const (
 func (e *entry[V]) state(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
-	// An outage lasts beyond retryAt, or callers would wait again and again for a source that hangs. A refusal ends the
-	// use of a stale value.
+	// An outage lasts beyond retryAt, or callers would wait again and again for a hanging source. A refusal invalidates a
+	// stale value.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && (life.TTL == 0 || age < life.TTL/2):
@@ -110,7 +110,7 @@ func (e *entry[V]) fail(err error, life Lifetime, now time.Time) {
 	e.retryAt = now.Add(hold)
 }
 
-// useEntry returns the entry of a key, or a zero one, and records its use. c must be locked.
+// useEntry returns the entry of a key, or a zero entry, and records its use. c must be locked.
 func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	e, ok := c.entries.Get(key)
 	if !ok {
@@ -144,7 +144,7 @@ func (c *Cache[K, V]) store(key K, value V, err error) {
 	now := time.Now()
 	e := &entry[V]{usedAt: now}
 	if old, ok := c.entries.Peek(key); ok {
-		*e = *old // callers may still read the old one
+		*e = *old // callers may still read the old entry
 		c.entries.Remove(key)
 	}
 	if err == nil {
@@ -179,8 +179,7 @@ func (c *Cache[K, V]) Bytes() int64 {
 	return c.bytes
 }
 
-// ForgetFailures removes all failures, also those of running fetches, because what causes them may have changed. Values
-// stay.
+// ForgetFailures removes all failures, also of running fetches, because their cause may be gone. Values stay.
 func (c *Cache[K, V]) ForgetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +198,8 @@ func (c *Cache[K, V]) ForgetFailures() {
 	}
 }
 
-// keep refreshes entries in use until ctx ends. Programs that started together do so at different times.
+// keep refreshes entries in use until ctx is done. A random first wait spreads the refreshes of programs that started
+// together.
 func (c *Cache[K, V]) keep(ctx context.Context) {
 	if c.cfg.KeepFor == 0 {
 		<-ctx.Done()

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxLastAge is how long an answer is used while the service is away.
+	// maxLastAge is the maximum age of an answer that is used while the service is away.
 	maxLastAge = time.Hour
 	// maxLastWait bounds the wait for the service if there is an earlier answer. Callers with less time wait for half of
 	// it.
@@ -26,21 +26,21 @@ const (
 	retryInterval = 5 * time.Second
 )
 
-// Last asks another service each time, and uses its last answers while it is away. It is for services that cache their
-// answers themselves, such as the image-resolver, which answers within a millisecond. Use [NewLast].
+// Last queries another service each time, and uses its last answers while the service is away. It is for services that
+// cache their answers themselves, such as the image-resolver, which answers within a millisecond. Use [NewLast].
 type Last[K comparable, V any] struct {
 	cfg LastConfig[K, V]
 
 	mu      sync.Mutex
 	answers *simplelru.LRU[K, lastAnswer[V]]
 	bytes   int64
-	// retryAt is when a service that is away is asked again. It is zero if the service answers.
+	// retryAt is the time of the next question to a service that is away. It is zero if the service answers.
 	retryAt time.Time
 }
 
 // LastConfig configures a Last. Ask, Size and MaxBytes are required.
 type LastConfig[K comparable, V any] struct {
-	// Ask asks the service. Its errors have fault classes.
+	// Ask queries the service. Its errors have fault classes.
 	Ask func(ctx context.Context, key K) (V, error)
 	// MaxBytes bounds the answers, as Size counts them.
 	MaxBytes int64
@@ -59,7 +59,7 @@ type lastAnswer[V any] struct {
 func NewLast[K comparable, V any](cfg LastConfig[K, V]) *Last[K, V] {
 	l := &Last[K, V]{cfg: cfg}
 	evicted := func(key K, a lastAnswer[V]) { l.bytes -= l.size(key, a.value) }
-	l.answers, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below one
+	l.answers, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below 1
 	return l
 }
 
@@ -74,8 +74,8 @@ func StaleCounter(meters metric.MeterProvider, kind string) (func(context.Contex
 	return func(ctx context.Context) { counter.Add(ctx, 1, ofKind) }, nil
 }
 
-// Get returns the answer of the service, or the last one if the service is away. Answers are shared: callers must not
-// change them. Errors are those of Ask and of ctx.
+// Get returns the answer of the service, or the last answer if the service is away. Answers are shared: callers must
+// not change them. Errors are the errors of Ask and of ctx.
 func (l *Last[K, V]) Get(ctx context.Context, key K) (V, error) {
 	last, known := l.Known(key)
 	if !known {
@@ -117,7 +117,8 @@ func (l *Last[K, V]) Known(key K) (value V, ok bool) {
 	return a.value, ok && time.Since(a.at) < maxLastAge
 }
 
-// claimQuestion reports whether the service is asked now: while it is away, one caller asks per interval.
+// claimQuestion reports whether the caller queries the service: while it is away, only a single caller per interval
+// does.
 func (l *Last[K, V]) claimQuestion() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +133,7 @@ func (l *Last[K, V]) claimQuestion() bool {
 	return true
 }
 
-// ask asks the service, and stores its answer.
+// ask queries the service, and stores its answer.
 func (l *Last[K, V]) ask(ctx context.Context, key K) (V, error) {
 	value, err := l.cfg.Ask(ctx, key)
 	if err != nil {

@@ -26,8 +26,8 @@ type Validator interface {
 	Validate() error
 }
 
-// Load fills cfg, a pointer to a struct with envconfig tags, from environment variables and
-// validates it. Errors name the variable, its value and what is allowed.
+// Load fills cfg, a pointer to a struct with envconfig tags, from environment variables and validates it. Errors name
+// the variable, its value and the permitted values.
 func Load(cfg Validator) error {
 	if err := Fill(cfg); err != nil {
 		return err
@@ -45,8 +45,8 @@ func Fill(cfg any) error {
 	return checkUnknown(cfg)
 }
 
-// FillKnown fills cfg as Fill does, and ignores variables that are those of other programs: for tools that
-// users run in a shell which has them.
+// FillKnown fills cfg as Fill does, and ignores variables of other programs: it is for tools that users run in a shell
+// with such variables.
 func FillKnown(cfg any) error {
 	if err := envconfig.Process(Prefix, cfg); err != nil {
 		return describe(err)
@@ -61,7 +61,7 @@ func IsSet(field string) bool {
 	return ok
 }
 
-// describe turns an error of envconfig into one that begins with the variable.
+// describe turns an error of envconfig into an error that begins with the variable.
 func describe(err error) error {
 	if p, ok := errors.AsType[*envconfig.ParseError](err); ok {
 		return fmt.Errorf("environment: %s is %q, which is not a %s: %w", p.KeyName, p.Value, p.TypeName, p.Err)
@@ -75,13 +75,13 @@ type Problem struct {
 	Field string
 	// Value is the invalid value.
 	Value any
-	// Want describes what is allowed, as in "at least 1".
+	// Want describes the permitted values, as in "at least 1".
 	Want string
 
 	name string
 }
 
-// Error names the setting, its value and what is allowed.
+// Error names the setting, its value and the permitted values.
 func (p *Problem) Error() string {
 	name := p.name
 	if name == "" {
@@ -90,7 +90,7 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s is %s: it has to be %s", name, quote(p.Value), p.Want)
 }
 
-// quote quotes texts, so that an empty one is visible.
+// quote quotes texts, so that an empty text is visible.
 func quote(v any) string {
 	if s, ok := v.(string); ok {
 		return fmt.Sprintf("%q", s)
@@ -98,8 +98,8 @@ func quote(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Rename returns err with each Problem's setting renamed by name(field): fields are variables in
-// one program and flags in another.
+// Rename returns err with each Problem's setting renamed by name(field): fields are variables in some programs and
+// flags in others.
 func Rename(err error, name func(field string) string) error {
 	return each(err, func(p Problem) *Problem {
 		p.name = name(p.Field)
@@ -152,7 +152,7 @@ func (c *Checks) That(ok bool, field string, value any, want string) {
 	}
 }
 
-// ServiceURL records a problem with field unless address, if there is one, is that of a service.
+// ServiceURL records a problem with field unless address is empty or the URL of a service.
 func (c *Checks) ServiceURL(field, address string) {
 	u, err := url.Parse(address)
 	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""

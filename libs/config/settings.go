@@ -17,15 +17,15 @@ type Setting struct {
 	Variable string
 	// Alias is another name, without our prefix, or empty.
 	Alias string
-	// Type is what its value is: text, number, duration, true or false, or a list.
+	// Type is the type of the value: text, number, duration, boolean, or a list.
 	Type string
 	// Default is its value where the variable is missing.
 	Default string
 }
 
-// Settings returns the settings of cfg, a pointer to a struct with envconfig tags, in the order of
-// its fields. A variable that several embedded structs share is listed once, with the first one's default.
-// (Envconfig has such a list only behind text/template, which would make each program a third larger.)
+// Settings returns the settings of cfg, a pointer to a struct with envconfig tags, in the order of its fields. A
+// variable that several embedded structs share is listed once, with the default of the first struct. (Envconfig has
+// such a list only behind text/template, which would make each program a third larger.)
 func Settings(cfg any) []Setting {
 	var unique []Setting
 	seen := map[string]bool{}

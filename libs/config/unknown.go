@@ -34,7 +34,7 @@ func checkUnknown(cfg any) error {
 	return errors.Join(unknown...)
 }
 
-// advice returns what to do about an unknown variable.
+// advice returns the remedy for an unknown variable.
 func advice(name string, known []string) string {
 	if near := typo.Nearest(name, known, maxTypingErrors); near != "" {
 		return fmt.Sprintf(": is %s meant?", near)
@@ -42,6 +42,6 @@ func advice(name string, known []string) string {
 	return ": remove it, or see --help"
 }
 
-// maxTypingErrors is the number of letters by which a misspelt variable may differ from the one that is
-// suggested. A larger number would suggest settings with another meaning.
+// maxTypingErrors is the maximum number of wrong letters in a misspelt variable. A larger number would suggest settings
+// with another meaning.
 const maxTypingErrors = 3

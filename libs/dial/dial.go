@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dial opens connections to addresses that have only just come to be: function pods and their Services.
+// Package dial opens connections to new addresses: function pods and their Services.
 //
 // Nodes drop packets to an address whose rules they do not have yet, and the kernel sends them again after a second.
 // So further attempts begin while the first is not answered, and the first that succeeds is the connection.
@@ -17,19 +17,19 @@ import (
 const (
 	// firstGap is the time between the first attempts. It doubles after each round of attempts.
 	firstGap = 25 * time.Millisecond
-	// round is how many attempts a round has, and how many are under way at most: each is given up when so many have
-	// begun. On slow networks, attempts of a later round succeed.
+	// round is the number of attempts in a round, and the maximum number of concurrent attempts: an attempt is cancelled
+	// after that many further attempts have begun. On slow networks, attempts of a later round succeed.
 	round = 8
 )
 
-// Func makes one attempt, as [net.Dialer.DialContext] does.
+// Func makes a single attempt, as [net.Dialer.DialContext] does.
 type Func func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Staggered opens a connection over TCP. It makes attempts until one succeeds, ctx ends, or one fails in another way
-// than that it was not answered: a refused connection is an error, and retries after it are the caller's. When ctx
-// ends, the error is that of the last attempt that was given up, if there is one.
+// Staggered opens a connection over TCP. It makes attempts until an attempt succeeds, ctx is done, or an attempt fails
+// for another reason than a missing answer: a refused connection is an error, and retries after it are the caller's
+// job. When ctx is done, the error is the error of the last cancelled attempt, if any.
 func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends the other attempts
+	ctx, cancel := context.WithCancel(ctx) // cancels the remaining attempts
 	defer cancel()
 	var last error
 	results := make(chan result)
@@ -59,13 +59,13 @@ func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, err
 	}
 }
 
-// result is how an attempt ended.
+// result is the result of an attempt.
 type result struct {
 	conn net.Conn
 	err  error
 }
 
-// try makes one attempt. The connection of one that comes too late is closed.
+// try makes a single attempt. It closes a connection that arrives too late.
 func try(ctx context.Context, attempt Func, address string, timeout time.Duration, results chan<- result) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -21,9 +21,9 @@ func Start(s string, limit int) (start string, all bool) {
 	return s[:limit], false
 }
 
-// Middle returns s if it is at most limit bytes long. Otherwise it returns the beginning and the
-// end of s, at most limit bytes together, with a note between them about the length of the omitted
-// part. It keeps characters of valid UTF-8 whole.
+// Middle returns s if it is at most limit bytes long. Otherwise it returns the beginning and the end of s, at most
+// limit bytes in total, with a note between them about the length of the omitted part. It keeps characters of valid
+// UTF-8 whole.
 func Middle(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -2,10 +2,9 @@
 
 // Package fault sorts errors into the few classes that callers act on.
 //
-// An error is classified where its meaning is known, with [New]; wrapping it with
-// fmt.Errorf and %w keeps the class. The one mapping of classes to RPC codes is
-// in package rpcfault. Only the health service answers by itself, with NotFound for an unknown
-// service, as its protocol requires.
+// An error is classified where its meaning is clear, with [New]; wrapping it with fmt.Errorf and %w keeps the class.
+// The only mapping of classes to RPC codes is in package rpcfault. Only the health service answers by itself, with
+// NotFound for an unknown service, as its protocol requires.
 package fault
 
 import (
@@ -15,7 +14,7 @@ import (
 	"time"
 )
 
-// Class is what an error means for the caller.
+// Class is the meaning of an error for the caller.
 type Class int
 
 const (
@@ -23,13 +22,13 @@ const (
 	Internal Class = iota
 	// Invalid is a request that can never succeed as it is.
 	Invalid
-	// NotFound is an image that no enabled evaluator serves, and nothing else. The chain of
-	// evaluators goes on to the next one; Porch ends the rendering, as with each error.
+	// NotFound is an image that no enabled evaluator serves, and nothing else. The chain of evaluators continues with the
+	// next evaluator; Porch stops the rendering, as with each error.
 	NotFound
 	// Denied is a request that policy rejects.
 	Denied
-	// Precondition is a state outside the program that has to change before the request
-	// can succeed, such as an image that cannot be pulled.
+	// Precondition is a state outside the program that must change before the request can succeed, such as an image that
+	// cannot be pulled.
 	Precondition
 	// Exhausted is a limit that was reached: a queue, a size, a quota.
 	Exhausted
@@ -66,8 +65,7 @@ type classified struct {
 
 func (e classified) Unwrap() error { return e.error }
 
-// New returns an error of the given class. Format and args are those of
-// fmt.Errorf; %w keeps the cause.
+// New returns an error of the given class. Format and args are as in fmt.Errorf; %w keeps the cause.
 func New(class Class, format string, args ...any) error {
 	return classified{error: fmt.Errorf(format, args...), class: class}
 }

@@ -27,18 +27,16 @@ const (
 	poll = 10 * time.Second
 )
 
-// Watch calls changed with the content of the file at path whenever it differs from the previous
-// content, which is last at first, and with an error when the file can no longer be read. It
-// returns when ctx ends. Calls do not overlap.
+// Watch calls changed with the content of the file at path whenever it differs from the previous content, initially
+// last, and with an error when the file is no longer readable. It returns when ctx is done. Calls do not overlap.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.read)
 }
 
-// Follow calls use with what parse makes of the file at path, whenever the content of the file differs from the
-// previous one, which is last at first. A content that cannot be read or parsed changes nothing and is logged; what
-// names the file in the log. That a file does not exist which did not exist before is no change. Follow returns when
-// ctx ends.
+// Follow calls use with the parsed content of the file at path, whenever the content differs from the previous content,
+// initially last. Content that cannot be read or parsed changes nothing and is logged; what names the file in the log.
+// A file may be missing from the start. Follow returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {
@@ -59,18 +57,17 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 	})
 }
 
-// WatchDirectory calls look at once, whenever something in the directory at path may have changed,
-// and periodically. It returns when ctx ends. Calls do not overlap.
+// WatchDirectory calls look once immediately, whenever something in the directory at path may have changed, and
+// periodically. It returns when ctx is done. Calls do not overlap.
 //
-// A file is watched through its directory too: Kubernetes replaces the files of a mounted ConfigMap
-// or Secret by switching a symbolic link beside them.
+// A file is also watched through its directory: Kubernetes replaces the files of a mounted ConfigMap or Secret by
+// switching a symbolic link next to them.
 func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
 	follow(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
-// follow is WatchDirectory with the notifications of a watcher. Without a watcher, because other
-// programs on the node use up the inotify limit, it polls: a change found late is better than a
-// missed one.
+// follow is WatchDirectory with the notifications of a watcher. If there is no watcher, because other programs on the
+// node use up the inotify limit, it polls: a late change is better than a missed change.
 func follow(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher,
 	error),
 ) {
@@ -83,11 +80,11 @@ func follow(ctx context.Context, log *slog.Logger, path string, look func(), new
 		return
 	}
 	defer func() { _ = watcher.Close() }()
-	// Adding a directory again is not an error, and finds one that was created again.
+	// Adding a directory again is no error, and finds a directory that was created again.
 	loop(ctx, look, watcher, func() { _ = watcher.Add(path) })
 }
 
-// loop calls look after events of the watcher, and periodically, until ctx ends. It calls add before each wait.
+// loop calls look after events of the watcher, and periodically, until ctx is done. It calls add before each wait.
 func loop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
@@ -110,7 +107,7 @@ func loop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func(
 	}
 }
 
-// watch is the last known state of a file.
+// watch is the last seen state of a file.
 type watch struct {
 	path     string
 	last     []byte

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagename gives container images one canonical name each.
+// Package imagename gives each container image a single canonical name.
 //
-// Two spellings of one image have to be one name wherever names are compared: in
-// the exec evaluator's configuration, in pools of pods and in policies. An image
-// of one registry never gets the name of another registry's image.
+// Different spellings of an image must yield the same name wherever names are compared: in the exec evaluator's
+// configuration, in pools of pods and in policies. Images of different registries never get the same name.
 package imagename
 
 import (
@@ -20,11 +19,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// DefaultPrefix is where short names are looked up if nothing else is configured.
+// DefaultPrefix is the default prefix of short names.
 const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
 
-// MaxBytes is how long an image's name may be: longer than any registry has them. What is
-// longer must not get into labels, logs and headers.
+// MaxBytes is the maximum length of an image's name, in bytes. No registry has longer names. Longer texts must not get
+// into labels, logs and headers.
 const MaxBytes = 1 << 10
 
 // Name is an image's canonical name. The zero Name names nothing.
@@ -37,10 +36,9 @@ type Name struct {
 	Digest string
 }
 
-// Parse returns the canonical name of image. A name without a slash is looked up
-// under defaultPrefix; one without registry is docker.io's; one with neither tag
-// nor digest has the tag "latest". The registry is in lower case, as host names are the
-// same in either. Errors are of class fault.Invalid.
+// Parse returns the canonical name of image. A name without a slash gets defaultPrefix, a name without registry is an
+// image of docker.io, and a name with neither tag nor digest gets the tag "latest". The registry is in lower case,
+// since host names are case-insensitive. Errors are of class fault.Invalid.
 func Parse(image, defaultPrefix string) (Name, error) {
 	if image == "" {
 		return Name{}, fault.New(fault.Invalid, "no image given: name the function's container image")
@@ -90,14 +88,14 @@ func (n Name) checked() (Name, error) {
 	return n, nil
 }
 
-// IsPrefix reports whether names without a slash can be looked up under prefix, as [Parse]
-// does. Under an empty one they are docker.io's.
+// IsPrefix reports whether [Parse] accepts prefix as the prefix of names without a slash. An empty prefix means
+// docker.io.
 func IsPrefix(prefix string) bool {
 	_, err := Parse("name", prefix)
 	return err == nil
 }
 
-// PrefixWanted describes what IsPrefix accepts.
+// PrefixWanted describes the prefixes that IsPrefix accepts.
 const PrefixWanted = "a registry and a path, such as " + DefaultPrefix + ", or nothing"
 
 // parse returns the reference that image is, with its registry in lower case.
@@ -120,8 +118,7 @@ func parse(image string) (reference.Named, error) {
 	return reference.ParseNormalizedNamed(lower + strings.TrimPrefix(image, registry))
 }
 
-// WithTag returns n with tag in place of its own tag and digest. A tag that no
-// registry can have is an error of class fault.Invalid.
+// WithTag returns n with tag instead of its own tag and digest. An invalid tag is an error of class fault.Invalid.
 func (n Name) WithTag(tag string) (Name, error) {
 	named, err := reference.WithName(n.Repository)
 	if err != nil {
@@ -139,8 +136,8 @@ func (n Name) WithTag(tag string) (Name, error) {
 	return Name{Repository: n.Repository, Tag: tag}.checked()
 }
 
-// Key returns what identifies the image: repository and digest if it has one,
-// since a tag beside a digest selects nothing, and repository and tag otherwise.
+// Key returns the identity of the image: repository and digest if the name has a digest, since a tag next to a digest
+// selects nothing, else repository and tag.
 func (n Name) Key() string {
 	if n.Digest != "" {
 		return n.Repository + "@" + n.Digest
@@ -160,8 +157,8 @@ func (n Name) String() string {
 	return s
 }
 
-// Short returns the last path segment and the tag, such as "set-namespace:v0.4.5":
-// what a user calls the function. Names of different registries can share it.
+// Short returns the last path segment and the tag, such as "set-namespace:v0.4.5": the users' name of the function.
+// Names of different registries can share it.
 func (n Name) Short() string {
 	base := path.Base(n.Repository)
 	if n.Tag == "" {

@@ -14,11 +14,11 @@ import (
 // Pattern matches canonical repositories, such as "docker.io/library/busybox". "*" is anything but a slash and
 // "**" is anything.
 type Pattern struct {
-	// prefix is what each match begins with, and suffix what it ends with. The prefix is the whole match
-	// if the pattern is exact, and all of the pattern but "**" if it is open.
+	// prefix is the beginning of each match, and suffix the end. The prefix is the whole match if the pattern is exact,
+	// and all of the pattern except "**" if it is open.
 	prefix, suffix string
 	exact, open    bool
-	expr           *regexp.Regexp // of other patterns
+	expr           *regexp.Regexp // for all further patterns
 }
 
 // ParsePattern reads a pattern. A registry may be given by any of its names.
@@ -72,13 +72,13 @@ func (p *Pattern) Match(repository string) bool {
 	}
 }
 
-// Exact returns the one repository that the pattern matches, if it matches one.
+// Exact returns the repository of an exact pattern.
 func (p *Pattern) Exact() (repository string, ok bool) { return p.prefix, p.exact }
 
-// Prefix returns what all that the pattern matches begins with.
+// Prefix returns the beginning of each match.
 func (p *Pattern) Prefix() string { return p.prefix }
 
-// Covers reports whether p is known to match all that q matches.
+// Covers reports whether p certainly matches everything that q matches.
 func (p *Pattern) Covers(q *Pattern) bool {
 	switch {
 	case p.open:
@@ -90,7 +90,7 @@ func (p *Pattern) Covers(q *Pattern) bool {
 	}
 }
 
-// Patterns match images of which one matches the repository. No patterns match nothing.
+// Patterns match an image if any of the patterns matches its repository. No patterns match nothing.
 type Patterns []Pattern
 
 // ParsePatterns reads a list of patterns.
@@ -117,8 +117,8 @@ func (ps Patterns) MatchRepository(repository string) bool {
 	return slices.ContainsFunc(ps, func(p Pattern) bool { return p.Match(repository) })
 }
 
-// CanonicalRepository returns a repository, or a pattern of some, in the one spelling in which they are compared,
-// so that no other spelling of a registry gets around a rule.
+// CanonicalRepository returns the canonical spelling of a repository, or of a pattern of repositories, so that no other
+// spelling of a registry gets around a rule.
 func CanonicalRepository(repository string) string {
 	host, path, ok := strings.Cut(strings.ToLower(repository), "/")
 	if !ok {

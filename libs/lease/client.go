@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// finishTimeout bounds the time for a stream to end after its lease.
+// finishTimeout bounds the time for closing a stream after its lease.
 const finishTimeout = 10 * time.Second
 
 // Client is a Manager in another process.
@@ -41,7 +41,7 @@ type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podma
 // is an error of class fault.Unavailable. The loss of a pod-manager after that is not reported,
 // since the pod still exists.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
-	// The stream outlives ctx: its end is the end of the lease.
+	// The stream outlives ctx: closing it returns the lease.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s, err := c.rpc.Lease(streamCtx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 		_ = s.CloseRequest()
 	})
 	granted, err := wait(s, open, waiting)
-	// If leave comes too late, the stream is broken already.
+	// If leave comes too late, the stream is already broken.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}
@@ -85,7 +85,7 @@ func wait(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
 	}
 }
 
-// failed returns the error for a call that ended with err.
+// failed returns the error for a call that failed with err.
 func (c *Client) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -119,8 +119,8 @@ func (l *held) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.end(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// end sends the last message and waits, within bounds, until the server has ended the stream. An
-// error breaks the stream, which ends the lease as well.
+// end sends the last message and waits, within bounds, until the server has closed the stream. An error breaks the
+// stream, which also returns the lease.
 func (l *held) end(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)

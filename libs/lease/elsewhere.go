@@ -17,10 +17,10 @@ const (
 	elsewhereOwner  = "owner"
 )
 
-// elsewhere is an error of one replica alone, not of the requested image.
+// elsewhere is an error of a single replica, not of the requested image.
 type elsewhere struct {
 	error
-	owner string // the replica to ask, as host:port; empty for any
+	owner string // the replica to use, as host:port; empty means any
 }
 
 func (e elsewhere) Unwrap() error { return e.error }
@@ -34,16 +34,15 @@ func (e elsewhere) Detail() proto.Message {
 	return info
 }
 
-// Elsewhere marks an error that comes from the state of one replica and not from the requested
-// image: the replica is shutting down, or does not know the cluster yet. Another replica may grant
-// the lease.
+// Elsewhere marks an error that results from the state of a single replica and not from the requested image: the
+// replica is shutting down, or has not synchronized with the cluster yet. Another replica may grant the lease.
 func Elsewhere(err error) error { return elsewhere{error: err} }
 
 // OwnedBy marks an error as [Elsewhere] does, and names the replica that owns the image, as
 // host:port.
 func OwnedBy(owner string, err error) error { return elsewhere{err, owner} }
 
-// OwnerOf returns the replica that an error of [OwnedBy] names; empty if it names none.
+// OwnerOf returns the replica that an error of [OwnedBy] names, or an empty text.
 func OwnerOf(err error) string {
 	if e, ok := errors.AsType[elsewhere](err); ok {
 		return e.owner
@@ -51,8 +50,7 @@ func OwnerOf(err error) string {
 	return ""
 }
 
-// IsElsewhere reports whether to ask another replica: err was marked by [Elsewhere], in this
-// process or in the server.
+// IsElsewhere reports whether to try another replica: err was marked by [Elsewhere], in this process or in the server.
 func IsElsewhere(err error) bool {
 	_, ok := errors.AsType[elsewhere](err)
 	return ok

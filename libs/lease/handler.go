@@ -18,9 +18,9 @@ import (
 // reason why a pod is broken.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the PodManagerService over m. When stopping closes, waiting leases and watches
-// end with an error of class fault.Unavailable, so that clients turn to another replica; granted
-// leases stay until their holders finish. A nil channel never closes.
+// Handler returns the PodManagerService over m. When stopping closes, waiting leases and watches fail with an error of
+// class fault.Unavailable, so that clients turn to another replica; granted leases stay until their holders finish. A
+// nil channel never closes.
 func Handler(m Manager, stopping <-chan struct{}) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping}
 }
@@ -30,7 +30,7 @@ type handler struct {
 	stopping <-chan struct{}
 }
 
-// Lease implements the service. The lease ends with the stream, however the stream ends.
+// Lease implements the service. The lease lasts as long as the stream.
 func (h *handler) Lease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
 ) error {
@@ -63,7 +63,7 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 	return req.GetOpen(), nil
 }
 
-// wait returns the lease, and reports to the client what it waits for until then.
+// wait returns the lease, and reports the cause of the wait to the client until then.
 func (h *handler) wait(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
 ) (Lease, error) {
@@ -71,13 +71,13 @@ func (h *handler) wait(ctx context.Context,
 	defer stop.end()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
 		stop.watch() // not before: a lease granted at once needs no goroutine
-		// A disconnected client ends ctx, too.
+		// A disconnected client cancels ctx, too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
 	return lease, reason(ctx, err)
 }
 
-// receiveFinish waits for the end of a stream and returns the outcome that it means.
+// receiveFinish waits until the stream is closed and returns the outcome of the lease.
 func receiveFinish(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (outcome Outcome,
 	reason string,
 ) {

@@ -10,17 +10,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// errStopping is the cause of waits that end early.
+// errStopping is the cause of waits that the shutdown interrupts.
 var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: ask another replica"))
 
-// stopper ends the context of a wait when the process stops.
+// stopper cancels the context of a wait when the process stops.
 type stopper struct {
 	stopping, done <-chan struct{}
 	cancel         context.CancelCauseFunc
 	once           sync.Once
 }
 
-// untilStopping returns the context of a wait, and the stopper that ends it.
+// untilStopping returns the context of a wait, and the stopper that cancels it.
 func (h *handler) untilStopping(ctx context.Context) (context.Context, *stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &stopper{stopping: h.stopping, done: ctx.Done(), cancel: cancel}
@@ -42,10 +42,10 @@ func (s *stopper) watch() {
 	})
 }
 
-// end ends the wait and its watch.
+// end cancels the wait and stops watching the process.
 func (s *stopper) end() { s.cancel(nil) }
 
-// reason returns the error for the client of a wait that ended with err.
+// reason returns the error for the client of a wait that failed with err.
 func reason(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping

@@ -13,16 +13,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// watchInterval is the time between two lists of a watch. What comes and goes between them
-// is not seen.
+// watchInterval is the interval between two lists of a watch. Changes that are undone within it are not seen.
 const watchInterval = 500 * time.Millisecond
 
 // poolKey identifies a pool.
 type poolKey struct{ reference, digest string }
 
-// watch lists pools at intervals, and sends the pools that differ from what it sent before; after the first list, it
-// sends synced. A list that fails because no pod-manager answers changes nothing. watch returns the first other error of
-// list or send, or the error of ctx. Pools that list returned must not be changed.
+// watch lists pools at intervals, and sends the pools that differ from the previously sent pools; after the first list,
+// it sends synced. A list that fails because no pod-manager answers changes nothing. watch returns the first other
+// error of list or send, or the error of ctx. Pools that list returned must not be changed.
 func watch(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
@@ -54,8 +53,7 @@ func watch(
 	}
 }
 
-// compare returns the changes that lead from what was sent to pools, and counts them as
-// sent.
+// compare returns the changes from the sent pools to pools, and records them as sent.
 func compare(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))
