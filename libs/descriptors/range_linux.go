@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeRange marks all descriptors from the first on by one system call. It fails before Linux 5.11.
+// closeRange marks all descriptors starting at first, with a single system call. It fails before Linux 5.11.
 func closeRange(first uint) error {
 	return unix.CloseRange(first, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }

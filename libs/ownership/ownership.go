@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Owner returns the index of the replica that owns an image; -1 if there are no replicas. Replicas are addresses as
-// host:port. When a replica comes or goes, only its own images change their owner (rendezvous hashing).
+// Owner returns the index of the replica that owns an image, or -1 if there are no replicas. Replicas are addresses as
+// host:port. When a replica appears or disappears, only its own images change their owner (rendezvous hashing).
 func Owner(replicas []string, image string) int {
 	function, owner := functionOf(image), -1
 	var best uint64
@@ -24,14 +24,14 @@ func Owner(replicas []string, image string) int {
 	return owner
 }
 
-// functionOf returns what decides about an image's owner: its name without the digest. A pool
-// is the same for callers who name the tag alone, and for callers who name tag and digest.
+// functionOf returns the part of an image's name that decides about its owner: the name without the digest. A pool is
+// the same for callers with tag and digest and for callers with the tag alone.
 func functionOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	return name
 }
 
-// score is how much a replica is to own a function. All versions have to agree on it.
+// score returns the weight of a replica for a function. All versions must agree on it.
 func score(replica, function string) uint64 {
 	sum := sha256.Sum256([]byte(replica + "\n" + function))
 	return binary.BigEndian.Uint64(sum[:])

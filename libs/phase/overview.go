@@ -44,10 +44,10 @@ func ShortNames(
 	}
 }
 
-// Image returns the name by which an evaluation's function is shown: the canonical one if it is known.
+// Image returns the displayed name of an evaluation's function: the canonical name after it was resolved.
 func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
 
-// Short returns a duration in its one or two largest units, such as "3m5s"; a negative one is "0s".
+// Short returns a duration in its one or two largest units, such as "3m5s", and "0s" for a negative duration.
 func Short(d time.Duration) string {
 	s := int64(max(d, 0) / time.Second)
 	switch {
@@ -64,7 +64,7 @@ func Short(d time.Duration) string {
 	}
 }
 
-// Failures are equal failures of one function.
+// Failures are equal failures of a function.
 type Failures struct {
 	// Last is the newest of them.
 	Last  *gatewayv1.Evaluation
@@ -105,7 +105,7 @@ func Failed(f *gatewayv1.GetStatusResponse_Function) int {
 	return int(math.Round(f.GetFailedRate() / f.GetRate() * float64(f.GetSamples())))
 }
 
-// Ready returns how many pods of a pool take leases.
+// Ready returns the number of a pool's pods that accept leases.
 func Ready(pool *podmanagerv1.Pool) (ready int) {
 	for _, pod := range pool.GetPods() {
 		if pod.GetState() == podmanagerv1.Pod_STATE_READY {
@@ -115,7 +115,7 @@ func Ready(pool *podmanagerv1.Pool) (ready int) {
 	return ready
 }
 
-// PoolProblems returns a sentence about the pools that cannot get pods, with the last failure of one of them. It is
+// PoolProblems returns a sentence about the pools that cannot get pods, with the last failure of any of them. It is
 // empty if all pools can.
 func PoolProblems(pools []*podmanagerv1.Pool) []string {
 	count, example := 0, ""

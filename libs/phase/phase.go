@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package phase has what the gateway, its status page and fnctl agree on about the phases of
-// evaluations: their names, and how they read.
+// Package phase defines the names and descriptions of the phases of evaluations, for the gateway, its status page and
+// fnctl.
 package phase
 
 import (
@@ -25,7 +25,7 @@ var leases = [...]struct{ name, description string }{
 	podmanagerv1.Phase_PHASE_CONNECTING: {"connect", "connecting to the pod"},
 }
 
-// Name returns the name of a lease's phase. It is empty for a phase that this version does not know.
+// Name returns the name of a lease's phase. It is empty for a phase of a later version.
 func Name(p podmanagerv1.Phase) string {
 	if p < 0 || int(p) >= len(leases) {
 		return ""
@@ -33,7 +33,7 @@ func Name(p podmanagerv1.Phase) string {
 	return leases[p].name
 }
 
-// Describe returns a description of a lease's phase for users. It is empty for a phase that this version does not know.
+// Describe returns a description of a lease's phase for users. It is empty for a phase of a later version.
 func Describe(p podmanagerv1.Phase) string {
 	if p < 0 || int(p) >= len(leases) {
 		return ""

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registryname gives each registry one name, by which settings, rules,
-// credentials and requests are compared.
+// Package registryname gives each registry a canonical name, for comparing settings, rules, credentials and requests.
 package registryname
 
 import (
@@ -16,10 +15,9 @@ const Hub = "docker.io"
 // hubHosts are further names of docker.io.
 var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
-// Canonical returns the one name of a registry that is given as host or host:port: in
-// small letters, an address in its shortest form, without the port that is meant anyway,
-// and docker.io for each of its hosts. Connections are made to the number that a port
-// is, however many zeros it begins with.
+// Canonical returns the canonical name of a registry, given as host or host:port: in lower case, an address in its
+// shortest form, without the default port, and docker.io for each of its hosts. Connections use the number of a port,
+// regardless of leading zeros.
 func Canonical(hostport string) string {
 	host, port := split(strings.ToLower(hostport))
 	host, port = canonicalAddress(host), strings.TrimLeft(port, "0")
@@ -32,8 +30,8 @@ func Canonical(hostport string) string {
 	return host + ":" + port
 }
 
-// split takes a port off its host. What has colons left would be another name each time
-// that its canonical one is asked for: it is a bare address, or no name at all.
+// split splits a port off its host. A host that still contains colons is a bare address, or no name at all: splitting
+// it again would yield another name.
 func split(hostport string) (host, port string) {
 	i := strings.LastIndexByte(hostport, ':')
 	if i < 0 || strings.HasSuffix(hostport, "]") {

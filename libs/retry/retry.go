@@ -15,8 +15,8 @@ type Backoff struct {
 	First time.Duration
 	// Max bounds a wait; zero is no bound.
 	Max time.Duration
-	// Jitter is how much longer than planned a wait may be, as a fraction of it, so that
-	// clients which failed together do not come back together.
+	// Jitter is the maximum extension of a wait, as a fraction of it, so that clients that failed together do not retry
+	// together.
 	Jitter float64
 
 	next time.Duration
@@ -41,7 +41,7 @@ func (b *Backoff) Reset() { b.next = 0 }
 // Wait sleeps for the next wait, and reports whether ctx lasted that long.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
-// Sleep waits for d, or until ctx ends, and reports whether ctx lasted that long.
+// Sleep waits for d, or until ctx is done, and reports whether the full time passed.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -56,8 +56,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Fits reports whether ctx lasts longer than a wait, as far as its deadline is known: if not, the
-// last error is better returned at once.
+// Fits reports whether a wait is shorter than the rest of ctx's deadline: if not, callers should return the last error
+// immediately.
 func Fits(ctx context.Context, wait time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || time.Until(deadline) > wait

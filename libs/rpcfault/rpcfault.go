@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcfault is the one edge at which fault classes become RPC codes, and
-// RPC codes become fault classes again.
+// Package rpcfault converts fault classes to RPC codes, and RPC codes back to fault classes. No other package does.
 package rpcfault
 
 import (
@@ -28,8 +27,8 @@ type Detailer interface {
 	Detail() proto.Message
 }
 
-// maxMessageBytes bounds a status message. It travels in a header, where each
-// byte may take three, and proxies refuse headers of more than some 60 KiB.
+// maxMessageBytes bounds a status message. It travels in a header, where each byte may need three, and proxies reject
+// headers of more than about 60 KiB.
 const maxMessageBytes = 8 << 10
 
 // maxRetryAfter bounds retry hints: callers follow them.
@@ -79,8 +78,7 @@ func text(err error) string {
 	return strings.ToValidUTF8(excerpt.Middle(err.Error(), maxMessageBytes), "\uFFFD")
 }
 
-// addDetail attaches msg, if there is one. A message that cannot be marshalled is
-// left out: the text has the same.
+// addDetail attaches msg, unless it is nil. It omits a message that cannot be marshalled: the text contains the same.
 func addDetail(cerr *connect.Error, msg proto.Message) {
 	if msg == nil {
 		return

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tagconstraint reads what the tag field of an evaluation asks for, and
-// picks the tag that fits.
+// Package tagconstraint parses the tag field of an evaluation, and selects a matching tag.
 package tagconstraint
 
 import (
@@ -15,24 +14,21 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Constraint is a request for a tag. The zero Constraint asks for nothing: the
-// image keeps the tag it has.
+// Constraint is a request for a tag. The zero Constraint requests nothing: the image keeps its tag.
 type Constraint struct {
 	text     string
 	versions *semver.Constraints
 }
 
-// maxBytes is how long a constraint may be: some dozens of versions.
+// maxBytes is the maximum length of a constraint: some dozens of versions.
 const maxBytes = 1 << 10
 
-// tagPattern is what registries accept as a tag.
+// tagPattern matches the tags that registries accept.
 var tagPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
-// Parse reads s: nothing, a version, a constraint on semantic versions in the
-// syntax of Masterminds/semver, or any other literal tag. A version is itself,
-// even a partial one: functions publish "v0.4" as a tag that follows their
-// patches. What is neither a constraint nor a possible tag is an error of class
-// fault.Invalid.
+// Parse parses s: nothing, a version, a constraint on semantic versions in the syntax of Masterminds/semver, or any
+// other literal tag. A version means itself, even a partial version: functions publish "v0.4" as a tag that follows
+// their patches. A text that is neither a constraint nor a possible tag is an error of class fault.Invalid.
 func Parse(s string) (Constraint, error) {
 	if s == "" {
 		return Constraint{}, nil
@@ -59,11 +55,10 @@ func Parse(s string) (Constraint, error) {
 	return Constraint{}, fault.New(fault.Invalid, "tag %q is neither a tag nor a version constraint: %w", s, err)
 }
 
-// IsZero reports whether c asks for nothing.
+// IsZero reports whether c requests nothing.
 func (c Constraint) IsZero() bool { return c.text == "" }
 
-// Exact returns the one tag that c allows, if it names one. No tags have to be
-// listed then.
+// Exact returns the tag of a constraint that allows a single tag. Callers then need not list tags.
 func (c Constraint) Exact() (tag string, ok bool) {
 	return c.text, c.text != "" && c.versions == nil
 }
@@ -106,9 +101,8 @@ func release(tag string) *semver.Version {
 	return v
 }
 
-// compare orders versions, and spellings of one version so that the choice does
-// not depend on the order of the list: the most exact spelling is the highest,
-// since "v1.2.0" moves less than "v1".
+// compare orders versions, and spellings of the same version, so that the choice does not depend on the order of the
+// list: the most exact spelling is the highest, since "v1.2.0" moves less than "v1".
 func compare(a, b *semver.Version) int {
 	return cmp.Or(
 		a.Compare(b),

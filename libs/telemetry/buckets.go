@@ -10,8 +10,8 @@ var Seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 
 // Bytes are buckets from a small resource list to the message limit.
 var Bytes = []float64{1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20, 6 << 20, 16 << 20}
 
-// rpcBuckets returns the view that gives RPC durations our buckets. The default buckets end at 10 seconds,
-// and evaluations may take minutes.
+// rpcBuckets returns the view with our buckets for RPC durations. The default buckets stop at 10 seconds, and
+// evaluations may need minutes.
 func rpcBuckets() sdkmetric.View {
 	return sdkmetric.NewView(sdkmetric.Instrument{Name: "rpc.*.duration", Unit: "s"},
 		sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{Boundaries: Seconds}})

@@ -16,8 +16,8 @@ import (
 // that does not answer causes several of them a minute, for as long as it does not.
 const errorInterval = time.Minute
 
-// LogErrors has OpenTelemetry write its own errors to the program's log, one line a minute at most.
-// OpenTelemetry keeps this as global state, so a program calls it once.
+// LogErrors writes OpenTelemetry's own errors to the program's log, at most one line per minute. OpenTelemetry keeps
+// this as global state, so a program must call it only once.
 func (t *Telemetry) LogErrors() {
 	errs := &errorLog{log: t.Log}
 	otel.SetErrorHandler(errs)

@@ -55,12 +55,11 @@ func exporting(exporter, endpoint string) bool {
 	return os.Getenv(exporter) != "" || os.Getenv(endpoint) != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// prometheusReader returns a reader and the handler that serves its metrics, together with those of
-// the Go runtime and of the process. A metric that cannot be served is logged, and does not hide
-// the others.
+// prometheusReader returns a reader and the handler that serves its metrics, together with the metrics of the Go
+// runtime and of the process. A metric that cannot be served is logged, and does not hide other metrics.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
-	// A registry runs all its collectors at the same time, so the number of goroutines would
-	// include the collectors of other metrics. Two registries run one after the other.
+	// A registry runs all its collectors concurrently, so the number of goroutines would include the collectors of all
+	// metrics. Two registries run sequentially.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// MaxImageLabels is how many images have a label of their own.
+// MaxImageLabels is the maximum number of images with their own label.
 const MaxImageLabels = 200
 
 // OtherImages is the label of all other images.
@@ -19,17 +19,17 @@ type ImageName interface {
 	String() string
 }
 
-// ImageLabels gives images their label in metrics: their short name, or their whole name if another image's label is
-// that short name. Each label is a set of time series, and callers can name any number of images, so the number of
-// labels is bounded, first come first served, and only images that exist get one. The zero value is ready to use,
-// and safe for concurrent use.
+// ImageLabels gives images their label in metrics: their short name, or their whole name if the short name is already
+// the label of another image. Each label is a set of time series, and callers can name any number of images, so the
+// number of labels is bounded, first come first served, and only existing images get a label. The zero value is ready
+// to use, and safe for concurrent use.
 type ImageLabels struct {
 	mu     sync.Mutex
 	owners map[string]string // the image's name without digest, by label
 }
 
-// Earn returns the label of an image that is known to exist: a function of it has run, or a pod of it is there. The
-// label is the image's own while there are fewer than MaxImageLabels, else OtherImages.
+// Earn returns the label of an existing image: its function has run, or it has a pod. The image gets its own label
+// while there are fewer than MaxImageLabels, else OtherImages.
 func (l *ImageLabels) Earn(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *ImageLabels) Earn(image ImageName) string {
 	return label
 }
 
-// Label returns the label of an image that may not exist: its own if it has earned one, else OtherImages.
+// Label returns the label of an image that may not exist: its own label if it has earned it, else OtherImages.
 func (l *ImageLabels) Label(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetry is the one place that sets up traces, metrics and logs.
+// Package telemetry sets up traces, metrics and logs.
 //
 // OpenTelemetry's own environment variables configure where traces and metrics are sent; by default
 // they are not sent. Prometheus can always scrape metrics. Log lines carry the ids of the trace
@@ -70,8 +70,7 @@ type Telemetry struct {
 	shutdown []func(context.Context) error
 }
 
-// New sets up telemetry for the named program; logs go to w. The caller ends it with
-// [Telemetry.Shutdown].
+// New sets up telemetry for the named program; logs are written to w. The caller must call [Telemetry.Shutdown].
 func New(ctx context.Context, name string, cfg Config, w io.Writer) (*Telemetry, error) {
 	res, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName(name),
@@ -151,8 +150,8 @@ func buildInfo(provider metric.MeterProvider) error {
 	return err
 }
 
-// Shutdown sends pending telemetry, until ctx ends: traces and metrics at the same time, since either
-// may use up the time.
+// Shutdown sends pending telemetry, until ctx is done: traces and metrics concurrently, since either may use up the
+// time.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(t.shutdown))
 	var stopping sync.WaitGroup

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package typo finds the name that a misspelled one may stand for.
+// Package typo suggests names for misspelled names.
 package typo
 
 import "strings"
 
-// Nearest returns the first of the names with the fewest letters to insert, delete or replace, whatever their case. It
-// is empty if that takes more than maxEdits letters, or as many as the name has.
+// Nearest returns the first of the names with the fewest letters to insert, delete or replace, regardless of case. It
+// is empty if more than maxEdits letters are wrong, or as many as the name contains.
 func Nearest(wrong string, names []string, maxEdits int) string {
 	nearest, fewest := "", maxEdits+1
 	for _, name := range names {

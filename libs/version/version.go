@@ -11,8 +11,8 @@ import (
 // stamped is set by a release build, with the linker's -X.
 var stamped string
 
-// String returns the version of this program: that of the release, or else what Go knows of the
-// commit that it was built from, or else "devel".
+// String returns the version of this program: the release's version, or else the commit as far as Go recorded it, or
+// else "devel".
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is how to start a program that confines functions. It has to serve as soon as it runs.
+// Program says how to start a program that confines functions. It must serve as soon as it runs.
 type Program struct {
 	Path string
 	Args []string
@@ -28,16 +28,15 @@ type Program struct {
 	Flags bool
 }
 
-// startTimeout is how long a program may take to start or to refuse on a busy machine.
+// startTimeout bounds the time for a program to start or to refuse on a busy machine.
 const startTimeout = time.Minute
 
-// Run starts the program on kernels without Landlock and without seccomp filters. With
-// FNR_CONFINE=require it must exit and name what the kernel lacks. With best-effort it must
-// start, and its log must name the same.
+// Run starts the program on kernels without Landlock and without seccomp filters. With FNR_CONFINE=require it must exit
+// and name the kernel's missing feature. With best-effort it must start, and its log must name the same feature.
 func Run(t *testing.T, program Program) {
 	t.Helper()
 	tests := map[string]struct {
-		call uintptr // that the kernel does not have
+		call uintptr // a system call that is missing from the kernel
 		want string
 	}{
 		"Landlock": {unix.SYS_LANDLOCK_CREATE_RULESET, "Landlock (Linux 5.13)"},
@@ -65,14 +64,14 @@ func Run(t *testing.T, program Program) {
 	}
 }
 
-// exit is how a process ended.
+// exit is the exit status of a process.
 type exit struct{ syscall.WaitStatus }
 
 // Success reports whether the exit code is zero.
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
-// run starts the program and returns its log until it has started or ended. Ended has a program
-// that still runs end, and returns how it ended.
+// run starts the program and returns its log until it has started or exited. Ended stops a running program, and returns
+// its exit status.
 func (p Program) run(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

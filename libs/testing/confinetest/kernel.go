@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onThreadWithout calls start on a thread for which the kernel does not have a system call. What
-// start forks inherits that. The thread ends afterwards.
+// onThreadWithout calls start on a thread for which the kernel lacks a system call. Processes that start forks inherit
+// that. The thread exits afterwards.
 func onThreadWithout(call uintptr, start func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: Go ends a thread whose goroutine ends so
+		runtime.LockOSThread() // never unlocked: Go then destroys the thread with its goroutine
 		err := conceal(call)
 		if err == nil {
 			err = start()
@@ -27,7 +27,7 @@ func onThreadWithout(call uintptr, start func() error) error {
 	return <-result
 }
 
-// conceal has the kernel answer a call of this thread as one that it does not know.
+// conceal makes the kernel answer a call of this thread as an unknown call.
 func conceal(call uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)

@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// Answer returns the code and the message of the server's own answer to an evaluation with the
-// given timeout. A gRPC client would answer in its place: it knows the deadline, too.
+// Answer returns the code and the message of the server's own answer to an evaluation with the given timeout. A gRPC
+// client would answer instead of the server, since it also enforces the deadline.
 func Answer(t *testing.T, fn Function, within time.Duration) (code, message string) {
 	t.Helper()
 	status, body := postJSON(t, fn, http.Header{"Connect-Timeout-Ms": {strconv.FormatInt(within.Milliseconds(), 10)}})
@@ -31,8 +31,8 @@ func Answer(t *testing.T, fn Function, within time.Duration) (code, message stri
 	return answer.Code, answer.Message
 }
 
-// CheckWaited checks the answer to an evaluation whose deadline passes while it waits: its beginning, and what it waits
-// for. On a busy machine, a short deadline may pass before the wait begins.
+// CheckWaited checks the answer to an evaluation whose deadline passes during a wait: its beginning, and the cause of
+// the wait. On a busy machine, a short deadline may pass before the wait begins.
 func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	t.Helper()
 	for timeout := 50 * time.Millisecond; ; timeout *= 4 {

@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// callTimeout is the deadline of callers of functions that do not end.
+// callTimeout is the deadline of callers of endless functions.
 const callTimeout = 300 * time.Millisecond
 
-// testCancel cancels calls of functions that do not end.
+// testCancel cancels calls of endless functions.
 func testCancel(t *testing.T, target Target) {
 	for _, behaviour := range []string{"hang", "hang-with-child", "ignore-sigterm"} {
 		t.Run(behaviour, func(t *testing.T) {
@@ -39,7 +39,7 @@ func testCancel(t *testing.T, target Target) {
 	}
 }
 
-// cancelCall calls fn, which does not end, with a deadline that the client keeps.
+// cancelCall calls the endless function fn with a deadline that the client enforces.
 func cancelCall(t *testing.T, fn Function) {
 	t.Helper()
 	client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
@@ -63,7 +63,7 @@ func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason stri
 	checkText(t, message, "function evaluation timed out for "+fn.Image+": "+reason)
 }
 
-// testManyCallers has more callers than functions run at a time.
+// testManyCallers starts more callers than there are slots for functions.
 func testManyCallers(t *testing.T, target Target) {
 	fn := target.Serve(t, "sleep=20ms")
 	client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))

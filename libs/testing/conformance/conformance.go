@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance holds the requirements for every implementation of Porch's FunctionEvaluator
-// service, as tests that run against any of them: the wrapper server, the gateway with its exec
-// evaluator, and the gateway with pods. The functions are those of package testfn.
+// Package conformance contains the requirements for every implementation of Porch's FunctionEvaluator service, as tests
+// that run against any of them: the wrapper server, the gateway with its exec evaluator, and the gateway with pods. The
+// functions are in package testfn.
 package conformance
 
 import (
@@ -18,8 +18,8 @@ import (
 
 // Target is an implementation under test.
 type Target struct {
-	// Serve returns the address at which the implementation serves the function of that behaviour.
-	// It is called once for each behaviour, and what it starts lives as long as t.
+	// Serve returns the address at which the implementation serves the function with that behaviour. It is called once for
+	// each behaviour, and its processes must live as long as t.
 	Serve func(t *testing.T, behaviour string) Function
 	// Texts are the texts of failures, which differ between Porch's evaluators.
 	Texts Texts
@@ -37,8 +37,8 @@ type Function struct {
 	Address string
 	// Image is its image.
 	Image string
-	// Dir is the directory of its binary if this process starts it, so that the suite can look for
-	// processes that it leaves behind; empty if it runs elsewhere.
+	// Dir is the directory of the implementation's binary if this process starts it, so that the suite can look for
+	// leftover processes. It is empty for a remote implementation.
 	Dir string
 }
 
@@ -48,10 +48,10 @@ type Texts struct {
 	Prefix string
 	// Exit1 is for a function that exits 1 with results and a log.
 	Exit1 string
-	// Exit1Garbage is for one that exits 1 with an output that does not parse.
+	// Exit1Garbage is the text for a function that exits with 1 and an output that does not parse.
 	Exit1Garbage string
-	// Signal is for one that kills itself; empty where it cannot, because it is the first process of a
-	// pid namespace, as with crun and runc, and in containers.
+	// Signal is the text for a function that kills itself. It is empty where a function cannot, because it is the first
+	// process of a pid namespace, as with crun and runc, and in containers.
 	Signal string
 }
 
@@ -87,8 +87,7 @@ func Run(t *testing.T, target Target) {
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing checks that each function has left no process when the case that it is served for
-// ends, before the server does.
+// leaveNothing checks that each function has left no process at the end of its case, before the server stops.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()
@@ -123,7 +122,7 @@ func request(f Function, list string) *evaluator.EvaluateFunctionRequest {
 	return &evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)}
 }
 
-// checkOthers fails the test if a server of many functions does not evaluate the others any more.
+// checkOthers fails the test if a server of many functions no longer evaluates the remaining functions.
 func checkOthers(t *testing.T, target Target) {
 	t.Helper()
 	if target.NamesFunctions {
@@ -131,7 +130,7 @@ func checkOthers(t *testing.T, target Target) {
 	}
 }
 
-// checkAlive fails the test if f, which echoes, does not work any more.
+// checkAlive fails the test if f, which echoes, no longer works.
 func checkAlive(t *testing.T, f Function) {
 	t.Helper()
 	resp, err := evaluate(t, f, List)

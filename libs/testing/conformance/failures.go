@@ -53,7 +53,7 @@ func failures(texts Texts) []failure {
 	}
 }
 
-// Behaviours beside those of package testfn: targets install them in their own way.
+// Further behaviours, in addition to package testfn's: targets install them in their own way.
 const (
 	// Missing is a function whose binary does not exist.
 	Missing = "missing"
@@ -64,7 +64,7 @@ const (
 func testFailures(t *testing.T, target Target) {
 	for _, f := range failures(target.Texts) {
 		if f.text == "" {
-			continue // it cannot happen there
+			continue // impossible for this target
 		}
 		t.Run(f.behaviour, func(t *testing.T) {
 			fn := target.Serve(t, f.behaviour)

@@ -16,8 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// testProtocols calls with every protocol on the one port; all other tests use the official gRPC
-// client.
+// testProtocols calls with every protocol on the same port; all other tests use the official gRPC client.
 func testProtocols(t *testing.T, target Target) {
 	fn := target.Serve(t, "echo")
 	for name, options := range map[string][]connect.ClientOption{
@@ -43,7 +42,7 @@ func testProtocols(t *testing.T, target Target) {
 	t.Run("JSON by hand", func(t *testing.T) { testPlainJSON(t, fn) })
 }
 
-// connectClient returns a client of connect-go, whose connections end with t.
+// connectClient returns a client of connect-go, whose connections are closed at the end of t.
 func connectClient(
 	t *testing.T, fn Function, transport *http.Transport, options ...connect.ClientOption,
 ) evaluatorconnect.FunctionEvaluatorClient {
@@ -86,7 +85,7 @@ func testHealth(t *testing.T, target Target) {
 	testReflection(t, conn)
 }
 
-// testReflection asks for the service's description, as grpcurl does.
+// testReflection queries the service's description, as grpcurl does.
 func testReflection(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// lists are inputs that have to arrive, and come back, byte for byte.
+// lists are inputs that must arrive, and return, byte for byte.
 var lists = map[string]string{
 	"block style":     List,
 	"comments":        "# head\napiVersion: config.kubernetes.io/v1 # line\nkind: ResourceList\nitems:\n# foot\n- a: 1\n",

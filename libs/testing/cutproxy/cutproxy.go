@@ -21,7 +21,7 @@ type Proxy struct {
 	conns []net.Conn
 }
 
-// New returns a proxy for target that stops at the end of the test.
+// New returns a proxy for target that stops after the test.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
 	return NewAt(t, "127.0.0.1:0", target)
@@ -73,7 +73,7 @@ func (p *Proxy) add(conns ...net.Conn) {
 	p.conns = append(p.conns, conns...)
 }
 
-// Cut breaks all connections. New ones are forwarded again.
+// Cut breaks all connections. New connections are forwarded again.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Program builds the main package pkg, as `go build` finds it in the directory dir, and returns the
-// program's path. The program's directory is removed at the end of the test.
+// Program builds the main package pkg, as `go build` finds it in the directory dir, and returns the program's path. The
+// program's directory is removed after the test.
 func Program(t testing.TB, dir, pkg string) string {
 	t.Helper()
 	abs, err := filepath.Abs(filepath.Join(dir, pkg))
@@ -31,8 +31,8 @@ func To(path, dir, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", path, pkg)
 	cmd.Dir = dir
-	// Flags of the test's own build, and the workspace, would make another program. The Makefile's
-	// flags make the same one, and find its packages in the cache.
+	// Flags of the test's own build, and the workspace, would make another program. The Makefile's flags make the same
+	// program, and find its packages in the cache.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)

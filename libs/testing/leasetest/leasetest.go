@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// Grant answers one lease, as lease.Manager does.
+// Grant answers a lease, as lease.Manager does.
 type Grant func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error)
 
 // Finish is the outcome of a lease.
@@ -55,7 +55,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 // Active returns the number of held leases.
 func (m *Manager) Active() int { return int(m.active.Load()) }
 
-// AwaitFinish returns the outcome of the next lease, in the order of their ends.
+// AwaitFinish returns the outcome of the next returned lease.
 func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	t.Helper()
 	select {

@@ -14,7 +14,7 @@ import (
 // poolBoard holds the current pools.
 type poolBoard struct {
 	mu    sync.Mutex
-	pools map[string]*podmanagerv1.Pool // by digest
+	pools map[string]*podmanagerv1.Pool // keyed by digest
 }
 
 // SetPools replaces the pools. Each has a digest of its own.

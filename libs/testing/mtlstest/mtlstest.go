@@ -63,8 +63,8 @@ func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certific
 	return block("CERTIFICATE", cert.Raw), block("PRIVATE KEY", der)
 }
 
-// Write writes a new certificate for an ID into dir, together with the authorities to trust besides this
-// one, as Kubernetes writes a Secret into a volume.
+// Write writes a new certificate for an ID into dir, together with the authorities to trust in addition to a, as
+// Kubernetes writes a Secret into a volume.
 func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, others ...*Authority) {
 	t.Helper()
 	data, err := os.MkdirTemp(dir, "..")
@@ -91,7 +91,7 @@ func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, othe
 	}
 }
 
-// with returns the certificates of the authority and of others.
+// with returns the certificates of the authority and of further authorities.
 func (a *Authority) with(others []*Authority) []byte {
 	authorities := slices.Clone(a.PEM)
 	for _, o := range others {
@@ -100,7 +100,7 @@ func (a *Authority) with(others []*Authority) []byte {
 	return authorities
 }
 
-// replaceLink replaces a symbolic link in one step.
+// replaceLink atomically replaces a symbolic link.
 func replaceLink(t testing.TB, link, target string) {
 	t.Helper()
 	if err := os.Symlink(target, link+".new"); err != nil {
@@ -111,8 +111,7 @@ func replaceLink(t testing.TB, link, target string) {
 	}
 }
 
-// Identity returns the identity of a program with a new certificate for an ID. It is followed until the
-// test ends.
+// Identity returns the identity of a program with a new certificate for an ID. It is followed until the test is over.
 func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,7 +119,7 @@ func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
 	return Open(t, dir)
 }
 
-// Open returns the identity in a directory, which is followed until the test ends.
+// Open returns the identity in a directory, which is followed until the test is over.
 func Open(t testing.TB, dir string) *mtls.Identity {
 	t.Helper()
 	tel := telemetry.Discard()

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// conn is one end of a connection with a host. What is written is buffered, as by a kernel, and
-// waits while the host is silent.
+// conn is one of the two sides of a connection with a host. Written data is buffered, as by a kernel, and waits while
+// the host is silent.
 type conn struct {
-	net.Conn // an end of a net.Pipe
+	net.Conn // one side of a net.Pipe
 
 	host   *Host
 	mu     sync.Mutex
@@ -20,14 +20,14 @@ type conn struct {
 	closed bool
 }
 
-// join returns an end of a connection with the host.
+// join returns a side of a connection with the host.
 func (h *Host) join(end net.Conn) *conn {
 	c := &conn{Conn: end, host: h}
 	c.change = sync.NewCond(&c.mu)
 	h.mu.Lock()
 	h.conns = append(h.conns, c)
 	h.mu.Unlock()
-	go c.pump() // ends with the connection
+	go c.pump() // stops with the connection
 	return c
 }
 
@@ -58,7 +58,7 @@ func (c *conn) wake() {
 	c.change.Signal()
 }
 
-// pump passes on what was written, and then the end.
+// pump forwards the written data, and then the end of the stream.
 func (c *conn) pump() {
 	defer func() { _ = c.Conn.Close() }()
 	for {
@@ -73,7 +73,7 @@ func (c *conn) pump() {
 	}
 }
 
-// next waits for what to pass on. It returns false at the end.
+// next waits for data to forward. It returns false at the end of the stream.
 func (c *conn) next() ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,7 +34,7 @@ type Host struct {
 	conns []*conn
 }
 
-// Serve has handler answer at address, over HTTP/2 without encryption, until the test ends.
+// Serve serves handler at address, over HTTP/2 without encryption, until the test is over.
 func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Host {
 	t.Helper()
 	h := &Host{address: address, accept: make(chan net.Conn), closed: make(chan struct{})}
@@ -79,7 +79,7 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 // Dials returns how often clients have connected.
 func (h *Host) Dials() int { return int(h.dials.Load()) }
 
-// SetSilent makes a host swallow everything, or pass on what it swallowed.
+// SetSilent makes a host swallow all data, or forward the swallowed data.
 func (h *Host) SetSilent(silent bool) {
 	h.silent.Store(silent)
 	h.mu.Lock()
@@ -89,7 +89,7 @@ func (h *Host) SetSilent(silent bool) {
 	}
 }
 
-// Kill closes all connections and refuses further ones.
+// Kill closes all connections and rejects further connections.
 func (h *Host) Kill() {
 	h.dead.Store(true)
 	h.mu.Lock()

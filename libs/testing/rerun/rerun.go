@@ -17,9 +17,9 @@ var (
 	passed = flag.String("rerun.value", "", "for package rerun: what the test passes on")
 )
 
-// Test runs the calling test again in a new process, with more variables in the environment. In
-// that process, it returns the value, and true. In the first process it returns false when the new
-// one has ended, and the test has failed if the new one has.
+// Test runs the calling test again in a new process, with more variables in the environment. In that process, it
+// returns the value, and true. In the first process it returns false after the new process has exited, and the test has
+// failed if the new process failed.
 func Test(t *testing.T, value string, env ...string) (given string, there bool) {
 	t.Helper()
 	if *inside {

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Start runs the service that build makes until the test ends, and returns the address of its first
-// endpoint, as host:port. The test fails if the service does.
+// Start runs the service that build makes until the test is over, and returns the address of its first endpoint, as
+// host:port. The test fails if the service does.
 func Start(t testing.TB, build func(program.Frame) (serve.Component, error)) string {
 	t.Helper()
 	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
@@ -39,8 +39,8 @@ func Start(t testing.TB, build func(program.Frame) (serve.Component, error)) str
 	return listener.Addr().String()
 }
 
-// Go runs a task until the test ends, or until stop is called, which returns when the task has
-// ended. The test fails if the task does.
+// Go runs a task until the test is over, or until stop is called, which waits for the task. The test fails if the task
+// does.
 func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

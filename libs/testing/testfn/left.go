@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Bounds for waiting until the kernel has started and ended processes.
+// Bounds for waiting until the kernel has started and reaped processes.
 const (
 	waitTimeout = 5 * time.Minute
 	pause       = 5 * time.Millisecond
@@ -40,9 +40,8 @@ func Running(dir string) []int {
 	return pids
 }
 
-// Abandoned returns the processes whose program is in dir and whose input no pipe of this process
-// leads to. A spare process, and its children, have a pipe as input: this process holds the other
-// end.
+// Abandoned returns the processes whose program is in dir and whose input is no pipe of this process. A spare process,
+// and its children, have a pipe as input, whose other side is in this process.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -53,7 +52,7 @@ func Abandoned(dir string) []int {
 	}
 	return slices.DeleteFunc(Running(dir), func(pid int) bool {
 		input, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
-		return err != nil || held[input] // it has ended in the meantime, or waits
+		return err != nil || held[input] // exited concurrently, or waiting for its input
 	})
 }
 
@@ -65,7 +64,7 @@ func AwaitRunning(t testing.TB, dir string, n int) {
 	}
 }
 
-// AssertNoneLeft reports an error if processes from dir do not end by themselves, and kills them.
+// AssertNoneLeft reports an error if processes from dir do not exit by themselves, and kills them.
 func AssertNoneLeft(t testing.TB, dir string) {
 	t.Helper()
 	if pids := await(Running, dir, 0); len(pids) > 0 {
@@ -74,8 +73,8 @@ func AssertNoneLeft(t testing.TB, dir string) {
 	}
 }
 
-// AssertNoneAbandoned reports an error if ended evaluations have left processes from dir that do
-// not end by themselves. Unlike [AssertNoneLeft], it is for servers that keep running.
+// AssertNoneAbandoned reports an error if evaluations have left processes from dir that do not exit by themselves.
+// Unlike [AssertNoneLeft], it is for servers that keep running.
 func AssertNoneAbandoned(t testing.TB, dir string) {
 	t.Helper()
 	if pids := await(Abandoned, dir, 0); len(pids) > 0 {
@@ -90,7 +89,7 @@ func Kill(dir string) {
 	}
 }
 
-// await waits until n processes from dir are found, and returns those found at the end.
+// await waits until n processes from dir are found, and returns the last found processes.
 func await(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
 	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {

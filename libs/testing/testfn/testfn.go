@@ -18,9 +18,9 @@ import (
 // program is the import path of the test function.
 const program = "github.com/krm-function-runner/function-runner/libs/testing/testfn/cmd/testfn"
 
-// Install puts the test function into dir, which must exist and belong to the test, under each of
-// names. A name is a behaviour, such as "echo" or "sleep=50ms", or any other if the behaviour is
-// given as an argument. At its end, the test fails if a process from dir still runs.
+// Install puts the test function into dir, which must exist and belong to the test, under each of names. A name is a
+// behaviour, such as "echo" or "sleep=50ms", or any other name if the behaviour is given as an argument. The test fails
+// if a process from dir still runs after it.
 func Install(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	binary, err := build()

@@ -17,8 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// Start serves m until the test ends, and returns its address. A nil channel never
-// closes.
+// Start serves m until the test is over, and returns its address. A nil channel never closes.
 func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
 	t.Helper()
 	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {

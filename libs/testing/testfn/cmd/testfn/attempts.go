@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts are what functions must not be able to do, each with what it is done to. Where
-// they succeed, they change nothing of importance.
+// attempts are forbidden actions of functions, each with its target. If they succeed, they change nothing of
+// importance.
 var attempts = map[string]func(target string) error{
 	"read":       func(path string) error { _, err := os.ReadFile(path); return err },
 	"list":       func(path string) error { _, err := os.ReadDir(path); return err },
@@ -122,7 +122,7 @@ const (
 	fsSetFlags   = 0x40086602
 )
 
-// Numbers of system calls that golang.org/x/sys does not have: file_setattr, and one that no kernel has yet.
+// Numbers of system calls that are missing from golang.org/x/sys: file_setattr, and a number that no kernel uses yet.
 const (
 	fileSetAttributes = 469
 	newCall           = 500
@@ -249,7 +249,7 @@ func onPipe(command, argument int) error {
 	return call(syscall.SYS_FCNTL, int(r.Fd()), command, argument)
 }
 
-// watch asks to be told of names in a directory.
+// watch subscribes to names in a directory.
 func watch(path string) error {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 	if err != nil {
@@ -260,7 +260,7 @@ func watch(path string) error {
 	return err
 }
 
-// notify asks to be told of names in a directory by a signal.
+// notify subscribes to names in a directory by a signal.
 func notify(string) error {
 	dir, err := os.Open(os.TempDir())
 	check(err)
@@ -269,14 +269,14 @@ func notify(string) error {
 	return call(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
 }
 
-// askLimit asks for a limit of another process, by the call that sets it too.
+// askLimit queries a limit of another process, by the call that sets it too.
 func askLimit(pid int) error {
 	var limit syscall.Rlimit
 	return call(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, address(&limit))
 }
 
-// readMemory reads a byte of another process, at no address in particular: what is asked
-// first is whether this process may.
+// readMemory reads a byte of another process, at an arbitrary address: the kernel first checks the permission of this
+// process.
 func readMemory(pid int) error {
 	var b byte
 	local := syscall.Iovec{Base: &b, Len: 1}
@@ -292,8 +292,8 @@ func dial(network, to string) error {
 	return err
 }
 
-// inheritDescriptors returns an error that lists what this process has open beside its standard input and outputs, and
-// Go's own descriptors.
+// inheritDescriptors returns an error that lists the open descriptors of this process, in addition to its standard
+// input and outputs, and Go's own descriptors.
 func inheritDescriptors(string) error {
 	var inherited []string
 	for fd := 3; fd < 256; fd++ {

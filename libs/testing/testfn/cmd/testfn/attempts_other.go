@@ -4,7 +4,7 @@
 
 package main
 
-// attempts are none: what holds functions back is for Linux.
+// attempts is empty: confinement is for Linux.
 var attempts map[string]func(target string) error
 
 // restoreDefault does nothing: Go handles no signal that tests send.

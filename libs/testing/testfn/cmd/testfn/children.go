@@ -37,7 +37,7 @@ func hangWithChild(string) int {
 	return hang("")
 }
 
-// hangWithOrphan hangs, with a process in its session whose parent has ended.
+// hangWithOrphan hangs, with a process in its session whose parent has exited.
 func hangWithOrphan(string) int {
 	_, err := startSelf("detach-in-session", syscall.SysProcAttr{}).Wait()
 	check(err)
@@ -54,8 +54,8 @@ func orphan(string) int {
 	return echo("")
 }
 
-// hold leaves its output to a child that writes the second half of the list after the duration value. The child
-// is a daemon, which left the session, if value ends in ",daemon".
+// hold leaves its output to a child that writes the second half of the list after the duration value. The child is a
+// daemon, which left the session, if value has the suffix ",daemon".
 func hold(value string) int {
 	value, isDaemon := strings.CutSuffix(value, ",daemon")
 	list := readInput()
@@ -83,8 +83,8 @@ func holdRest(value string) int {
 	return 0
 }
 
-// daemon does what daemons do: a child in a new session starts the daemon and exits, so that the
-// daemon's parent becomes init.
+// daemon behaves as daemons do: a child in a new session starts the daemon and exits, so that the daemon's parent
+// becomes init.
 func daemon(string) int {
 	_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
 	check(err)
@@ -107,13 +107,13 @@ func daemons(value string) int {
 	return echo("")
 }
 
-// leaveGroup tries to move to its parent's process group, out of the one that it leads.
+// leaveGroup tries to move to its parent's process group, out of its own group.
 func leaveGroup(string) int {
 	group, err := syscall.Getpgid(os.Getppid())
 	check(err)
 	if err := syscall.Setpgid(0, group); err != nil {
 		write(os.Stderr, "cannot leave: "+err.Error()+"\n")
 	}
-	startSelf("hang", syscall.SysProcAttr{}) // the end of which is the end of the attempt
+	startSelf("hang", syscall.SysProcAttr{}) // the attempt is over when the child exits
 	return hang("")
 }

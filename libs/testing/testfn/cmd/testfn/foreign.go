@@ -13,8 +13,7 @@ import (
 	"syscall"
 )
 
-// runForeign runs a program that makes one system call by the numbers of 32-bit programs:
-// exit(0).
+// runForeign runs a program that makes a system call by the numbers of 32-bit programs: exit(0).
 func runForeign(string) error {
 	if runtime.GOARCH != "amd64" {
 		return syscall.ENOSYS // other machines have no such way
@@ -31,15 +30,15 @@ func runForeign(string) error {
 	return nil
 }
 
-// foreignProgram returns an executable of 64 bits: a header, one segment, and the code
-// "mov eax, 1; xor ebx, ebx; int 0x80".
+// foreignProgram returns an executable of 64 bits: a header, a segment, and the code "mov eax, 1; xor ebx, ebx; int
+// 0x80".
 func foreignProgram() []byte {
 	const base, headers = 0x400000, 64 + 56
 	code := []byte{0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80}
 	le := binary.LittleEndian
 	elf := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
 	elf = le.AppendUint16(elf, 2)  // an executable
-	elf = le.AppendUint16(elf, 62) // for amd64
+	elf = le.AppendUint16(elf, 62) // machine: amd64
 	elf = le.AppendUint32(elf, 1)
 	elf = le.AppendUint64(elf, base+headers) // where it begins
 	elf = le.AppendUint64(elf, 64)           // where the segment's header is
@@ -48,8 +47,8 @@ func foreignProgram() []byte {
 	for _, v := range []uint16{64, 56, 1, 0, 0, 0} { // sizes and counts of headers
 		elf = le.AppendUint16(elf, v)
 	}
-	elf = le.AppendUint32(elf, 1) // to be loaded
-	elf = le.AppendUint32(elf, 5) // to be read and executed
+	elf = le.AppendUint32(elf, 1) // type: loadable
+	elf = le.AppendUint32(elf, 5) // flags: read and execute
 	size := uint64(headers + len(code))
 	for _, v := range []uint64{0, base, base, size, size, 0x1000} {
 		elf = le.AppendUint64(elf, v)

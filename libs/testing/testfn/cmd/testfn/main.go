@@ -2,10 +2,10 @@
 
 // Command testfn is a KRM function for tests: well-behaved or broken in many ways.
 //
-// Its first argument, or else the name under which it was started, selects its behaviour; some
-// behaviours take a value after an equals sign, as in "sleep=50ms". Behaviours that end by
-// themselves read their input first unless their comment says otherwise. Behaviours that hang give
-// up after ten minutes, so that a broken test does not leave processes for ever.
+// Its first argument, or else the name of the started program, selects its behaviour; some behaviours expect a value
+// after an equals sign, as in "sleep=50ms". Behaviours that exit by themselves read their input first unless their
+// comment says otherwise. Behaviours that hang give up after ten minutes, so that a broken test does not leave
+// processes for ever.
 package main
 
 import (
@@ -24,7 +24,7 @@ const usageStatus = 64
 type behaviour func(value string) int
 
 var behaviours = map[string]behaviour{
-	// Functions that end by themselves.
+	// Functions that exit by themselves.
 	"echo":          echo,         // writes its input
 	"empty":         empty,        // exits 0 without output
 	"env":           env,          // writes its environment as results
@@ -44,15 +44,15 @@ var behaviours = map[string]behaviour{
 	// Functions that must be stopped.
 	"hang":           hang,          // neither reads nor writes
 	"keep":           keep,          // uses VALUE bytes of memory, and hangs
-	"ignore-sigterm": ignoreSigterm, // hangs, and SIGTERM does not end it
-	"flood-stdout":   floodStdout,   // writes VALUE bytes, or without end
-	"flood-stderr":   floodStderr,   // logs VALUE bytes, or without end
-	"flood-both":     floodBoth,     // writes and logs without end
+	"ignore-sigterm": ignoreSigterm, // hangs, and survives SIGTERM
+	"flood-stdout":   floodStdout,   // writes VALUE bytes, or endlessly
+	"flood-stderr":   floodStderr,   // logs VALUE bytes, or endlessly
+	"flood-both":     floodBoth,     // writes and logs endlessly
 
 	// Hostile functions.
 	"try":  try,  // attempts VALUE, see attempts, and writes the result
 	"fill": fill, // writes VALUE files of a mebibyte to its temporary directory, and hangs
-	"nest": nest, // makes VALUE directories there, one in the other, and hangs
+	"nest": nest, // makes VALUE nested directories there, and hangs
 
 	// Functions that leave processes behind, which hold the function's pipes open.
 	"hang-with-child":   hangWithChild, // logs, starts a child that hangs, and hangs
@@ -86,7 +86,7 @@ func main() {
 	os.Exit(behave(value))
 }
 
-// check ends the program on an error that no test provokes.
+// check exits on an error that no test provokes.
 func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testfn:", err)

@@ -12,7 +12,7 @@ import (
 
 const emptyList = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// results is an output with one result of severity error.
+// results is an output with a single result of severity error.
 const results = emptyList + `results:
 - message: replicas must not be negative
   severity: error

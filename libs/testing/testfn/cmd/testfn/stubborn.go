@@ -32,7 +32,7 @@ func ignoreSigterm(string) int {
 	return hang("")
 }
 
-// die ends the process by a signal, without the handler that Go installs for some.
+// die kills the process by a signal, without the handler that Go installs for some signals.
 func die(value string) int {
 	sig := int(syscall.SIGKILL)
 	if value != "" {
@@ -55,8 +55,7 @@ func floodBoth(string) int {
 	return flood(os.Stdout, "")
 }
 
-// flood writes size bytes to f, without end if size is empty. A closed pipe ends it too, by
-// SIGPIPE.
+// flood writes size bytes to f, endlessly if size is empty. A closed pipe also kills it, by SIGPIPE.
 func flood(f *os.File, size string) int {
 	left := math.MaxInt
 	if size != "" {

@@ -22,7 +22,7 @@ func fill(value string) int {
 	return hang("")
 }
 
-// nest makes directories, one in the other, and hangs.
+// nest makes nested directories, and hangs.
 func nest(value string) int {
 	n, err := strconv.Atoi(value)
 	check(err)

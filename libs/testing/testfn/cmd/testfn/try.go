@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// try makes an attempt and writes what came of it: "done", or the error.
+// try makes an attempt and writes its result: "done", or the error.
 func try(value string) int {
 	readInput()
 	name, target, _ := strings.Cut(value, ":")
