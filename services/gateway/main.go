@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gateway is the front door of the function runner.
+// Command gateway evaluates functions for Porch and other callers.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// settings are everything that the environment sets.
+// settings are all settings of the environment.
 type settings struct {
 	gateway.Config
 	program.Settings
@@ -31,7 +31,7 @@ func main() {
 		s.Secrets = append(s.Secrets, s.TLS.Directory)
 	}
 	os.Exit(program.Main("gateway", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
-		services, err := gateway.Connect(s.Config, frame) // open until the process ends
+		services, err := gateway.Connect(s.Config, frame) // open until the process exits
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ const (
 // ServiceAccount is the directory in which Kubernetes mounts the token of a pod's service account.
 const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Config is the gateway's own settings. Settings that every program has are not in it.
+// Config configures a gateway. Settings that every program supports are not part of it.
 type Config struct {
 	// Address is the address at which callers connect, as `host:port`.
 	Address string `split_words:"true" default:":9445"`
@@ -82,39 +82,39 @@ type Config struct {
 	Exec    ExecConfig
 	Sandbox SandboxConfig `ignored:"true"`
 	Pod     PodConfig
-	// ResultCache remembers what functions returned.
+	// ResultCache configures the cache of function results.
 	ResultCache ResultCacheConfig `split_words:"true"`
 	Policy      PolicyConfig
 }
 
-// PodConfig is the settings of the pod evaluator.
+// PodConfig configures the pod evaluator.
 type PodConfig struct {
-	// MaxRetries is how often an evaluation is retried on another pod after a pod broke.
+	// MaxRetries is the maximum number of retries of an evaluation on other pods after a pod broke.
 	MaxRetries int `split_words:"true" default:"2"`
-	// IdleTimeout is how long a connection to a pod is kept without use.
+	// IdleTimeout is the time after which an unused connection to a pod is closed.
 	IdleTimeout time.Duration `split_words:"true" default:"5m"`
 }
 
-// check adds the problems of the settings.
+// check reports invalid settings.
 func (c PodConfig) check(checks *config.Checks) {
 	checks.That(c.MaxRetries >= 0, "Pod.MaxRetries", c.MaxRetries, "0 or more")
 	checks.That(c.IdleTimeout > 0, "Pod.IdleTimeout", c.IdleTimeout, "more than zero")
 }
 
-// ExecConfig is the settings of the exec evaluator.
+// ExecConfig configures the exec evaluator.
 type ExecConfig struct {
-	// Config is the [file that maps images to binaries](#the-exec-evaluators-file). It is followed.
+	// Config is the [file that maps images to binaries](#the-exec-evaluators-file). Changes to the file apply at once.
 	Config string `default:"./config.yaml"`
 	// Functions is the directory with the binaries.
 	Functions string `default:"./functions"`
-	// Queue is how many evaluations may wait for their turn.
+	// Queue is the maximum number of evaluations that wait for a process.
 	Queue int `default:"1000"`
-	// PreforkTotal is how many spare processes all functions have; 0 is none.
+	// PreforkTotal is the maximum number of spare processes of all functions together. Zero disables spare processes.
 	PreforkTotal int `split_words:"true" default:"16"`
 	function.Settings
 }
 
-// check adds the problems of the settings.
+// check reports invalid settings.
 func (c ExecConfig) check(checks *config.Checks) {
 	checks.That(c.Config != "", "Exec.Config", c.Config, "the path of a file")
 	checks.That(c.Functions != "", "Exec.Functions", c.Functions, "the path of a directory")
@@ -171,8 +171,7 @@ func (c *Config) Validate() error {
 // Enabled reports whether the gateway uses a runtime.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
-// memoryBudget is how many bytes of requests are held at a time in the container whose
-// control group is at root.
+// memoryBudget returns the memory budget, in bytes, for the container whose control group is at root.
 func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)

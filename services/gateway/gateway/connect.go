@@ -18,36 +18,33 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// Services are the other services that the gateway calls, each a client or the
-// service itself in the same process.
+// Services are the other services that the gateway calls, as clients or, in the same process, the services themselves.
 type Services struct {
-	// ImageResolver resolves images and lists tags; nil if there is none. Version constraints are then answered from the
-	// exec evaluator's images alone.
+	// ImageResolver resolves images and lists tags. Without it (nil), version constraints match only the exec evaluator's
+	// images.
 	ImageResolver resolverclient.Resolver
-	// PodManager grants leases of function pods; nil if there is none. Functions run
-	// as local binaries only then.
+	// PodManager grants leases of function pods. Without it (nil), functions run as local binaries only.
 	PodManager lease.Manager
-	// PodIdentity is what function pods know this program by, nil for the identity of the program.
+	// PodIdentity is the certificate that the gateway shows to function pods. It defaults to the identity of the program.
 	PodIdentity *mtls.Identity
-	// Binaries knows which images FunctionConfigs run as local binaries; nil if there are no
-	// FunctionConfigs.
+	// Binaries maps images of FunctionConfigs to local binaries. It is nil without FunctionConfigs.
 	Binaries binaries.Source
-	// Sandboxes starts functions in sandboxes of this machine; nil if there are none. Images has the files
-	// of their images.
+	// Sandboxes starts functions in sandboxes of this machine, and Images stores the files of their images. Sandboxes is
+	// nil if there is no launcher.
 	Sandboxes *Sandboxes
 	Images    sandboxeval.Images
 
 	clients []*rpcclient.Client
 }
 
-// Close closes the connections to services elsewhere.
+// Close closes the connections to other services.
 func (s Services) Close() {
 	for _, c := range s.clients {
 		c.Close()
 	}
 }
 
-// Connect returns clients of the services that cfg names. The caller closes them.
+// Connect returns clients of the services that cfg names. Callers must close them.
 func Connect(cfg Config, frame program.Frame) (Services, error) {
 	var s Services
 	if cfg.ImageResolver != "" {
@@ -72,7 +69,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 	return s, nil
 }
 
-// client returns a client of the named service at address, and keeps it to be closed.
+// client returns a client of the named service at address, which Close closes.
 func (s *Services) client(address, name string, frame program.Frame) (*rpcclient.Client, error) {
 	client, err := rpcclient.New(address, frame.Identity.ClientOfSibling(name), frame.Telemetry)
 	s.clients = append(s.clients, client)

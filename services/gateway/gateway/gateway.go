@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway is the front door of the system: it takes evaluations from Porch
-// and other callers and has each one done by the first evaluator that serves its
-// image.
+// Package gateway evaluates functions for Porch and other callers, each with the first evaluator that serves the
+// function's image.
 package gateway
 
 import (
@@ -38,7 +37,7 @@ import (
 // maxLogRate is the maximum number of log lines per second, for evaluations that succeed and for evaluations that fail.
 const maxLogRate = 10
 
-// New returns the gateway as a part of a program.
+// New returns a gateway as a component of a program.
 func New(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
 	component, err := newComponent(cfg, services, frame)
 	if err != nil {
@@ -117,12 +116,12 @@ func tasks(e evaluators, services Services, frame program.Frame) (tasks []serve.
 	return tasks
 }
 
-// evaluators holds the evaluators that are enabled. The others are nil.
+// evaluators holds the enabled evaluators. Disabled evaluators are nil.
 type evaluators struct {
 	exec    *execeval.Evaluator
 	sandbox *sandboxeval.Evaluator
 	pod     *podeval.Evaluator
-	conns   *podconn.Pool      // of the pod evaluator
+	conns   *podconn.Pool      // connections of the pod evaluator
 	cache   *resultcache.Cache // nil if no results are cached
 }
 
@@ -150,8 +149,8 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 	return e, nil
 }
 
-// chain returns the evaluators in the order in which they are asked. Results of local binaries are not cached: their
-// images have no digest.
+// chain returns the evaluators in order of preference. Results of local binaries are not cached, because their images
+// have no digest.
 func (e evaluators) chain() (chain evaluation.Chain) {
 	if e.exec != nil {
 		chain = append(chain, e.exec)
@@ -165,7 +164,7 @@ func (e evaluators) chain() (chain evaluation.Chain) {
 	return chain
 }
 
-// tags returns the sources of tags in the order in which they are asked.
+// tags returns the sources of tags in order of preference.
 func (e evaluators) tags(services Services) (tags []naming.TagSource) {
 	if e.exec != nil {
 		tags = append(tags, e.exec)
@@ -200,7 +199,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, error) {
 	})
 }
 
-// newHandler returns the handler of the gateway's ports. Pools is nil if there is no pod-manager.
+// newHandler returns the handler of the gateway's ports. Pools is nil without a pod-manager.
 func newHandler(
 	cfg Config, pools lease.Manager, frame program.Frame, door *frontdoor.Handler, shown *status.Service,
 ) (http.Handler, error) {

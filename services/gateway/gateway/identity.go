@@ -20,7 +20,7 @@ import (
 // defaultCallers is the default of Config.Callers.
 const defaultCallers = "spiffe://function-runner/callers/*"
 
-// checkIdentities adds the problems of the settings of identities.
+// checkIdentities reports invalid settings of identities.
 func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
 		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})
@@ -35,12 +35,12 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	checks.That(err == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
 }
 
-// maxConnectionAge is the age at which a caller's connection is replaced, give or take a tenth, so that callers are spread
+// maxConnectionAge is the age at which a caller's connection is replaced, give or take a tenth, so that callers spread
 // over the replicas.
 const maxConnectionAge = 5 * time.Minute
 
-// newEndpoints returns the ports at which callers reach handler: one for all, and one with TLS for callers with a
-// client certificate.
+// newEndpoints returns the ports of handler: a port for all callers, and a port with TLS for callers with a client
+// certificate.
 func newEndpoints(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpoint, error) {
 	door := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,

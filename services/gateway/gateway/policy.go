@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
 )
 
-// PolicyConfig configures which images callers may use. Its zero value allows all images.
+// PolicyConfig configures the images that callers may use. The zero value allows all images.
 type PolicyConfig struct {
 	// Allow are patterns of [repositories that may run](policy.md), such as `ghcr.io/org/**`, or `name=pattern`, for local
 	// binaries, sandboxes and pods. All may run if it is empty.
@@ -20,7 +20,7 @@ type PolicyConfig struct {
 	RequireDigest bool `split_words:"true"`
 }
 
-// check adds the problems of the settings.
+// check reports invalid settings.
 func (c PolicyConfig) check(checks *config.Checks) {
 	const want = "a list of repository patterns, or of name=pattern"
 	_, err := imagepolicy.New(imagepolicy.Lists{Allow: c.Allow})

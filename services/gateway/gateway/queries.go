@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// maxQueries is how many queries are answered at a time, and maxQueriesPerPeer how many of one address.
-	// Watches are queries too. Each has an answer in memory, of a megabyte or so in a large cluster.
+	// maxQueries is the maximum number of concurrent queries, and maxQueriesPerPeer the maximum number from one address.
+	// Watches count as queries. Each query holds an answer in memory, about a megabyte in a large cluster.
 	maxQueries        = 64
 	maxQueriesPerPeer = 16
-	// queryTimeout is how long a query may take with its answer, unless it is a watch.
+	// queryTimeout limits the time of a query and its answer, except for watches.
 	queryTimeout = 30 * time.Second
 )
 
-// queries bounds the requests that show what the system does. They are outside of the memory budget, and no
+// queries limits the requests that show the state of the system. These requests do not use the memory budget, and no
 // evaluation waits for them.
 type queries struct{ limit *serve.PeerLimit }
 
 func newQueries() queries { return queries{serve.NewPeerLimit(maxQueries, maxQueriesPerPeer)} }
 
-// bounded returns next, which serves queries, within the bounds. Further queries are rejected.
+// bounded limits the requests that next serves, and rejects further requests.
 func (q queries) bounded(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func (q queries) bounded(next http.Handler) http.Handler {
 			err := fault.New(fault.Exhausted, "too many queries: the gateway answers %d at a time, and %d of one "+
 				"address: try again, or end some watches", maxQueries, maxQueriesPerPeer)
 			if errors.IsSupported(r) {
-				_ = errors.Write(w, r, rpcfault.ToConnect(err)) // otherwise the client has left
+				_ = errors.Write(w, r, rpcfault.ToConnect(err)) // an error means that the client left
 				return
 			}
 			http.Error(w, err.Error(), http.StatusTooManyRequests)
@@ -46,7 +46,7 @@ func (q queries) bounded(next http.Handler) http.Handler {
 		}
 		defer q.limit.Release(peer)
 		if r.URL.Path != podmanagerv1connect.PodManagerServiceWatchPoolsProcedure {
-			// A client that does not read would keep its answer in memory.
+			// The answer stays in memory while its client does not read it.
 			conn := http.NewResponseController(w)
 			_ = conn.SetWriteDeadline(time.Now().Add(queryTimeout))
 			defer func() { _ = conn.SetWriteDeadline(time.Time{}) }()

@@ -13,16 +13,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 )
 
-// ResultCacheConfig is the settings of the result cache.
+// ResultCacheConfig configures the cache of function results.
 type ResultCacheConfig struct {
-	// Images are patterns of the repositories of images whose results are remembered: pure functions, whose
-	// output depends on nothing but their image and their input. Without a pattern nothing is remembered.
+	// Images are patterns of the repositories of pure functions, whose output depends only on their image and their input.
+	// Results of these functions are cached. Without patterns no results are cached.
 	Images []string
-	// MaxBytes bounds what is remembered.
+	// MaxBytes is the maximum size of the cache, in bytes.
 	MaxBytes int64 `split_words:"true" default:"33554432"`
 }
 
-// check adds the problems of the settings.
+// check reports invalid settings.
 func (c ResultCacheConfig) check(checks *config.Checks) {
 	_, err := imagename.ParsePatterns(c.Images)
 	checks.That(err == nil, "ResultCache.Images", strings.Join(c.Images, ","),
@@ -30,7 +30,7 @@ func (c ResultCacheConfig) check(checks *config.Checks) {
 	checks.That(len(c.Images) == 0 || c.MaxBytes > 0, "ResultCache.MaxBytes", c.MaxBytes, "1 or more")
 }
 
-// newResultCache returns the result cache. It is nil if no image is configured.
+// newResultCache returns the result cache, or nil if no images are configured.
 func newResultCache(cfg Config, services Services, frame program.Frame) (*resultcache.Cache, error) {
 	if len(cfg.ResultCache.Images) == 0 {
 		return nil, nil //nolint:nilnil // nil remembers nothing

@@ -13,35 +13,34 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// UnprivilegedGroup is the group that has to be able to read images where this program runs as root:
-// sandboxes have its rights then.
+// UnprivilegedGroup is the group of sandboxes where this program runs as root. It must be able to read images.
 const UnprivilegedGroup = sandbox.Unprivileged
 
-// SandboxConfig is the settings of the sandbox evaluator, which programs set that have images on disk, and check.
+// SandboxConfig configures the sandbox evaluator. Programs with images on disk set and validate it.
 type SandboxConfig struct {
-	// Launcher is what FNR_SANDBOX may be; empty is off.
+	// Launcher is the value of FNR_SANDBOX. Sandboxes are off if it is empty.
 	Launcher string
 	// Required makes it an error that auto finds no launcher.
 	Required bool
-	// MaxMemoryBytes bounds the private memory of each process, and MaxProcesses how many a sandbox has, with
-	// bubblewrap the sandboxes of a function together where this program is root.
+	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the processes of a sandbox. Where this
+	// program is root, MaxProcesses limits all bubblewrap sandboxes of a function together.
 	MaxMemoryBytes, MaxProcesses int64
 }
 
-// SandboxLaunchers are what Launcher may be, as users read it.
+// SandboxLaunchers lists the valid values of Launcher for users.
 const SandboxLaunchers = sandbox.Names
 
 // AllLaunchers returns the names of the launchers in the order in which auto tries them.
 func AllLaunchers() []string { return sandbox.All() }
 
-// HasLauncher reports whether Launcher is one of [SandboxLaunchers].
+// HasLauncher reports whether Launcher is in [SandboxLaunchers].
 func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 
-// Sandboxes starts functions in sandboxes of this machine. Nil starts none.
+// Sandboxes starts functions in sandboxes of this machine. A nil *Sandboxes starts no function.
 type Sandboxes struct{ launcher *sandbox.Launcher }
 
-// FindSandboxes returns what starts sandboxes, nil if there is none, or none is to be used. With a
-// launcher that was chosen by name, it is an error if that does not work.
+// FindSandboxes returns the launcher of sandboxes, or nil if sandboxes are off or no launcher works. It returns an
+// error if a launcher that is configured by name does not work.
 func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -49,7 +48,7 @@ func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandb
 	launcher, err := sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
-		// crun and runc pass on nothing of their own.
+		// crun and runc add no variables.
 		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
 	if launcher == nil || err != nil {
@@ -58,13 +57,13 @@ func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandb
 	return &Sandboxes{launcher: launcher}, nil
 }
 
-// String returns what starts sandboxes, for users.
+// String returns the launcher's name for users.
 func (s *Sandboxes) String() string { return s.launcher.String() }
 
 // Direct reports whether functions run in place, as the user of this program.
 func (s *Sandboxes) Direct() bool { return s.launcher.Direct() }
 
-// Close frees what sandboxes have that no gateway was made with. A gateway frees it itself.
+// Close releases the resources of sandboxes that no gateway uses. A gateway releases its own.
 func (s *Sandboxes) Close() error {
 	if s == nil {
 		return nil
@@ -72,7 +71,7 @@ func (s *Sandboxes) Close() error {
 	return s.launcher.Close()
 }
 
-// newSandbox returns the sandbox evaluator, whose Maintain has to run.
+// newSandbox returns the sandbox evaluator. Its Maintain must run.
 func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {

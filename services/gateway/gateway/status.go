@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// maxStatusRequestBytes is more than a valid request about the status has.
+	// maxStatusRequestBytes is larger than any valid request for the status.
 	maxStatusRequestBytes = 4 << 10
-	// maxStatusResponseBytes is more than the history of a gateway has.
+	// maxStatusResponseBytes is larger than the history of a gateway.
 	maxStatusResponseBytes = 8 << 20
 )
 
-// statusService returns the service that shows what this replica does.
+// statusService returns the service that shows the evaluations of this replica.
 func statusService(s *status.Service, q queries) rpcserve.Service {
 	return rpcserve.Service{
 		Name:            gatewayv1connect.StatusServiceName,
@@ -35,10 +35,10 @@ func statusService(s *status.Service, q queries) rpcserve.Service {
 	}
 }
 
-// maxStatusConnections bounds the connections of browsers.
+// maxStatusConnections limits the connections of browsers.
 const maxStatusConnections = 32
 
-// statusPage returns the port of the status page. Without a pod-manager it shows no pods.
+// statusPage returns the port of the status page. The page shows no pods without a pod-manager.
 func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame program.Frame) serve.Endpoint {
 	var pools status.Pools
 	if manager != nil {
@@ -51,7 +51,7 @@ func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame prog
 	}
 }
 
-// hostname returns the name of this replica; empty if the system does not tell.
+// hostname returns the name of this replica, or an empty string if the system does not provide it.
 func hostname() string {
 	name, _ := os.Hostname()
 	return name

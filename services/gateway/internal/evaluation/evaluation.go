@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evaluation has the request and the response that the packages of the gateway
-// share, and the multi-evaluator, which asks one evaluator after the other.
+// Package evaluation defines the requests and responses of the gateway's evaluators, and the chain of evaluators.
 package evaluation
 
 import (
@@ -16,51 +15,51 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// Request is one evaluation, with its image name resolved.
+// Request is an evaluation whose image name is resolved.
 type Request struct {
-	// Given is the image as the caller wrote it: error texts name it.
+	// Given is the image as the caller wrote it, for error texts.
 	Given string
-	// Image is its canonical name.
+	// Image is the canonical name of the image.
 	Image imagename.Name
-	// ResourceList is the function's input. Evaluators pass it on as it is.
+	// ResourceList is the function's input. Evaluators do not change it.
 	ResourceList []byte
-	// Caller is who asks, as far as that is known; empty if it is not.
+	// Caller is the address of the caller. It is empty if the address is unknown.
 	Caller string
-	// Limit bounds the evaluation: evaluators apply it to all that they do, except that a
-	// function with a limit of its own may run that long once it has its slot or its pod.
+	// Limit limits all steps of the evaluation. A function's own limit takes precedence from the time at which the
+	// function gets its slot or its pod.
 	Limit function.TimeLimit
-	// Measured is what is measured of the evaluation; nil if nothing is.
+	// Measured records the progress of the evaluation. A nil *measure.Evaluation records nothing.
 	Measured *measure.Evaluation
 }
 
-// AllSlotsTaken is what evaluations on this machine wait for in their queue.
+// AllSlotsTaken is the reason of waits in the queue for local processes.
 const AllSlotsTaken = "others have all processes that may run at once"
 
-// Response is what a function that succeeded wrote.
+// Response is the output of a function that succeeded.
 type Response struct {
 	ResourceList []byte
 	Log          []byte
 	// Results are the results in the list.
 	Results []resourcelist.Result
-	// Evaluator is the name of the evaluator that answered, or that of the cache which did.
+	// Evaluator is the name of the evaluator that ran the function, or "cache".
 	Evaluator string
-	// Digest is that of the image that was evaluated; empty if it is not known, as of a local binary.
+	// Digest is the digest of the image that ran. It is empty if it is unknown, such as for a local binary.
 	Digest string
-	// Cache is how the result cache was used; empty if it was not.
+	// Cache is the outcome of the result cache. It is empty if the cache was not used.
 	Cache string
 }
 
-// Evaluator runs functions in one way.
+// Evaluator runs functions in one kind of environment.
 type Evaluator interface {
-	// Name is the evaluator's name, as in --disable-runtimes.
+	// Name returns the evaluator's name in --disable-runtimes.
 	Name() string
-	// Evaluate runs the function. An error of class fault.NotFound means that this
-	// evaluator does not serve the image, and nothing else.
+	// Evaluate runs the function. An error of class fault.NotFound means only that this evaluator does not serve the
+	// image.
 	Evaluate(ctx context.Context, req Request) (Response, error)
 }
 
-// Chain is the multi-evaluator: it asks its evaluators in their order, the next
-// one only if the one before does not serve the image.
+// Chain is the multi-evaluator. It tries its evaluators in order, and continues only if an evaluator does not serve the
+// image.
 type Chain []Evaluator
 
 // Evaluate runs the function with the first evaluator that serves its image.
@@ -77,7 +76,7 @@ func (c Chain) Evaluate(ctx context.Context, req Request) (Response, error) {
 		"function %q not found: no enabled evaluator serves %s (asked: %s)", req.Given, req.Image, c)
 }
 
-// String returns the evaluators' names in their order.
+// String returns the evaluators' names in order.
 func (c Chain) String() string {
 	if len(c) == 0 {
 		return "none, all are disabled"

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// InputError is why a resource list is not valid. Its text may have parts of the list.
+// InputError is an invalid resource list. Its text may contain parts of the list.
 type InputError struct{ error }
 
 // Unwrap returns the error for the caller.

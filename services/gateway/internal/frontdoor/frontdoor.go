@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frontdoor answers callers: it checks a request, resolves its image name,
-// has it evaluated, and measures all that.
+// Package frontdoor answers callers: it checks requests, resolves image names, evaluates functions, and records
+// metrics, traces and logs.
 package frontdoor
 
 import (
@@ -33,28 +33,26 @@ type Namer interface {
 	Resolve(ctx context.Context, image, constraint string) (imagename.Name, error)
 }
 
-// Config is what a Handler works with.
+// Config configures a Handler.
 type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
-	// MaxMessageBytes bounds each request, and MemoryBudgetBytes, the memory budget, all that
-	// are in memory at a time, with their outputs.
+	// MaxMessageBytes limits each request. MemoryBudgetBytes limits all requests in memory with their outputs.
 	MaxMessageBytes, MemoryBudgetBytes int64
 	// MemoryBudgetSetting is the name of the setting of MemoryBudgetBytes.
 	MemoryBudgetSetting string
-	// LogFunctionOutput puts into the log what functions that failed wrote.
+	// LogFunctionOutput is true if the output of failed functions is logged.
 	LogFunctionOutput bool
-	// MaxLogRate is how many evaluations that succeeded, and how many that failed, are logged in a second;
-	// further ones are counted in the next line.
+	// MaxLogRate is the maximum number of log lines per second, for successes and for failures. The next line counts the
+	// evaluations without a line.
 	MaxLogRate float64
-	// MaxEvaluationTime is how long an evaluation may take from when its request was read;
-	// zero is any time.
+	// MaxEvaluationTime limits an evaluation from the time at which its request was read. Zero means no limit.
 	MaxEvaluationTime time.Duration
 	// MaxTimeSetting is the name of the setting of MaxEvaluationTime.
 	MaxTimeSetting string
 	Telemetry      *telemetry.Telemetry
-	// History remembers the evaluations; nil if nothing does.
+	// History stores recent evaluations. It may be nil.
 	History *history.History
 }
 
@@ -68,7 +66,7 @@ type Handler struct {
 	history    *history.History
 	maxMessage int64
 	maxTime    time.Duration
-	setting    string // of maxTime
+	setting    string // name of the setting of maxTime
 	budget     *evalserve.Budget
 }
 
@@ -90,7 +88,7 @@ func New(cfg Config) (*Handler, error) {
 	return h, nil
 }
 
-// EvaluateFunction implements the service.
+// EvaluateFunction implements the evaluator service.
 func (h *Handler) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -102,7 +100,7 @@ func (h *Handler) EvaluateFunction(
 		measured: h.metrics.active.Begin(req.GetImage()), err: errPanic,
 	}
 	s.inputSHA256 = h.lines.hash(ctx, req.GetResourceList())
-	defer func() { // also if it panics, which is handled further out
+	defer func() { // also runs after a panic, which a caller recovers
 		s.measured.End()
 		s.took = time.Since(start)
 		h.report(ctx, s)
@@ -110,7 +108,7 @@ func (h *Handler) EvaluateFunction(
 	resp, err := h.evaluate(ctx, req, &s)
 	s.measured.End()
 	s.outputSHA256 = h.lines.hash(ctx, resp.ResourceList)
-	req.ResourceList = nil // what is reserved from here on is the answer alone
+	req.ResourceList = nil // only the answer is reserved from here on
 	s.err = h.answer(ctx, resp, err)
 	s.evaluated(resp)
 	if s.err != nil {
@@ -120,27 +118,27 @@ func (h *Handler) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
 }
 
-// errPanic is the end of an evaluation that panics.
+// errPanic is the result of an evaluation that panics.
 var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the cause")
 
-// CacheHeader is the response header that shows how the result cache was used.
+// CacheHeader is the response header with the outcome of the result cache.
 const CacheHeader = "Fn-Cache"
 
-// showCache shows the caller how the result cache was used, if it was.
+// showCache sets the response header with the outcome of the result cache, unless the cache was not used.
 func showCache(ctx context.Context, outcome string) {
 	if call, ok := connect.CallInfoForHandlerContext(ctx); ok && outcome != "" {
 		call.ResponseHeader().Set(CacheHeader, outcome)
 	}
 }
 
-// droppedError is why an answer was dropped: the function has run, and its caller gets this.
+// droppedError is the error of a caller whose function has run and whose answer was dropped.
 type droppedError struct{ error }
 
 // Unwrap returns the error for the caller.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// answer waits until the answer to an evaluation that ended with err may be written, and
-// returns err, or a [*droppedError] if it may not.
+// answer waits until the answer to an evaluation may be written. It returns err, the evaluation's error, or a
+// [*droppedError].
 func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -153,9 +151,8 @@ func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err erro
 	return nil
 }
 
-// evaluate checks the request and has it evaluated. It fills in the name of the image, as far as it is
-// resolved, and what is measured. It ends a moment before the caller's deadline: at the deadline itself,
-// the caller would not get to know what was waited for.
+// evaluate checks the request and evaluates it. It records the image's name and the progress in s. It returns shortly
+// before the caller's deadline, so that the caller learns the reason of the wait.
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
 ) (evaluation.Response, error) {
@@ -177,8 +174,8 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// prepare resolves the image's name, and waits until its function may have one more request, within the limit.
-// As long as the image's tag is looked up, the request is one for the image as its caller wrote it.
+// prepare resolves the image's name and waits for a share of memory for the function, within the limit. Until the name
+// is resolved, the image as the caller wrote it counts as the function.
 func (h *Handler) prepare(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
 ) (imagename.Name, error) {
@@ -197,7 +194,7 @@ func (h *Handler) prepare(
 	return name, err
 }
 
-// claim waits until a function may have one more request.
+// claim waits for memory in the function's share of the memory budget.
 func (h *Handler) claim(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
 	start := time.Now()
 	err := evalserve.Of(ctx).Claim(ctx, name)
@@ -208,7 +205,7 @@ func (h *Handler) claim(ctx context.Context, req *evaluator.EvaluateFunctionRequ
 	return err
 }
 
-// resolve gives the image its canonical name, once for all evaluators. ctx is within the limit.
+// resolve returns the canonical name of the image for all evaluators. ctx includes the limit.
 func (h *Handler) resolve(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {
@@ -227,7 +224,7 @@ func (h *Handler) resolve(
 	return name, took, err
 }
 
-// report measures one evaluation, describes it in its span and in the log, and remembers it.
+// report records an evaluation in metrics, span, log and history.
 func (h *Handler) report(ctx context.Context, s sample) {
 	h.metrics.phases.Took(ctx, "resolve", s.measured.Resolved())
 	label := h.metrics.evaluated(ctx, s)
@@ -245,15 +242,15 @@ func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler 
 	}, options...)
 }
 
-// rejected measures and logs a request that was not read to its end.
+// rejected records a request that was not read to its end.
 func (h *Handler) rejected(ctx context.Context, err error) {
 	h.metrics.rejected(ctx, err)
 	h.lines.rejected(ctx, err)
 	h.remember("", rejection(err))
 }
 
-// QueuedForMemory returns how many requests and answers wait for the memory budget.
+// QueuedForMemory returns the number of requests and answers that wait for the memory budget.
 func (h *Handler) QueuedForMemory() int64 { return h.budget.Queued() }
 
-// Active returns the evaluations that have not ended.
+// Active returns the running evaluations.
 func (h *Handler) Active() *measure.Active { return h.metrics.active }

@@ -20,11 +20,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// lines writes the log of evaluations: one line for each, up to a rate. What failed has a rate of its
-// own, so that many successes do not hide it.
+// lines writes a log line for each evaluation, up to a rate. Failures have a separate rate, so that successes do not
+// suppress them.
 type lines struct {
 	log               *slog.Logger
-	output            bool // whether what functions wrote is logged
+	output            bool // true if the output of functions is logged
 	succeeded, failed sampler
 }
 
@@ -36,13 +36,13 @@ func newLines(log *slog.Logger, output bool, perSecond float64) *lines {
 	return l
 }
 
-// sampler bounds the rate of lines.
+// sampler limits the rate of lines.
 type sampler struct {
 	limiter  *rate.Limiter
-	unlogged atomic.Int64 // since the last line
+	unlogged atomic.Int64 // evaluations since the last line
 }
 
-// admit reports whether to write a line, and how many were not written before it.
+// admit reports whether to write a line, and returns the number of evaluations without a line before it.
 func (s *sampler) admit() (unlogged int64, ok bool) {
 	if !s.limiter.Allow() {
 		s.unlogged.Add(1)
@@ -51,7 +51,7 @@ func (s *sampler) admit() (unlogged int64, ok bool) {
 	return s.unlogged.Swap(0), true
 }
 
-// admit reports whether to write a line, and how many were not written before it. Debug logs have all.
+// admit is sampler.admit, except that debug logs contain all lines.
 func (l *lines) admit(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		return 0, true
@@ -59,7 +59,7 @@ func (l *lines) admit(ctx context.Context, s *sampler) (unlogged int64, ok bool)
 	return s.admit()
 }
 
-// evaluated logs one evaluation.
+// evaluated logs an evaluation.
 func (l *lines) evaluated(ctx context.Context, s sample) {
 	level, sampler := levelOf(s.err), &l.succeeded
 	if s.err != nil {
@@ -80,7 +80,8 @@ func (l *lines) evaluated(ctx context.Context, s sample) {
 	l.log.LogAttrs(ctx, level, "evaluation failed", append(attrs, l.cause(s.err)...)...)
 }
 
-// fields returns what each line has; the log leaves out what is empty. Nothing in it is from the resource lists.
+// fields returns the attributes of each line. Empty attributes are not logged. No attribute contains parts of the
+// resource lists.
 func fields(ctx context.Context, s sample) []slog.Attr {
 	return []slog.Attr{
 		slog.String("image", s.given), slog.String("resolved", s.image.String()), slog.String("evaluator", s.evaluator),
@@ -94,8 +95,8 @@ func fields(ctx context.Context, s sample) []slog.Attr {
 	}
 }
 
-// hash returns the SHA-256 of a resource list, which identifies the list without showing it. It is empty
-// below verbosity 3: a megabyte takes about a millisecond.
+// hash returns the SHA-256 of a resource list, which identifies the list without showing it. It is empty below
+// verbosity 3, because hashing a megabyte needs about a millisecond.
 func (l *lines) hash(ctx context.Context, list []byte) string {
 	if !l.log.Enabled(ctx, telemetry.LevelDetail) || list == nil {
 		return ""
@@ -115,9 +116,8 @@ func (s sample) digest() string {
 	return s.image.Digest
 }
 
-// cause returns what the log has of an error. The text of a function's failure has what
-// the function wrote, which may be secret: the log has it only if that is wanted, or if no
-// function was started.
+// cause returns the attributes of an error. The text of a function's failure contains output of the function, which may
+// be secret. It is logged only if that is configured, or if no function was started.
 func (l *lines) cause(err error) []slog.Attr {
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok || l.output || failure.Reason == function.NotStarted {
@@ -139,8 +139,8 @@ func (l *lines) rejected(ctx context.Context, err error) {
 		"error", err, "caller", rpcserve.Caller(ctx), "unlogged", unlogged)
 }
 
-// levelOf returns the level at which the end of an evaluation is logged: warnings and
-// errors are for operators, not for what the function or the caller did wrong.
+// levelOf returns the log level of an evaluation's result. Warnings and errors are for operators, not for mistakes of
+// functions and callers.
 func levelOf(err error) slog.Level {
 	if err == nil {
 		return slog.LevelInfo

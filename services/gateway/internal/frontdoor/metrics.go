@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// metrics are what the gateway counts. Names are given as OpenTelemetry spells
-// them: in Prometheus the first is fn_evaluations_total.
+// metrics are the metrics of evaluations. Their names follow OpenTelemetry: in Prometheus the first is
+// fn_evaluations_total.
 type metrics struct {
 	evaluations   metric.Int64Counter
 	duration      metric.Float64Histogram
@@ -35,10 +35,10 @@ type metrics struct {
 	images        telemetry.ImageLabels
 }
 
-// sizes are the buckets of sizes.
+// sizes are the histogram buckets of sizes.
 var sizes = metric.WithExplicitBucketBoundaries(telemetry.Bytes...)
 
-// newMetrics returns the metrics, those of the memory budget included.
+// newMetrics returns the metrics, including the metrics of the memory budget.
 func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metrics, error) {
 	meter := provider.Meter("gateway")
 	m := &metrics{}
@@ -66,7 +66,7 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metri
 	return m, nil
 }
 
-// observed is a gauge's present value.
+// observed returns an option for a gauge with the current value.
 func observed(value func() int64) metric.Int64ObservableGaugeOption {
 	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(value())
@@ -74,9 +74,9 @@ func observed(value func() int64) metric.Int64ObservableGaugeOption {
 	})
 }
 
-// sample is one evaluation as metrics, its span and the log have it.
+// sample is an evaluation as metrics, span and log show it.
 type sample struct {
-	given                       string // the image as the caller named it
+	given                       string // image as the caller wrote it
 	image                       imagename.Name
 	evaluator                   string
 	err                         error
@@ -84,19 +84,19 @@ type sample struct {
 	took                        time.Duration
 	requestBytes, responseBytes int
 	measured                    *measure.Evaluation
-	resolved                    string // the digest that ran, if the evaluator knows it
-	cache                       string // how the result cache was used; empty if it was not
-	inputSHA256, outputSHA256   string // hashes of the lists; empty if the log does not show them
-	party                       string // function, caller or system: who a failure is due to
+	resolved                    string // digest of the image that ran; empty if unknown
+	cache                       string // outcome of the result cache; empty if the cache was not used
+	inputSHA256, outputSHA256   string // hashes of the lists; empty if the log does not contain them
+	party                       string // party to which a failure is due: function, caller or system
 }
 
-// evaluated fills in what the response of the evaluator says.
+// evaluated records the evaluator's response.
 func (s *sample) evaluated(resp evaluation.Response) {
 	s.evaluator, s.results, s.responseBytes = resp.Evaluator, resp.Results, len(resp.ResourceList)
 	s.cache, s.resolved = resp.Cache, resp.Digest
 }
 
-// evaluated counts one evaluation, and returns the label of its image.
+// evaluated counts an evaluation and returns the label of its image.
 func (m *metrics) evaluated(ctx context.Context, s sample) (image string) {
 	if _, queueFull := fault.RetryAfter(s.err); queueFull && !hasRun(s.err) || s.evaluator == "" {
 		m.rejected(ctx, s.err)
@@ -122,8 +122,8 @@ func (m *metrics) rejected(ctx context.Context, err error) {
 	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }
 
-// image returns the image label of a sample. An image earns its own once a function of it
-// has run, so names that callers invent use up none.
+// image returns the image label of a sample. An image gets its own label when its function has run, so that names that
+// callers invent use up no labels.
 func (m *metrics) image(s sample) string {
 	if s.evaluator == "" {
 		return telemetry.OtherImages
@@ -134,7 +134,7 @@ func (m *metrics) image(s sample) string {
 	return m.images.Label(s.image)
 }
 
-// hasRun reports whether a function has run in an evaluation that ended with err.
+// hasRun reports whether a function ran in an evaluation that returned err.
 func hasRun(err error) bool {
 	if _, dropped := errors.AsType[*droppedError](err); dropped || err == nil {
 		return true
@@ -143,7 +143,7 @@ func hasRun(err error) bool {
 	return ok && failure.Reason != function.NotStarted
 }
 
-// code names how an evaluation ended.
+// code returns the code of an evaluation's result.
 func code(err error) string {
 	if err == nil {
 		return history.OK
@@ -151,7 +151,7 @@ func code(err error) string {
 	return fault.Of(err).String()
 }
 
-// severity is the worst among the results of an evaluation, failed or not.
+// severity returns the worst severity among the results of an evaluation, including failed evaluations.
 func severity(s sample) string {
 	if failure, ok := errors.AsType[*function.Failure](s.err); ok {
 		return resourcelist.Worst(failure.Results)

@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// remember adds an evaluation to the history. Label is its image in metrics, or empty if its request was
+// remember adds an evaluation to the history. Label is the image's label in metrics. It is empty if the request was
 // rejected.
 func (h *Handler) remember(label string, e *gatewayv1.Evaluation) {
 	if h.history != nil {
@@ -26,8 +26,8 @@ func (h *Handler) remember(label string, e *gatewayv1.Evaluation) {
 	}
 }
 
-// record returns the evaluation as other callers may see it: nothing in it is from the resource lists or
-// from what the function wrote.
+// record returns the evaluation as other callers may see it, without parts of the resource lists and without output of
+// the function.
 func (s sample) record(ctx context.Context) *gatewayv1.Evaluation {
 	e := &gatewayv1.Evaluation{
 		Image: s.given, Resolved: s.image.String(), Evaluator: s.evaluator,
@@ -56,8 +56,7 @@ func rejection(err error) *gatewayv1.Evaluation {
 	}
 }
 
-// reason returns why an evaluation failed, without anything that a function or the resource list may have
-// put into the error.
+// reason returns the reason of a failed evaluation, without texts of the function or of the resource list.
 func reason(err error) string {
 	if err == nil {
 		return ""
@@ -76,7 +75,7 @@ func reason(err error) string {
 	}
 }
 
-// failed returns how a function that was started has failed.
+// failed describes the failure of a function that was started.
 func failed(f *function.Failure) string {
 	switch f.Reason {
 	case function.Exited:
@@ -94,9 +93,9 @@ func failed(f *function.Failure) string {
 	}
 }
 
-// partyOf returns who a failure is due to: the function, its caller or the system, as the alerts count failures. It
-// is empty without a failure. The label is the image's in metrics: an image that cannot be had and of which no
-// function has ever run is a name that its caller invented.
+// partyOf returns the party to which a failure is due: the function, its caller or the system, as in the alerts. It is
+// empty without a failure. Label is the image's label in metrics: an image that cannot be pulled, and whose function
+// never ran, is a name that its caller invented.
 func partyOf(err error, label string) string {
 	if err == nil {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// describe writes an evaluation to its span, fn.evaluate, which can be searched for by any of it.
+// describe adds the evaluation to its span, fn.evaluate, so that traces can be searched by its attributes.
 func (s sample) describe(span trace.Span) {
 	if s.err != nil {
 		span.SetStatus(codes.Error, fault.Of(s.err).String())
@@ -21,11 +21,11 @@ func (s sample) describe(span trace.Span) {
 	if !span.IsRecording() {
 		return
 	}
-	// All at once: the span's list of attributes grows once.
+	// One call lets the span's list of attributes grow once.
 	span.SetAttributes(s.attributes()...)
 }
 
-// attributes returns what the span of an evaluation has besides the image as the caller named it.
+// attributes returns the attributes of an evaluation's span, except for the image as the caller wrote it.
 func (s sample) attributes() []attribute.KeyValue {
 	const most = 11
 	leased := s.measured.Leased()
@@ -53,7 +53,7 @@ func (s sample) attributes() []attribute.KeyValue {
 	return attrs
 }
 
-// exitCode returns the exit code of the function, and whether it has run to an end.
+// exitCode returns the exit code of the function, and reports whether the function ran to its end.
 func exitCode(err error) (int, bool) {
 	if failure, ok := errors.AsType[*function.Failure](err); ok {
 		return failure.ExitCode, failure.Reason != function.NotStarted

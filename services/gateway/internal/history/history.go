@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history remembers the last evaluations, and what each function did in the last minute. It is
-// bounded in number and in bytes, and has nothing of what functions read or write.
+// Package history stores recent evaluations, and the activity of each function in the last minute. Its size is bounded
+// in number and in bytes. It contains no parts of inputs and outputs.
 package history
 
 import (
@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxRecent is how many evaluations are remembered, and maxFailed how many failed ones: many successes
-	// do not push these out.
+	// maxRecent is the number of evaluations that are stored, and maxFailed the number of failed evaluations, which many
+	// successes do not replace.
 	maxRecent = 512
 	maxFailed = 128
 )
 
-// History remembers evaluations. It is safe for concurrent use.
+// History stores evaluations. It is safe for concurrent use.
 type History struct {
 	mu             sync.Mutex
 	recent, failed ring[*gatewayv1.Evaluation]
-	functions      map[string]*ring[run] // by the image label, of which there is a bounded number
+	functions      map[string]*ring[run] // by image label, whose number is bounded
 }
 
 // New returns a history without evaluations.
@@ -33,12 +33,11 @@ func New() *History {
 	}
 }
 
-// OK is the code of an evaluation that succeeded.
+// OK is the code of successful evaluations.
 const OK = "ok"
 
-// Add remembers an evaluation that has ended, and shortens its texts. Label is its image in metrics; an
-// evaluation without one, whose request was rejected, counts for no function. Neither side changes the
-// evaluation afterwards.
+// Add stores an evaluation that has ended, with shortened texts. Label is the image's label in metrics. It is empty for
+// rejected requests, which count for no function. Callers must not change the evaluation afterwards.
 func (h *History) Add(label string, e *gatewayv1.Evaluation) {
 	shorten(e)
 	h.mu.Lock()
@@ -60,17 +59,17 @@ func (h *History) Add(label string, e *gatewayv1.Evaluation) {
 	runs.add(run{ended: e.GetStartTime().AsTime().Add(took), took: took, failed: failed})
 }
 
-// Select is which evaluations to return.
+// Select selects evaluations.
 type Select struct {
-	// TraceID, if not empty, selects those of one trace.
+	// TraceID selects the evaluations of a trace. It is ignored if it is empty.
 	TraceID string
 	// Failed selects failed evaluations.
 	Failed bool
-	// Max is how many to return at most; 0 for all.
+	// Max is the maximum number of evaluations. Zero means no limit.
 	Max int
 }
 
-// Evaluations returns the selected evaluations, the newest first.
+// Evaluations returns the selected evaluations, starting with the newest.
 func (h *History) Evaluations(s Select) []*gatewayv1.Evaluation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +95,7 @@ func (h *History) search(in *ring[*gatewayv1.Evaluation], s Select) []*gatewayv1
 	return found
 }
 
-// Functions returns what each function did in the minute before now, ordered by image.
+// Functions returns the activity of each function in the minute before now, ordered by image.
 func (h *History) Functions(now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	all := map[string][]run{}
 	h.mu.Lock()

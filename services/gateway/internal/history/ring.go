@@ -4,14 +4,14 @@ package history
 
 import "iter"
 
-// ring keeps the last values, up to max. It grows as it is filled.
+// ring stores the newest values, up to max. It grows as it fills.
 type ring[T any] struct {
 	max    int
-	next   int // where the next value goes, once the ring is full
+	next   int // index of the next value once the ring is full
 	values []T
 }
 
-// add keeps a value, in place of the oldest if the ring is full.
+// add stores a value. It replaces the oldest value if the ring is full.
 func (r *ring[T]) add(value T) {
 	if len(r.values) < r.max {
 		r.values = append(r.values, value)
@@ -21,7 +21,7 @@ func (r *ring[T]) add(value T) {
 	r.next = (r.next + 1) % r.max
 }
 
-// newest returns the values, the newest first.
+// newest returns the values, starting with the newest.
 func (r *ring[T]) newest() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		n := len(r.values)

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// window is the time that rates and durations are of.
+	// window is the period of rates and durations.
 	window = time.Minute
-	// maxRuns is how many evaluations of a function rates and durations are of.
+	// maxRuns is the maximum number of evaluations for a function's rates and durations.
 	maxRuns = 256
 )
 
-// run is one evaluation of a function.
+// run is an evaluation of a function.
 type run struct {
 	ended  time.Time
 	took   time.Duration
 	failed bool
 }
 
-// summaries returns what each function did, ordered by image.
+// summaries returns the activity of each function, ordered by image.
 func summaries(all map[string][]run, now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	var functions []*gatewayv1.GetStatusResponse_Function
 	for _, label := range slices.Sorted(maps.Keys(all)) {
@@ -35,7 +35,7 @@ func summaries(all map[string][]run, now time.Time) []*gatewayv1.GetStatusRespon
 	return functions
 }
 
-// summary returns what a function did: runs are those in the window, the newest first.
+// summary returns the activity of a function. Runs are the evaluations in the window, starting with the newest.
 func summary(label string, runs []run, now time.Time) *gatewayv1.GetStatusResponse_Function {
 	failed, took := 0, make([]time.Duration, len(runs))
 	for i, r := range runs {
@@ -45,7 +45,7 @@ func summary(label string, runs []run, now time.Time) *gatewayv1.GetStatusRespon
 		}
 	}
 	slices.Sort(took)
-	// A function with more evaluations than are remembered has them in less time than the window.
+	// The evaluations of a busy function cover less time than the window.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()
@@ -57,7 +57,7 @@ func summary(label string, runs []run, now time.Time) *gatewayv1.GetStatusRespon
 	}
 }
 
-// quantile returns the value of sorted that the share q of the values does not exceed.
+// quantile returns the smallest of the sorted values that at least the share q of the values does not exceed.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxNameBytes and maxReasonBytes bound the texts of an evaluation, and maxPhaseBytes the reason of a
-	// phase. A note about what is left out comes on top.
+	// maxNameBytes and maxReasonBytes limit the texts of an evaluation, and maxPhaseBytes limits the reason of a phase. A
+	// note about omitted text is added to them.
 	maxNameBytes   = 256
 	maxReasonBytes = 1 << 10
 	maxPhaseBytes  = 200
 )
 
-// shorten bounds the texts of an evaluation. Callers choose some of them.
+// shorten limits the texts of an evaluation. Callers choose some of the texts.
 func shorten(e *gatewayv1.Evaluation) {
 	for _, name := range []*string{&e.TraceId, &e.Image, &e.Resolved, &e.Evaluator, &e.Code, &e.Severity, &e.Pod} {
 		*name = text(*name, maxNameBytes)
@@ -28,11 +28,11 @@ func shorten(e *gatewayv1.Evaluation) {
 	}
 }
 
-// text returns s in a form that a message may have.
+// text returns s as valid UTF-8 for a message.
 func text(s string, limit int) string { return strings.ToValidUTF8(excerpt.Middle(s, limit), "�") }
 
-// Name returns the name of an image in the length in which it is shown.
+// Name returns the shortened name of an image.
 func Name(s string) string { return text(s, maxNameBytes) }
 
-// Reason returns what an evaluation waits for in the length in which it is shown.
+// Reason returns the shortened reason of a wait.
 func Reason(s string) string { return text(s, maxPhaseBytes) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagepolicy decides which images callers may use: by a deny list, an allow list, and a rule that
-// requires digests. The gateway asks it once for each evaluation, whichever evaluator runs the function.
+// Package imagepolicy decides which images callers may use, with a deny list, an allow list, and a rule that requires
+// digests. The gateway checks it once per evaluation, for all evaluators.
 package imagepolicy
 
 import (
@@ -15,11 +15,11 @@ import (
 // Lists configures a Policy. An item is a pattern of repositories, such as "ghcr.io/org/**", or name=pattern:
 // errors contain the name.
 type Lists struct {
-	// Allow contains the patterns of which one must match, if there are any.
+	// Allow contains patterns. If there are any, an image must match at least one of them.
 	Allow []string
-	// Deny contains the patterns of which none may match.
+	// Deny contains patterns that an image must not match.
 	Deny []string
-	// RequireDigest rejects images that are not named by digest.
+	// RequireDigest rejects images that are named without a digest.
 	RequireDigest bool
 }
 
@@ -45,8 +45,8 @@ type rule struct {
 	pattern imagename.Pattern
 }
 
-// parseRules reads rules, each as "name=pattern" or "pattern", which is its own name. In a pattern, "*" matches
-// anything but a slash and "**" matches anything. A pattern matches whole canonical repositories, such as
+// parseRules parses rules of the form "name=pattern" or "pattern", where the pattern is also the name. In a pattern,
+// "*" matches anything but a slash, and "**" matches anything. A pattern matches whole canonical repositories, such as
 // "docker.io/library/busybox", and may name a registry by any of its names.
 func parseRules(items []string) ([]rule, error) {
 	var rules []rule
@@ -67,8 +67,8 @@ func parseRules(items []string) ([]rule, error) {
 	return rules, nil
 }
 
-// Check returns nil if callers may use the image, and otherwise an error of class fault.Denied with the name of
-// the rule that rejects it.
+// Check returns nil if callers may use the image. Otherwise it returns an error of class fault.Denied with the name of
+// the rule that rejects the image.
 func (p *Policy) Check(image imagename.Name) error {
 	if err := p.CheckRepository(image.Repository); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (p *Policy) CheckRepository(repository string) error {
 		repository, "allow-list")
 }
 
-// matches reports whether the pattern matches a repository, in its canonical spelling or as it is written.
+// matches reports whether the pattern matches the canonical or the literal name of a repository.
 func (r *rule) matches(repository string) bool {
 	return r.pattern.Match(imagename.CanonicalRepository(repository)) || r.pattern.Match(strings.ToLower(repository))
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Active has the evaluations that have not ended: it counts them by the phase that they are in, and knows what
-// they wait for. Durations of phases are known only when the phases have ended; this shows what callers wait
-// for now.
+// Active counts running evaluations by phase, and stores the reasons of their waits. Durations of phases are recorded
+// only when the phases have ended. Active shows current waits.
 type Active struct {
 	phases map[string]*atomic.Int64
 
@@ -26,7 +25,7 @@ type Active struct {
 	waiting map[*Evaluation]wait
 }
 
-// NewActive returns the count of active evaluations, which is zero in each phase.
+// NewActive returns a count of zero for each phase.
 func NewActive(provider metric.MeterProvider) (*Active, error) {
 	a := &Active{phases: make(map[string]*atomic.Int64, len(phase.Names)), waiting: make(map[*Evaluation]wait)}
 	labels := make(map[string]metric.MeasurementOption, len(phase.Names))
@@ -48,12 +47,12 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 	return a, nil
 }
 
-// Begin returns the record of an evaluation of an image, which is in no phase yet.
+// Begin returns the record of an evaluation of an image. The evaluation is not yet in a phase.
 func (a *Active) Begin(image string) *Evaluation {
 	return &Evaluation{active: a, image: image, began: time.Now(), steps: make([]Step, 0, 4)}
 }
 
-// Counts returns the evaluations that have not ended, by phase. Phases without any are left out.
+// Counts returns the number of running evaluations by phase, without empty phases.
 func (a *Active) Counts() map[string]int32 {
 	counts := map[string]int32{}
 	for name, count := range a.phases {
@@ -64,7 +63,7 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// move counts an evaluation in another phase. Names that no phase has are not counted.
+// move changes the phase of an evaluation. Unknown phases are not counted.
 func (a *Active) move(e *Evaluation, to string) {
 	if a == nil {
 		return

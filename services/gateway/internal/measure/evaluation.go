@@ -4,45 +4,43 @@ package measure
 
 import "time"
 
-// Evaluation is what is measured of one evaluation: the front door begins it, evaluators fill it in, and
-// metrics, spans, the log and the history have it in the end. Only the goroutine of the evaluation uses it.
-// A nil Evaluation records nothing.
+// Evaluation records the progress of an evaluation, for metrics, spans, log and history. The front door creates it and
+// evaluators fill it in. Only the goroutine of the evaluation may use it. A nil *Evaluation records nothing.
 type Evaluation struct {
 	active    *Active
 	image     string
 	began     time.Time
-	phase     string // empty before the first and after the last
+	phase     string // empty before the first phase and after the last
 	steps     []Step
 	resolving time.Duration
 	leased    Leased
 	attempts  int
 }
 
-// Step is a phase that an evaluation went through.
+// Step is a phase of an evaluation.
 type Step struct {
 	Phase string
-	// Attempt counts the attempts, from one; 0 before the first.
+	// Attempt is the number of the attempt, from 1. It is 0 before the first attempt.
 	Attempt int
-	// Offset is when the step began, counted from the beginning of the evaluation.
+	// Offset is the time between the beginning of the evaluation and the beginning of the step.
 	Offset, Took time.Duration
-	// Reason is what the step waited for last, if that is known.
+	// Reason is the last reason of a wait in the step. It is empty if no reason is known.
 	Reason string
 }
 
-// maxSteps is how many steps an evaluation records. Further ones are left out: an evaluation that is tried
-// on many pods goes through the same phases again.
+// maxSteps is the maximum number of recorded steps. An evaluation that is retried on many pods repeats the same phases.
 const maxSteps = 32
 
-// Leased is the pod or the sandbox that evaluated; it is empty for a local binary.
+// Leased is the pod or the sandbox of an evaluation. It is empty for a local binary.
 type Leased struct {
 	Pod, Namespace string
 	// Image is the reference with the digest.
 	Image string
-	// ColdStart reports whether the pod was started for the evaluation, or was still starting.
+	// ColdStart is true if the pod was started for the evaluation, or was still starting.
 	ColdStart bool
 }
 
-// Enter records that the evaluation is in the named phase now.
+// Enter begins a phase.
 func (e *Evaluation) Enter(phase string) {
 	if e == nil || e.phase == phase {
 		return
@@ -58,7 +56,7 @@ func (e *Evaluation) Enter(phase string) {
 	}
 }
 
-// step returns the step that the evaluation is in; nil if it is in none that is recorded.
+// step returns the current step, or nil if it is not recorded.
 func (e *Evaluation) step() *Step {
 	if len(e.steps) == 0 {
 		return nil
@@ -69,14 +67,14 @@ func (e *Evaluation) step() *Step {
 	return nil
 }
 
-// Names records the canonical name of the image. It shows from the next phase on.
+// Names records the canonical name of the image, which is shown from the next phase on.
 func (e *Evaluation) Names(image string) {
 	if e != nil {
 		e.image = image
 	}
 }
 
-// Waits records what the present phase waits for.
+// Waits records the reason of a wait in the current phase.
 func (e *Evaluation) Waits(reason string) {
 	if e == nil || reason == "" {
 		return
@@ -87,7 +85,7 @@ func (e *Evaluation) Waits(reason string) {
 	}
 }
 
-// WaitsNow has the reason shown while the present phase lasts. The step does not record it: most evaluations
+// WaitsNow shows the reason of a wait during the current phase. The step does not record it, because most evaluations
 // do not wait for it.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
@@ -95,25 +93,25 @@ func (e *Evaluation) WaitsNow(reason string) {
 	}
 }
 
-// End records that the evaluation has ended.
+// End ends the evaluation.
 func (e *Evaluation) End() { e.Enter("") }
 
-// Resolving adds d to the time that it takes to resolve the image: the front door resolves the name, and
-// the pod-manager, with each lease, the digest.
+// Resolving adds d to the time of resolving the image. The front door resolves the name, and the pod-manager resolves
+// the digest with each lease.
 func (e *Evaluation) Resolving(d time.Duration) {
 	if e != nil {
 		e.resolving += d
 	}
 }
 
-// Attempt records that an attempt begins: to get a pod and to evaluate there, or in a local process.
+// Attempt begins an attempt: to get a pod and to evaluate there, or to evaluate in a local process.
 func (e *Evaluation) Attempt() {
 	if e != nil {
 		e.attempts++
 	}
 }
 
-// On records what the attempt runs on. Cold starts of earlier attempts count.
+// On records the pod or the sandbox of the attempt. Cold starts of earlier attempts count.
 func (e *Evaluation) On(leased Leased) {
 	if e != nil {
 		leased.ColdStart = leased.ColdStart || e.leased.ColdStart
@@ -121,16 +119,16 @@ func (e *Evaluation) On(leased Leased) {
 	}
 }
 
-// Began returns when the evaluation began.
+// Began returns the time at which the evaluation began.
 func (e *Evaluation) Began() time.Time { return e.began }
 
-// Steps returns the phases that the evaluation went through, in their order.
+// Steps returns the recorded steps in order.
 func (e *Evaluation) Steps() []Step { return e.steps }
 
-// Resolved returns how long it took to resolve the image so far.
+// Resolved returns the time of resolving the image so far.
 func (e *Evaluation) Resolved() time.Duration { return e.resolving }
 
-// Leased returns the pod of the last attempt; it is empty if there was none.
+// Leased returns the pod of the last attempt. It is empty without an attempt.
 func (e *Evaluation) Leased() Leased { return e.leased }
 
 // Attempts returns the number of attempts.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure has what several parts of the gateway measure alike.
+// Package measure contains metrics that several packages of the gateway share.
 package measure
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Seconds are the buckets of durations.
+// Seconds are the histogram buckets of durations.
 var Seconds = metric.WithExplicitBucketBoundaries(telemetry.Seconds...)
 
-// Phases measures the phases of evaluations.
+// Phases records the durations of phases.
 type Phases struct {
 	seconds metric.Float64Histogram
 	options map[string]metric.MeasurementOption
 }
 
-// NewPhases returns the measure of phases.
+// NewPhases returns the metric of phases.
 func NewPhases(provider metric.MeterProvider) (*Phases, error) {
 	seconds, err := provider.Meter("gateway").Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
 		metric.WithDescription("Time spent in one phase of an evaluation."))
@@ -38,7 +38,7 @@ func NewPhases(provider metric.MeterProvider) (*Phases, error) {
 	return p, nil
 }
 
-// Took records that the named phase took d. Names that no phase has are left out.
+// Took records that a phase took d. Unknown phases are ignored.
 func (p *Phases) Took(ctx context.Context, name string, d time.Duration) {
 	if option, ok := p.options[name]; ok {
 		p.seconds.Record(ctx, d.Seconds(), option)

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// wait is what an evaluation waits for.
+// wait is the reason of an evaluation's wait.
 type wait struct {
 	image, phase, reason string
 	since                time.Time
 }
 
-// Waiting is what evaluations of one function wait for in one phase.
+// Waiting is the wait of a function's evaluations in a phase.
 type Waiting struct {
-	// Image is the function's canonical name, or the image as callers named it while it is resolved.
+	// Image is the function's canonical name. Until that is resolved it is the image as callers wrote it.
 	Image, Phase string
-	// Reason is what the one that waits longest waits for, if that is known, and Longest how long it does.
+	// Reason is the reason of the longest wait, and empty if it is unknown. Longest is the duration of that wait.
 	Reason  string
 	Longest time.Duration
-	// Count is how many there are.
+	// Count is the number of evaluations.
 	Count int
 }
 
-// running is the phase in which an evaluation waits for nothing but its function.
+// running is the phase in which an evaluation waits only for its function.
 const running = "run"
 
-// wait records what an evaluation waits for in a phase; nothing if it has ended or runs.
+// wait records the reason of an evaluation's wait in a phase. An evaluation that runs or has ended does not wait.
 func (a *Active) wait(e *Evaluation, phase, reason string) {
 	if a == nil {
 		return
@@ -47,8 +47,8 @@ func (a *Active) wait(e *Evaluation, phase, reason string) {
 	a.waiting[e] = wait{e.image, phase, reason, since}
 }
 
-// Waiting returns what the evaluations that do not run yet wait for: the longest wait first, and at most so many
-// functions and phases.
+// Waiting returns the waits of evaluations that do not run yet, for at most max functions and phases, starting with the
+// longest wait.
 func (a *Active) Waiting(most int) []Waiting {
 	type group struct{ image, phase string }
 	groups, now := map[group]Waiting{}, time.Now()

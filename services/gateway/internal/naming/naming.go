@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package naming gives a requested image its canonical name, once, before any
-// evaluator is asked.
+// Package naming resolves the images of requests to canonical names before evaluators are called.
 package naming
 
 import (
@@ -18,27 +17,26 @@ import (
 
 // TagSource lists tags of repositories.
 type TagSource interface {
-	// Tags returns the tags of a repository, given by its canonical name, and
-	// whether it knows the repository at all: one may be known and have no tags.
+	// Tags returns the tags of a repository with a canonical name, and reports whether the repository is known: a known
+	// repository may contain no tags.
 	Tags(ctx context.Context, repository string) (tags []string, known bool, err error)
 }
 
 // Resolver resolves names.
 type Resolver struct {
-	// DefaultPrefix is where names without a slash are looked up.
+	// DefaultPrefix is the prefix of names without a slash.
 	DefaultPrefix string
-	// Tags are asked in turn for the tags of a repository when a request has a
-	// version constraint, until one has a tag that fits.
+	// Tags are the sources of tags for version constraints, in order of preference. The first source with a matching tag
+	// is used.
 	Tags []TagSource
 	// Policy decides which images callers may use.
 	Policy imagepolicy.Policy
 }
 
-// Resolve returns the canonical name of image with the tag that constraint
-// selects, if there is one, provided that the policy allows the image. What is malformed, or matches none of the tags
-// there are, is an error of class fault.Invalid; a constraint on a repository that no source
-// knows one of class fault.NotFound. A registry's own 404 is not: to callers that class
-// means that no evaluator serves the image.
+// Resolve returns the canonical name of image with the tag that constraint selects, if the policy allows the image. The
+// error is of class fault.Invalid for a malformed name and for a constraint that matches no tag. It is of class
+// fault.NotFound for a constraint on a repository that no source contains, but not for a 404 of a registry: to callers
+// that class means that no evaluator serves the image.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {
@@ -63,8 +61,8 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	return r.highest(ctx, image, name, wanted)
 }
 
-// highest returns name with the highest tag that is wanted. A source that fails
-// counts only if no other has such a tag.
+// highest returns name with the highest matching tag. The error of a source is ignored if another source contains such
+// a tag.
 func (r Resolver) highest(
 	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
 ) (imagename.Name, error) {
@@ -96,7 +94,7 @@ func (r Resolver) highest(
 	}
 }
 
-// maxListed is how many tags an error names.
+// maxListed is the maximum number of tags in an error.
 const maxListed = 10
 
 // list names tags for users.

@@ -10,7 +10,7 @@ import (
 	"math"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec for all other messages
+	_ "google.golang.org/grpc/encoding/proto" // codec for all other messages
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -21,17 +21,17 @@ import (
 // listField is the number of the field resource_list, in requests and in responses.
 const listField = protowire.Number(1)
 
-// maxListPrefix is how many bytes a field's number and length have at most.
+// maxListPrefix is the maximum length of a field's number and length, in bytes.
 const maxListPrefix = 2 * 10
 
-// codec encodes and decodes evaluations as gRPC's own codec does, and copies resource lists less often: gRPC
-// sends the very bytes of a request's list, and a response's list is read into bytes of its own at once. The
-// usual codec needs a second copy of each while it is sent or received.
+// codec encodes and decodes evaluations like gRPC's own codec, with fewer copies of resource lists: gRPC sends the
+// bytes of a request's list without a copy, and a response's list is read into its own memory. The usual codec needs a
+// second copy of each list during the call.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
-// Marshal implements encoding.CodecV2. The list must not change until the call has ended.
+// Marshal implements encoding.CodecV2. Callers must not change the list before the call has ended.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	req, ok := v.(*evaluator.EvaluateFunctionRequest)
 	if !ok || len(req.GetResourceList()) == 0 {
@@ -64,21 +64,21 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	// Fields that occur again replace the list, as in any decoder.
+	// Repeated fields replace the list, as in any decoder.
 	resp.Reset()
 	resp.ResourceList = list
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)
 }
 
-// readList reads a message of size bytes. If it begins with a list, as what Go and C++ encode does, it returns that
-// list and the bytes behind it, and otherwise all bytes.
+// readList reads a message of size bytes. If the message begins with a list, as Go and C++ encode it, readList returns
+// that list and the bytes behind it. Otherwise it returns all bytes as rest.
 func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	prefix, err := r.Peek(min(size, maxListPrefix))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, err
 	}
 	if length, n := listPrefix(prefix); n > 0 && length <= size-n {
-		_, _ = r.Discard(n) // they were peeked at
+		_, _ = r.Discard(n) // already peeked
 		list = make([]byte, length)
 		if _, err := io.ReadFull(r, list); err != nil {
 			return nil, nil, fmt.Errorf("read the resource list: %w", err)
@@ -92,8 +92,8 @@ func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	return list, rest, nil
 }
 
-// listPrefix returns the length of the list that a message begins with, and that of what is before the list; 0 if it
-// begins with something else, or with a list that is longer than any message.
+// listPrefix returns the length of the list at the beginning of a message, and the length n of the bytes before the
+// list. n is 0 if the message begins with another field, or if the list is longer than any message.
 func listPrefix(message []byte) (length, n int) {
 	number, wire, tagged := protowire.ConsumeTag(message)
 	if tagged < 0 || number != listField || wire != protowire.BytesType {

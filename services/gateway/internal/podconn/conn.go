@@ -25,7 +25,7 @@ type Conn struct {
 	pool   *Pool
 	pod    Pod
 	client *grpc.ClientConn
-	// dialError is the error of the last attempt to connect, with TLS too, or nil.
+	// dialError is the error of the last attempt to connect, including TLS. It is nil after a success.
 	dialError atomic.Pointer[error]
 
 	// The pool's lock guards these.
@@ -40,7 +40,7 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each attempt looks the name up: a Service's name may be new.
+	// Each attempt resolves the name again, because a Service's name may be new.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
 		grpc.WithTransportCredentials(framed{transport}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
@@ -52,14 +52,14 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 
 func (c *Conn) close() { _ = c.client.Close() }
 
-// Release ends a use of the connection. The connection of a broken pod is not used again.
+// Release ends a use of the connection. The connection of a broken pod is not reused.
 func (c *Conn) Release(broken bool) { c.pool.release(c, broken) }
 
 // Connected reports whether the connection is established.
 func (c *Conn) Connected() bool { return c.client.GetState() == connectivity.Ready }
 
-// Connect returns when the connection is established. It retries until ctx ends; the error then is
-// that of the last attempt.
+// Connect returns when the connection is established. It retries until ctx ends, and then returns the error of the last
+// attempt.
 func (c *Conn) Connect(ctx context.Context) error {
 	for {
 		state := c.client.GetState()
@@ -73,7 +73,7 @@ func (c *Conn) Connect(ctx context.Context) error {
 	}
 }
 
-// notConnected returns the reason for the missing connection when ctx ends.
+// notConnected returns the error for a connection that is not established when ctx ends.
 func (c *Conn) notConnected(ctx context.Context) error {
 	if err := c.dialError.Load(); err != nil {
 		return *err
@@ -81,20 +81,20 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// dial opens a connection to address, also to a Service whose rules the node does not have yet. A refused
-// connection is an error: retries after it are the caller's.
+// dial opens a connection to address, including the address of a Service whose rules the node does not have yet. A
+// refused connection is an error. Retries after it are up to the caller.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.attempt, address)
-	if err == nil && c.pod.ID == "" { // otherwise the handshake may fail yet
+	if err == nil && c.pod.ID == "" { // otherwise the handshake may still fail
 		c.dialError.Store(nil)
 	}
 	return conn, err
 }
 
-// attempt makes one attempt to connect, and remembers why it failed.
+// attempt attempts to connect, and stores the error.
 func (c *Conn) attempt(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // another attempt has connected
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // canceled because another attempt succeeded
 		c.dialError.Store(&err)
 	}
 	return conn, err

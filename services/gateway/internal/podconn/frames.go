@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// smallFrameBytes is the size below which a DATA frame is small: gRPC keeps about 100 bytes for each frame of a
-	// message, whatever it carries.
+	// smallFrameBytes is the size below which a DATA frame counts as small: gRPC allocates about 100 bytes for each frame
+	// of a message, independent of its size.
 	smallFrameBytes = 256
-	// maxSmallFrames bounds the small frames of a connection since the last HEADERS frame. A wrapper server needs
-	// one or two for an answer.
+	// maxSmallFrames is the maximum number of small frames of a connection after a HEADERS frame. A wrapper server needs
+	// at most two per answer.
 	maxSmallFrames = 1024
 )
 
-// The types of frames in HTTP/2, and the size of their header.
+// Frame types of HTTP/2, and the size of a frame's header.
 const (
 	frameData        = 0
 	frameHeaders     = 1
@@ -29,13 +29,13 @@ const (
 
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
-// framed counts the frames of connections. An answer in frames of one byte would take thirty times its size in
-// memory, outside of the memory budget.
+// framed counts the frames of connections. An answer in frames of one byte would need thirty times its size in memory,
+// outside of the memory budget.
 type framed struct {
 	credentials.TransportCredentials
 }
 
-// ClientHandshake implements the interface.
+// ClientHandshake implements credentials.TransportCredentials.
 func (f framed) ClientHandshake(
 	ctx context.Context, authority string, raw net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {
@@ -46,18 +46,18 @@ func (f framed) ClientHandshake(
 	return &framedConn{Conn: conn}, info, nil
 }
 
-// Clone implements the interface.
+// Clone implements credentials.TransportCredentials.
 func (f framed) Clone() credentials.TransportCredentials {
 	return framed{f.TransportCredentials.Clone()}
 }
 
-// framedConn is a connection whose peer may not send many small frames. One goroutine reads it.
+// framedConn is a connection whose peer may send only few small frames. Only one goroutine may read it.
 type framedConn struct {
 	net.Conn
 	header  [frameHeaderBytes]byte
-	read    int // bytes of the header
-	payload int // bytes of the payload that have not come
-	small   int // frames since the last HEADERS frame
+	read    int // bytes of the header that were read
+	payload int // bytes of the payload that were not read
+	small   int // small frames since the last HEADERS frame
 }
 
 // Read implements net.Conn.
@@ -70,7 +70,7 @@ func (c *framedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count follows the frames in what was read.
+// count parses the frames in b.
 func (c *framedConn) count(b []byte) {
 	for len(b) > 0 {
 		skipped := min(c.payload, len(b))

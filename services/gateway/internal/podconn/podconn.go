@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podconn keeps connections to function pods: one for each pod, shared by the evaluations
-// on it.
+// Package podconn manages connections to function pods. Evaluations in a pod share one connection.
 package podconn
 
 import (
@@ -18,28 +17,26 @@ import (
 
 // Config configures a Pool.
 type Config struct {
-	// Idle is how long an unused connection is kept.
+	// Idle is the time after which an unused connection is closed.
 	Idle time.Duration
-	// Max is the number of unused connections that are kept. Connections in use are bounded by the
-	// number of pods in use.
+	// Max is the maximum number of unused connections. The number of pods in use limits the number of used connections.
 	Max int
-	// MaxMessageBytes bounds the answers of pods, in bytes.
+	// MaxMessageBytes limits the answers of pods, in bytes.
 	MaxMessageBytes int
-	// Identity is the certificate that pods are shown, nil for none.
+	// Identity is the certificate for connections to pods. It is nil without mutual TLS.
 	Identity  *mtls.Identity
 	Telemetry *telemetry.Telemetry
 }
 
-// Pod is where a pod is, and how it proves who it is.
+// Pod is the address and the identity of a pod.
 type Pod struct {
-	// UID tells pods apart: a new one may have the name and the address of an earlier one. Address is
-	// host:port.
+	// UID identifies the pod: a new pod may reuse name and address of an earlier pod. Address is host:port.
 	UID, Address string
-	// ID and Secret are the pod's identity, see [mtls.Proof]; empty for one without a certificate.
+	// ID and Secret are the pod's identity, see [mtls.Proof]. They are empty for a pod without a certificate.
 	ID, Secret string
 }
 
-// Pool keeps connections.
+// Pool manages connections.
 type Pool struct {
 	cfg     Config
 	options []grpc.DialOption
@@ -49,13 +46,12 @@ type Pool struct {
 	closed bool
 }
 
-// New returns a pool without connections. Its Run must run while the pool is used.
+// New returns a pool without connections. Callers must run Run while they use the pool.
 func New(cfg Config) *Pool {
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
 
-// Get returns the connection to a pod. The caller
-// releases it. It connects on first use.
+// Get returns the connection to a pod, which is established on first use. Callers must release it.
 func (p *Pool) Get(pod Pod) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +67,8 @@ func (p *Pool) Get(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// release ends one use of c. The connection of a broken pod is not used again, and is closed when
-// its last user has released it.
+// release ends a use of c. The connection of a broken pod is not reused. It is closed when its last user has released
+// it.
 func (p *Pool) release(c *Conn, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +94,8 @@ func (p *Pool) drop(c *Conn) {
 	}
 }
 
-// unneeded returns the connection that was unused for the longest time; nil unless too many are
-// unused.
+// unneeded returns the least recently used of the unused connections if their number exceeds the maximum, and nil
+// otherwise.
 func (p *Pool) unneeded() *Conn {
 	if len(p.conns) <= p.cfg.Max {
 		return nil
@@ -121,7 +117,7 @@ func (p *Pool) unneeded() *Conn {
 	return longest
 }
 
-// Run closes connections that were unused for too long, until ctx ends, and all others then.
+// Run closes idle connections until ctx ends, and then all connections.
 func (p *Pool) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(p.cfg.Idle/4, time.Millisecond))
 	defer tick.Stop()
@@ -139,7 +135,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 }
 
-// closeUnused closes the unused connections that which selects.
+// closeUnused closes the unused connections for which which returns true.
 func (p *Pool) closeUnused(which func(*Conn) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// transport returns how to connect to the pod: with TLS if it has a certificate, and this program too. Whether
-// a pod has one is what the pod-manager says, which has proved who it is itself.
+// transport returns the credentials for the pod: TLS if both the pod and this program have certificates. The
+// pod-manager, which has proved its own identity, reports whether a pod has a certificate.
 func (c *Conn) transport(identity *mtls.Identity) (credentials.TransportCredentials, error) {
 	secure, err := identity.ClientOfProven(c.pod.ID, c.pod.Secret)
 	if err != nil || secure == nil {
@@ -23,14 +23,14 @@ func (c *Conn) transport(identity *mtls.Identity) (credentials.TransportCredenti
 	return handshakes{credentials.NewTLS(secure), c}, nil
 }
 
-// handshakes keep why a pod is not the one that is wanted, or does not accept this program: gRPC tries again
-// until the caller's time is over, and does not say.
+// handshakes stores the error of a handshake with a pod that has another identity or rejects this program: gRPC retries
+// until the caller's deadline, and does not return the error.
 type handshakes struct {
 	credentials.TransportCredentials
 	conn *Conn
 }
 
-// ClientHandshake implements the interface.
+// ClientHandshake implements credentials.TransportCredentials.
 func (h handshakes) ClientHandshake(
 	ctx context.Context, authority string, raw net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {
@@ -47,23 +47,23 @@ func (h handshakes) failed(err error) error {
 	return err
 }
 
-// reads is a connection whose handshake is over for the client: what the server finds wrong with the client's
-// certificate comes later, as what is read first.
+// reads is a connection whose handshake has succeeded for the client. The server's error about the client's certificate
+// arrives later, at the first read.
 type reads struct {
 	net.Conn
 	handshakes handshakes
 }
 
-// Read implements the interface.
+// Read implements net.Conn.
 func (r reads) Read(b []byte) (int, error) {
 	n, err := r.Conn.Read(b)
 	if err != nil && !r.handshakes.conn.Connected() {
-		_ = r.handshakes.failed(err) // the caller knows it as it is
+		_ = r.handshakes.failed(err) // gRPC returns the error unchanged
 	}
 	return n, err
 }
 
-// Clone implements the interface.
+// Clone implements credentials.TransportCredentials.
 func (h handshakes) Clone() credentials.TransportCredentials {
 	return handshakes{h.TransportCredentials.Clone(), h.conn}
 }

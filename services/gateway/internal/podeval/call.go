@@ -20,11 +20,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// warmShare is the part of the connect timeout that a pod gets which is not new: one
-// that refuses is gone, most likely. One that is granted again has answered the pod-manager.
+// warmShare is the fraction of the connect timeout for a pod that is not new: if such a pod refuses connections, it is
+// probably gone. A pod that is granted again has answered the pod-manager.
 const warmShare = 5
 
-// call evaluates on the pod that was granted.
+// call evaluates the function in the granted pod.
 func (e *Evaluator) call(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, tried *tries,
 ) (evaluation.Response, error) {
@@ -57,8 +57,8 @@ func (e *Evaluator) call(
 	return out, nil
 }
 
-// results returns the results in what a pod answered. A wrapper server has judged the list;
-// what else may have answered must not bring a broken list into a package.
+// results returns the results in a pod's answer. A wrapper server has checked the list. Other programs that answer must
+// not bring a broken list into a package.
 func results(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
 	envelope, err := resourcelist.Parse(ctx, list)
@@ -92,7 +92,7 @@ func (e *Evaluator) callOn(
 	return resp, judge(ctx, image, granted.GetPod(), took, err)
 }
 
-// callOptions sets the pod's own message limit, if it has one.
+// callOptions sets the pod's own message limit. It returns nil if the pod has no limit.
 func callOptions(granted *lease.Granted) []grpc.CallOption {
 	limit := int(granted.GetMaxMessageBytes())
 	if limit <= 0 {
@@ -101,9 +101,8 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connect waits until there is a connection, as long as the pod may take and the
-// caller waits. A pod is not to blame if its name cannot be looked up, so that is tried
-// as long as for a new one.
+// connect returns when the connection is established, or when the pod's timeout or ctx ends. A failed lookup of the
+// pod's name is not the pod's fault: lookups are retried for the timeout of a new pod.
 func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
 	start := time.Now()
 	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))
@@ -117,7 +116,7 @@ func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *le
 	return nil
 }
 
-// connectTimeout returns the connect timeout of a pod: all of the setting for a new one.
+// connectTimeout returns the connect timeout of a pod: the whole setting for a new pod.
 func connectTimeout(setting time.Duration, isNew bool) time.Duration {
 	if isNew {
 		return setting
@@ -131,14 +130,14 @@ func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duratio
 	return conn.Connect(limited)
 }
 
-// nameUnknown reports whether name servers are to blame for an error.
+// nameUnknown reports whether err is an error of a name lookup.
 func nameUnknown(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok
 }
 
-// lookupFailed reports whether name servers did not answer. That a name does not exist is an answer: the pod's Service
-// is gone.
+// lookupFailed reports whether the name servers failed to answer. The answer that a name does not exist means that the
+// pod's Service was deleted.
 func lookupFailed(err error) bool {
 	lookup, ok := errors.AsType[*net.DNSError](err)
 	return ok && !lookup.IsNotFound

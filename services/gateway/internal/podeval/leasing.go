@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// lease waits for a lease, on a pod that was not tried yet if there is one.
+// lease returns a lease, on a pod without an earlier attempt if there is such a pod.
 func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, tried *tries) (lease.Lease, error) {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -40,9 +40,8 @@ func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, tried *tr
 	return held, nil
 }
 
-// repoDigest returns the image that a pod runs. StringSlice, which takes it, hides from the compiler
-// that it keeps the text (reflect.Copy), which must not be on our stack therefore:
-// what Join returns is not.
+// repoDigest returns the image that a pod runs. StringSlice, which gets the text, stores it without the compiler's
+// knowledge (reflect.Copy), so that the text must not be on the stack. The result of Join is on the heap.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// metrics are what the evaluator counts.
+// metrics are the metrics of the pod evaluator.
 type metrics struct {
 	coldStarts metric.Int64Counter
 	retries    metric.Int64Counter
@@ -44,11 +44,9 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// leased measures a lease that was granted. Its last phase, connecting, goes on in
-// the gateway: connected measures both together. Its first one, resolving, went on there
-// before, and comes again with each try: the front door measures all of that together.
-// The pod-managers know nothing of the time in which none of them could be reached: it counts as time in
-// the queue.
+// leased records a granted lease. The last phase, connecting, continues in the gateway: connected records both parts.
+// The first phase, resolving, began in the gateway and repeats with each attempt: the front door records all of it.
+// Pod-managers do not know the time in which the gateway could reach none of them: it counts as time in the queue.
 func (m *metrics) leased(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -72,8 +70,7 @@ func (m *metrics) leased(
 	}
 }
 
-// notLeased measures a lease that was not granted: the phases that it went through, as the gateway saw
-// them.
+// notLeased records a lease that was not granted, with its phases as the gateway observed them.
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
 	queued := p.unanswered
 	for step, took := range p.spent {
@@ -92,8 +89,9 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 }
 
-// coldStartFailed reports whether a lease that was not granted counts as a cold start: it waited for a new pod, or the
-// error says why there cannot be one. A pod-manager that knows at once that there is no such image reports no phase.
+// coldStartFailed reports whether a lease that was not granted counts as a cold start: it waited for a new pod, or its
+// error says that there cannot be a new pod. A pod-manager reports no phase if it already knows that the image does not
+// exist.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return starting(last) || fault.Of(err) == fault.Precondition
 }
@@ -102,7 +100,7 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// connected measures how long it took to connect, pod-manager's part included.
+// connected records the time of connecting, including the pod-manager's part.
 func (m *metrics) connected(ctx context.Context, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

@@ -6,7 +6,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// finished maps a phase to the name of the event at its end.
+// finished maps a phase to the name of the event at the end of the phase.
 var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_RESOLVING:  "resolved",
 	podmanagerv1.Phase_PHASE_CREATING:   "created",
@@ -15,10 +15,10 @@ var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_STARTING:   "started",
 }
 
-// phaseGranted stands for the end of all phases.
+// phaseGranted is the end of all phases.
 const phaseGranted podmanagerv1.Phase = -1
 
-// events returns the names of the events when a lease goes from one phase to another.
+// events returns the names of the events between two phases of a lease.
 func events(from, to podmanagerv1.Phase) []string {
 	if from == to {
 		return nil
@@ -31,10 +31,10 @@ func events(from, to podmanagerv1.Phase) []string {
 	case to == podmanagerv1.Phase_PHASE_QUEUED:
 		names = append(names, "queued")
 	case to == phaseGranted && from != podmanagerv1.Phase_PHASE_UNSPECIFIED:
-		names = append(names, "ready") // a lease that was granted at once did not wait for a pod to become ready
+		names = append(names, "ready") // a lease that was granted at once did not wait for a pod
 	}
 	return names
 }
 
-// starting reports whether a phase belongs to the start of a pod.
+// starting reports whether a phase is part of the start of a pod.
 func starting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podeval is the pod evaluator: it gets a lease on a function pod, calls the pod's
-// wrapper server, and ends the lease with the outcome.
+// Package podeval is the pod evaluator: it gets a lease on a function pod, calls the pod's wrapper server, and ends the
+// lease with the outcome.
 //
-// Functions are pure, so an evaluation whose pod broke is tried again on another one
-// as long as its caller waits.
+// Functions are pure, so that an evaluation whose pod broke is retried on another pod while its caller waits.
 package podeval
 
 import (
@@ -25,15 +24,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// Config is what the evaluator works with.
+// Config configures an Evaluator.
 type Config struct {
 	// Leases grants leases on pods.
 	Leases lease.Manager
-	// Conns keeps the connections to them.
+	// Conns provides the connections to pods.
 	Conns *podconn.Pool
-	// MaxRetries is how many further pods an evaluation may try after one broke.
+	// MaxRetries is the maximum number of retries of an evaluation on other pods after a pod broke.
 	MaxRetries int
-	// ConnectTimeout is how long a new pod may take until there is a connection.
+	// ConnectTimeout limits the time of connecting to a new pod.
 	ConnectTimeout time.Duration
 	Telemetry      *telemetry.Telemetry
 }
@@ -58,8 +57,8 @@ func New(cfg Config) (*Evaluator, error) {
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "pod" }
 
-// Evaluate implements evaluation.Evaluator. No error is of class fault.NotFound: any
-// image may be one that a pod can run.
+// Evaluate implements evaluation.Evaluator. It returns no error of class fault.NotFound, because a pod may be able to
+// run any image.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
 	tried := tries{began: time.Now(), backoff: samePod}
 	for {
@@ -84,8 +83,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 }
 
-// attempt evaluates on a pod that was not tried yet, if there is one. An error with a brokenPodError in
-// its chain may go away on another pod.
+// attempt evaluates on a pod without an earlier attempt, if there is such a pod. An error with a brokenPodError in its
+// chain may not occur on another pod.
 func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, tried *tries) (evaluation.Response, error) {
 	req.Measured.Attempt()
 	held, err := e.lease(ctx, req, tried)
@@ -104,8 +103,8 @@ func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, tried *
 	return resp, err
 }
 
-// limit returns the limit for the run of a function in a pod: its own, which counts from
-// now, or that of the request.
+// limit returns the limit of a function's run in a pod: the function's own limit, which counts from now, or the
+// request's limit.
 func limit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	own := granted.GetMaxEvaluationTime().AsDuration()
 	if own <= 0 {
@@ -114,7 +113,7 @@ func limit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
 }
 
-// outcome returns what an attempt that ended with err found out about its pod.
+// outcome returns the outcome of an attempt for the pod-manager.
 func outcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
 	if broken, ok := errors.AsType[*brokenPodError](err); ok {
 		if broken.notCalled && lookupFailed(broken.cause) {

@@ -18,17 +18,17 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// progress records what a lease waits for: in the count of active evaluations, as events of its span, and
-// as a child span for each phase.
+// progress records the waits of a lease: in the metric of running evaluations, as events of its span, and as a child
+// span for each phase.
 type progress struct {
 	ctx      context.Context //nolint:containedctx // of the lease's span, the parent of the phases' spans
 	tracer   trace.Tracer
 	span     trace.Span
 	measured *measure.Evaluation
-	last     *lease.Waiting // nil before the first
-	phase    trace.Span     // of the phase that last is about; nil if there is none
-	since    time.Time      // when it began
-	// unanswered is how long it took until the first report; spent is how long the phases took after it.
+	last     *lease.Waiting // nil before the first report
+	phase    trace.Span     // span of last's phase; nil if there is none
+	since    time.Time      // beginning of last's phase
+	// unanswered is the time before the first report. spent contains the durations of phases after the first report.
 	unanswered time.Duration
 	spent      map[podmanagerv1.Phase]time.Duration
 }
@@ -41,10 +41,10 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *measure.Eva
 	}
 }
 
-// queue is the name of the phase of leases about which no pod-manager has said more.
+// queue is the phase of leases without a report of a pod-manager.
 const queue = "queue"
 
-// waiting takes what the lease waits for now.
+// waiting records a report of the pod-manager.
 func (p *progress) waiting(w *lease.Waiting) {
 	if p.span.IsRecording() {
 		for _, name := range events(p.last.GetPhase(), w.GetPhase()) {
@@ -59,7 +59,7 @@ func (p *progress) waiting(w *lease.Waiting) {
 	p.last = w
 }
 
-// enter begins the phase that w is about.
+// enter begins the phase of a report.
 func (p *progress) enter(w *lease.Waiting) {
 	name := cmp.Or(phase.Name(w.GetPhase()), queue)
 	p.measured.Enter(name)
@@ -70,7 +70,7 @@ func (p *progress) enter(w *lease.Waiting) {
 	}
 }
 
-// leave ends the phase that last is about.
+// leave ends the phase of the last report.
 func (p *progress) leave() {
 	now := time.Now()
 	if p.last == nil {
@@ -85,7 +85,7 @@ func (p *progress) leave() {
 	}
 }
 
-// end takes why the lease was not granted.
+// end records the error of a lease that was not granted.
 func (p *progress) end(err error) {
 	if p.phase != nil {
 		p.phase.SetStatus(codes.Error, fault.Of(err).String())
@@ -93,10 +93,10 @@ func (p *progress) end(err error) {
 	p.leave()
 }
 
-// unreached returns how long no pod-manager could be reached, once all phases have ended.
+// unreached returns how long the gateway could reach no pod-manager. It is complete when all phases have ended.
 func (p *progress) unreached() time.Duration { return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED] }
 
-// granted takes what the lease led to.
+// granted records the granted lease.
 func (p *progress) granted(g *lease.Granted) {
 	p.leave()
 	if !p.span.IsRecording() {

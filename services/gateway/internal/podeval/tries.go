@@ -15,29 +15,29 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// samePod is the waits before a pod is tried again that the pod-manager grants once more: it has asked
-// the pod for its health, and the pod answered.
+// samePod is the backoff before a pod is retried. The pod-manager grants a pod again only after a successful health
+// check.
 var samePod = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
 
-// tries are the attempts of one evaluation that found a broken pod.
+// tries are the attempts of an evaluation that found a broken pod.
 type tries struct {
 	began    time.Time
 	attempts int32
-	// counted is how many attempts count: one for each pod, unless a connection took too long, and each
-	// one that sent the evaluation.
+	// counted is the number of attempts that count: the first attempt for each pod, unless its connection timed out, and
+	// each attempt that sent the evaluation.
 	counted int
-	pods    []string // each once
+	pods    []string // without duplicates
 	backoff retry.Backoff
 }
 
-// has reports whether a pod was tried.
+// has reports whether there was an attempt on a pod.
 func (t *tries) has(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// add records an attempt, and reports whether its pod was tried before.
+// add records an attempt, and reports whether there was an earlier attempt on its pod.
 //
-// A pod that takes long to connect to is busy, or its node is, and the evaluation was not sent: such
-// attempts end with the caller's deadline. So do attempts whose pod's name cannot be looked up: name servers are to
-// blame, and another pod would not help. Without a deadline they count like others.
+// A connection that times out indicates a busy pod or node. The evaluation was not sent, so such attempts end only with
+// the caller's deadline. The same applies to failed name lookups: the name servers are to blame, and another pod would
+// not help. Without a deadline these attempts count like other attempts.
 func (t *tries) add(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
 	t.attempts++
 	again = t.has(broken.pod)
@@ -58,7 +58,7 @@ func endsInTime(ctx context.Context, req evaluation.Request) bool {
 	return ok || req.Limit.For > 0
 }
 
-// isTimeout reports whether a connection took too long.
+// isTimeout reports whether err is a timeout of a connection.
 func isTimeout(err error) bool {
 	if timeout, ok := errors.AsType[net.Error](err); ok {
 		return timeout.Timeout()
@@ -66,7 +66,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// wait waits before the same pod is tried again. It returns an error if the evaluation has no time for it.
+// wait waits before a retry on the same pod. It returns an error if the evaluation's time ends.
 func (t *tries) wait(ctx context.Context, req evaluation.Request, broken *brokenPodError) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func (t *tries) wait(ctx context.Context, req evaluation.Request, broken *broken
 	return left(ctx, req.Given, time.Since(t.began), fmt.Sprintf("waiting to try again: %v%s", broken, t.describe()))
 }
 
-// describe returns on which pods an evaluation was tried, if more than once.
+// describe lists the pods of an evaluation with several attempts.
 func (t *tries) describe() string {
 	switch pods := len(t.pods); {
 	case t.attempts == 1:

@@ -22,12 +22,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// brokenPodError is a pod that did not answer, or not as a wrapper server does. The
-// evaluation may succeed on another.
+// brokenPodError is the error of a pod that did not answer, or whose answer is not a wrapper server's. The evaluation
+// may succeed on another pod.
 type brokenPodError struct {
 	pod   string
 	cause error
-	// notCalled reports whether the evaluation was not sent to the pod.
+	// notCalled is true if the evaluation was not sent to the pod.
 	notCalled bool
 }
 
@@ -35,7 +35,7 @@ func (e *brokenPodError) Error() string { return fmt.Sprintf("pod %s broke: %v",
 
 func (e *brokenPodError) Unwrap() error { return e.cause }
 
-// notCalled is the error for a pod to which there is no connection.
+// notCalled returns the error for a pod without a connection.
 func notCalled(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return left(ctx, image, took, fmt.Sprintf("connecting to pod %s (%v)", pod, err))
@@ -43,9 +43,8 @@ func notCalled(ctx context.Context, image, pod string, took time.Duration, err e
 	return &brokenPodError{pod: pod, cause: err, notCalled: true}
 }
 
-// judge turns the end of a call, after the given time, into the error for the
-// caller: nil, or that of the wrapper server, with its code and details, or a
-// brokenPodError.
+// judge converts the error of a call into the caller's error: nil, the wrapper server's error with its code and
+// details, or a brokenPodError.
 func judge(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -64,21 +63,18 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 	return received.failure(image, st)
 }
 
-// maxMessageBytes bounds a pod's message. A wrapper server's own has about half of
-// that.
+// maxMessageBytes limits a pod's message. A wrapper server's messages are about half as long.
 const maxMessageBytes = 16 << 10
 
-// message returns the message of a pod's status, which may be anything, as texts and logs
-// can carry it.
+// message returns the message of a pod's status, which may be arbitrary, for texts and logs.
 func message(st *status.Status) string {
 	return strings.ToValidUTF8(excerpt.Middle(st.Message(), maxMessageBytes), "\uFFFD")
 }
 
-// breaks reports whether a pod that answers with code, to a caller that still waits, is
-// broken. A wrapper server never answers with NotFound, Unimplemented or Canceled, with any
-// details: to callers these would mean that another runtime can evaluate, or that they
-// left. The other codes may come from a proxy or from grpc itself if none of our details
-// are with them.
+// breaks reports whether a pod is broken that answers with code while its caller waits. A wrapper server never answers
+// NotFound, Unimplemented or Canceled, with any details: to callers these codes would mean that another runtime can
+// evaluate, or that they left. The other codes may be from a proxy or from gRPC itself if they carry none of our
+// details.
 func breaks(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:
@@ -90,7 +86,7 @@ func breaks(code codes.Code, byWrapper bool) bool {
 	}
 }
 
-// details are what a status carries beside its code and its text.
+// details are the details of a status.
 type details struct {
 	function *functionrunnerv1.FunctionFailure
 	retry    *errdetails.RetryInfo
@@ -109,12 +105,11 @@ func readDetails(st *status.Status) details {
 	return d
 }
 
-// byWrapper reports whether only a wrapper server sends such details.
+// byWrapper reports whether a status contains details that only a wrapper server sends.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
-// failure is the wrapper server's own error, as the caller gets it. A full queue is
-// passed on with its hint: the pod is well, and pod-manager decides when there have
-// to be more.
+// failure returns the wrapper server's error for the caller. The error of a full queue includes its retry hint: the pod
+// works, and the pod-manager decides when to add pods.
 func (d details) failure(image string, st *status.Status) error {
 	text := evaluatePrefix(image) + message(st)
 	class := rpcfault.Class(connect.Code(st.Code()))

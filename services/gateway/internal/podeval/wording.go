@@ -16,13 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// evaluatePrefix begins the text of what went wrong in a pod.
+// evaluatePrefix begins the texts of errors in pods.
 func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// notLeased is the error for a caller that got no lease after the given
-// time. last is what was waited for, or nil.
+// notLeased returns the error of a caller without a lease after the given time. last is the last reported wait. It may
+// be nil.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return left(ctx, image, took, "waiting for a pod: "+describe(last))
@@ -33,18 +33,17 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
 	switch fault.Of(err) {
 	case fault.NotFound, fault.Unimplemented:
-		// Callers would go on to another runtime.
+		// Callers would continue with another runtime.
 		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
 	case fault.DeadlineExceeded, fault.Canceled:
-		// The caller still waits, and may try again.
+		// The caller still waits, and may retry.
 		return fault.New(fault.Unavailable, "%w", err)
 	default:
 		return err
 	}
 }
 
-// left is the error for a caller whose context ended after the given time, while something
-// was being done for it.
+// left returns the error of a caller whose context ended after the given time. doing describes the interrupted step.
 func left(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return function.Interrupted(function.ContextErr(ctx), image, took, doing)
@@ -52,7 +51,7 @@ func left(ctx context.Context, image string, took time.Duration, doing string) e
 	return function.Interrupted(context.Cause(ctx), image, took, doing)
 }
 
-// describe returns what a lease waits for.
+// describe describes the wait of a lease.
 func describe(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// listTimeout bounds how long replicas may take to list their pools.
+// listTimeout limits the time for listing the pools of all replicas.
 const listTimeout = 5 * time.Second
 
 // views maps the address of a replica to the list of its pools.
@@ -43,7 +43,7 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge()}, nil
 }
 
-// awaitReplicas waits until replicas are known. When ctx ends it returns the error of the last lookup.
+// awaitReplicas waits until replicas are known. When ctx ends, it returns the error of the last lookup.
 func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	for backoff := backoff; ; {
 		all, err := m.findReplicas(ctx)
@@ -82,7 +82,7 @@ func (m *Manager) listAll(
 // poolKey identifies a function's pool.
 type poolKey struct{ reference, digest string }
 
-// merge returns one pool per function, ordered by reference and digest. Each replica sees all pods of a function and
+// merge returns one pool per function, ordered by reference and digest. Each replica sees all pods of a function, but
 // only its own leases: merge adds the leases up, and uses the owner's view of everything else. Only the owner of a pool
 // names itself.
 func (v views) merge() []*podmanagerv1.Pool {
@@ -137,7 +137,7 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	slices.SortStableFunc(pool.Pods, func(a, b *podmanagerv1.Pod) int { return cmp.Compare(a.GetSlot(), b.GetSlot()) })
 }
 
-// addPod adds another replica's counts to a pod. The replica that uses the pod knows a later expiry first.
+// addPod adds another replica's counts to a pod. The replica that uses the pod learns of a later expiry first.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// Manager is a [lease.Manager] made of all replicas.
+// Manager is a [lease.Manager] that calls all replicas.
 type Manager struct {
 	service *rpcclient.Client
 	client  *lease.Client
@@ -40,7 +40,7 @@ func New(service *rpcclient.Client, url string) *Manager {
 // backoff is the delay after a round in which no replica could be reached.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// reachTimeout bounds the sum of these delays for one lease: a single pod-manager restarts in less time.
+// reachTimeout limits the sum of these delays for a lease: a single pod-manager restarts in less time.
 const reachTimeout = 15 * time.Second
 
 // Lease implements lease.Manager. If no replica can be reached it retries for up to reachTimeout.
@@ -63,8 +63,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	}
 }
 
-// leaseFromAny calls replicas until one answers: the remembered owner of the function first, then the owner that a
-// replica names, then the others.
+// leaseFromAny calls replicas until one of them answers: first the remembered owner of the function, then the owner
+// that a replica names, and then the remaining replicas.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
@@ -75,7 +75,7 @@ func (m *Manager) leaseFromAny(
 	image := open.GetImage()
 	open = proto.CloneOf(open)
 	for _, r := range left {
-		if r.Silent() { // replicas that do not know it yet would name it as the owner
+		if r.Silent() { // replicas would still name it as the owner
 			open.Tried = append(open.Tried, r.Address())
 		}
 	}
@@ -93,14 +93,14 @@ func (m *Manager) leaseFromAny(
 		if !lease.IsElsewhere(err) {
 			return held, err
 		}
-		open = proto.CloneOf(open) // the stream has the one before
+		open = proto.CloneOf(open) // the stream uses the previous message
 		open.Tried = append(open.Tried, r.Address())
 		owner := lease.OwnerOf(err)
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// A replica serves callers that tried the owner it named. An owner that DNS does not name counts as tried: it is
-		// not ready, or its address is of another kind.
+		// A replica serves callers that tried the owner it named. An owner without a DNS address counts as tried: it is not
+		// ready, or its address is of another family.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -160,7 +160,7 @@ type owners struct {
 	byImage map[string]string
 }
 
-// ownerOf returns the address of a function's owner. It is empty if the owner is not known.
+// ownerOf returns the address of a function's owner. It is empty if the owner is unknown.
 func (o *owners) ownerOf(image string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolverclient asks an image-resolver, and uses its last answers while it is away.
+// Package resolverclient calls an image-resolver, and uses its last answers while the image-resolver is unavailable.
 package resolverclient
 
 import (
@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// maxTagBytes bounds the last lists of tags, and maxImageBytes the last images.
+	// maxTagBytes limits the cached lists of tags, and maxImageBytes the cached images.
 	maxTagBytes   = 16 << 20
 	maxImageBytes = 4 << 20
 )
 
-// Resolver is an image-resolver. Its errors have fault classes, and its answers are shared: callers must not change
-// them.
+// Resolver is an image-resolver. Its errors have fault classes. Its answers are shared: callers must not change them.
 type Resolver = imageresolverv1connect.ImageResolverServiceClient
 
-// Remote is an image-resolver in another process. It answers requests for names alone, as the gateway sends them.
+// Remote is an image-resolver in another process. It supports requests with only a name, as the gateway sends them.
 type Remote struct {
 	tags   *cache.Last[string, *imageresolverv1.ListTagsResponse]
 	images *cache.Last[string, *imageresolverv1.ResolveImageResponse]
 }
 
-// NewRemote returns the image-resolver that a client connects to.
+// NewRemote returns the image-resolver of a client.
 func NewRemote(client imageresolverv1connect.ImageResolverServiceClient, meters metric.MeterProvider) (*Remote, error) {
 	staleTags, err := cache.StaleCounter(meters, "tags")
 	if err != nil {
@@ -49,7 +48,7 @@ func NewRemote(client imageresolverv1connect.ImageResolverServiceClient, meters 
 				return resp, rpcfault.FromConnect(err)
 			},
 			Size: func(repository string, resp *imageresolverv1.ListTagsResponse) int64 {
-				const text = 32 // a string's header, and what its content is rounded up to
+				const text = 32 // a string's header and rounding
 				return int64(len(repository) + proto.Size(resp) + text*len(resp.GetTags()))
 			},
 			MaxBytes: maxTagBytes, Stale: staleTags,
@@ -84,7 +83,7 @@ func (r *Remote) ResolveImage(
 // TagSource is a naming.TagSource with the tags of registries.
 type TagSource struct{ Resolver Resolver }
 
-// Tags implements naming.TagSource: a repository that its registry does not know is an error.
+// Tags implements naming.TagSource. An unknown repository is an error of its registry.
 func (s TagSource) Tags(ctx context.Context, repository string) (tags []string, known bool, err error) {
 	resp, err := s.Resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 	return resp.GetTags(), err == nil, err

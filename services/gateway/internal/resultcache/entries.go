@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// entries are remembered responses within a bound of bytes. The least recently used go first.
+// entries stores responses up to a number of bytes. It evicts the least recently used responses first.
 type entries struct {
 	max int64
 
@@ -25,7 +25,7 @@ type entries struct {
 func newEntries(maxBytes int64) *entries {
 	e := &entries{max: maxBytes}
 	evicted := func(_ Key, resp evaluation.Response) { e.bytes -= size(resp) }
-	// The only error is a size below one.
+	// The only error is for a size below 1.
 	e.lru, _ = simplelru.NewLRU(math.MaxInt, evicted)
 	return e
 }
@@ -36,7 +36,7 @@ func (e *entries) get(key Key) (evaluation.Response, bool) {
 	return e.lru.Get(key)
 }
 
-// put adds a response, unless it alone exceeds the bound.
+// put stores a response, unless the response alone exceeds the limit.
 func (e *entries) put(key Key, resp evaluation.Response) {
 	resp.ResourceList, resp.Log = trimmed(resp.ResourceList), trimmed(resp.Log)
 	n := size(resp)
@@ -59,8 +59,7 @@ func (e *entries) size() int64 {
 	return e.bytes
 }
 
-// trimmed returns b without capacity that nothing will use: a buffer that output was read into may be twice as
-// large.
+// trimmed returns b without unused capacity: the buffer of an output may be twice as large as the output.
 func trimmed(b []byte) []byte {
 	if cap(b)-len(b) > len(b)/8 {
 		return bytes.Clone(b)
@@ -69,13 +68,13 @@ func trimmed(b []byte) []byte {
 }
 
 const (
-	// entryBytes is about what an entry takes beside its bytes.
+	// entryBytes is the approximate overhead of an entry.
 	entryBytes = 512
-	// resultBytes is about what a result takes beside its texts.
+	// resultBytes is the approximate overhead of a result.
 	resultBytes = 512
 )
 
-// size returns the memory that an entry needs, in bytes.
+// size returns the memory of an entry, in bytes.
 func size(resp evaluation.Response) int64 {
 	n := entryBytes + cap(resp.ResourceList) + cap(resp.Log)
 	for _, r := range resp.Results {

@@ -10,19 +10,18 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// flight is an evaluation that other callers may wait for. There is one for each key at a time, led by a request
-// that is in the memory budget, which bounds their number.
+// flight is an evaluation for which other callers may wait. There is at most one for each key. Its leader's request
+// uses the memory budget, which limits the number of flights.
 type flight struct {
-	// done is closed when the leader has ended, with the fields below set.
+	// done is closed when the leader has set the fields below.
 	done chan struct{}
-	// response is nil if the evaluation did not succeed.
+	// response is nil if the evaluation failed.
 	response *evaluation.Response
-	// left is whether that was because the leader left.
+	// left is true if the evaluation failed because the leader left.
 	left bool
 }
 
-// evaluate returns the response for a request, from an entry, from a simultaneous evaluation, or from the
-// evaluator.
+// evaluate returns the response from an entry, from a simultaneous evaluation, or from the evaluator.
 func (e *evaluator) evaluate(ctx context.Context, req evaluation.Request, digest string) (evaluation.Response, error) {
 	key := NewKey(digest, req.ResourceList)
 	for start := time.Now(); ; {
@@ -47,7 +46,7 @@ func (e *evaluator) evaluate(ctx context.Context, req evaluation.Request, digest
 	}
 }
 
-// await waits for the end of a flight, until the caller's deadline or that of the gateway.
+// await returns at the end of a flight, or at the deadline of the caller or of the gateway.
 func (f *flight) await(ctx context.Context, req evaluation.Request, start time.Time) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -60,7 +59,7 @@ func (f *flight) await(ctx context.Context, req evaluation.Request, start time.T
 	}
 }
 
-// join returns the flight of a key, and whether the caller leads it, since there was none.
+// join returns the flight of a key, and reports whether the caller leads a new flight.
 func (c *Cache) join(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +71,7 @@ func (c *Cache) join(key Key) (f *flight, leads bool) {
 	return f, true
 }
 
-// lead evaluates, remembers the response and ends the flight, also if the evaluator panics.
+// lead evaluates, stores the response and ends the flight, also if the evaluator panics.
 func (e *evaluator) lead(
 	ctx context.Context, req evaluation.Request, digest string, key Key, f *flight,
 ) (evaluation.Response, error) {
@@ -88,25 +87,25 @@ func (e *evaluator) lead(
 		return resp, err
 	}
 	switch {
-	case resp.Digest == "": // not known to have run the image of this key
-	case resp.Digest == digest || req.Image.Digest == digest: // the latter may be an index, which says what runs
-		// Callers change fields of their copies; the bytes are shared, and stay as they are.
+	case resp.Digest == "": // may not be the image of this key
+	case resp.Digest == digest || req.Image.Digest == digest: // an index has another digest than its images
+		// Callers may change fields of their copies. They share the bytes, and do not change them.
 		shared := resp
 		f.response = &shared
 		e.cache.entries.put(key, resp)
-	default: // the tag has moved meanwhile: others evaluate what the key says
+	default: // the tag has moved: waiting callers evaluate the digest of the key
 		e.cache.entries.put(NewKey(resp.Digest, req.ResourceList), resp)
 	}
 	return resp, nil
 }
 
-// cached marks a response that no function was evaluated for.
+// cached marks a response for which no function ran.
 func cached(resp evaluation.Response, outcome string) evaluation.Response {
 	resp.Cache, resp.Evaluator = outcome, "cache"
 	return resp
 }
 
-// missed marks a response that a function was evaluated for.
+// missed marks a response for which a function ran.
 func missed(resp evaluation.Response, err error) (evaluation.Response, error) {
 	resp.Cache = Miss
 	return resp, err

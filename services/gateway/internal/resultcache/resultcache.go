@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resultcache remembers what functions returned, for functions whose output depends on nothing but
-// their image and their input. The digest of the image and the bytes of the input are the key: an entry is never
-// outdated, and a tag that moves leads to other entries.
+// Package resultcache caches results of pure functions, whose output depends only on their image and their input. The
+// key is the digest of the image with the bytes of the input, so that entries never expire, and a tag that moves leads
+// to other entries.
 //
-// Simultaneous evaluations with the same key are one evaluation. One caller, the leader, evaluates with its own
-// context, limits and reservations, and the others wait for it. They get its response if it succeeds. If the leader
-// leaves before that, one of the others takes over; if its evaluation fails, each evaluates for itself, as without
-// a cache: failures are neither remembered nor shared.
+// Simultaneous evaluations with the same key run once. The first caller, the leader, evaluates with its own context,
+// limits and reservations, and the other callers wait for its response. If the leader leaves, a waiting caller replaces
+// it. If the evaluation fails, each waiting caller evaluates separately: failures are neither cached nor shared.
 package resultcache
 
 import (
@@ -26,38 +25,38 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// Key identifies an evaluation whose outcome is known beforehand.
+// Key identifies an evaluation by its image and input.
 type Key [sha256.Size]byte
 
-// version is part of each key. It changes with what a key means.
+// version is part of each key. It changes with the meaning of keys.
 const version = "function-runner/result/1"
 
-// NewKey returns the key of a function's input. Neither version nor digest has a byte of zero.
+// NewKey returns the key of a function's input. Neither version nor digest contains a zero byte.
 func NewKey(digest string, input []byte) Key {
 	h := sha256.New()
-	_, _ = io.WriteString(h, version+"\x00"+digest+"\x00") // hashes do not fail
+	_, _ = io.WriteString(h, version+"\x00"+digest+"\x00") // hashes return no errors
 	_, _ = h.Write(input)
 	return Key(h.Sum(nil))
 }
 
-// Digests resolves images.
+// Digests resolves images to digests.
 type Digests func(ctx context.Context, image imagename.Name) (digest string, err error)
 
-// Config is what a Cache works with.
+// Config configures a Cache.
 type Config struct {
-	// Images are those whose results are remembered.
+	// Images matches the images whose results are cached.
 	Images imagename.Patterns
-	// Except are images among them whose results are not: they may use the network, so their input does not
-	// decide their output.
+	// Except matches images whose results are not cached although Images matches them: their functions may use the
+	// network, so that their input does not determine their output.
 	Except imagename.Patterns
-	// MaxBytes bounds the entries.
+	// MaxBytes limits the size of all entries.
 	MaxBytes int64
-	// Digests resolves images that have no digest in their name; nil if nothing does.
+	// Digests resolves images without a digest in their name. It is nil if there is no image-resolver.
 	Digests Digests
 	Meters  metric.MeterProvider
 }
 
-// Cache remembers results. It is shared by all evaluators that it wraps.
+// Cache caches results. All evaluators share it.
 type Cache struct {
 	cfg     Config
 	entries *entries
@@ -69,9 +68,9 @@ type Cache struct {
 
 // The outcomes of a lookup, in metrics, spans and response headers.
 const (
-	Hit    = "hit"    // an entry
+	Hit    = "hit"    // the response of an entry
 	Shared = "shared" // the response of a simultaneous evaluation
-	Miss   = "miss"   // a function was evaluated
+	Miss   = "miss"   // a function ran
 )
 
 // New returns an empty cache.
@@ -93,7 +92,7 @@ func New(cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-// Wrap returns next with the cache before it. A nil cache changes nothing.
+// Wrap returns an evaluator with the cache in front of next. A nil cache returns next.
 func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
 	if c == nil {
 		return next
@@ -101,12 +100,12 @@ func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
 	return &evaluator{c, next}
 }
 
-// remembers reports whether the cache stores results of an image.
+// remembers reports whether results of an image are cached.
 func (c *Cache) remembers(image imagename.Name) bool {
 	return c != nil && c.cfg.Images.Match(image) && !c.cfg.Except.Match(image)
 }
 
-// evaluator evaluates what the cache does not know.
+// evaluator calls the next evaluator for results that are not cached.
 type evaluator struct {
 	cache *Cache
 	next  evaluation.Evaluator
@@ -128,8 +127,8 @@ func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return resp, err
 }
 
-// digest returns the digest of a request's image, if its results are remembered. A digest that cannot be
-// resolved makes no evaluation fail: the evaluator knows better than the cache what that means.
+// digest returns the digest of a request's image, if results of the image are cached. Errors of the image-resolver do
+// not fail the evaluation, because the evaluator reports them better than the cache.
 func (c *Cache) digest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
 	if !c.remembers(req.Image) {
 		return "", false
@@ -152,7 +151,7 @@ func (c *Cache) digest(ctx context.Context, req evaluation.Request) (digest stri
 	return digest, true
 }
 
-// count counts a request for remembered results.
+// count counts a lookup by its outcome.
 func (c *Cache) count(ctx context.Context, outcome string) {
 	c.lookups.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// The descriptors of what a launcher inherits: the seccomp program, and its arguments.
+// Inherited descriptors of a launcher: the seccomp program, and the launcher's arguments.
 const (
 	filterFile    = "3"
 	argumentsFile = "4"
 )
 
-// bubblewrap starts functions by bubblewrap, which takes all settings as arguments.
+// bubblewrap starts functions with bubblewrap, which gets all settings as arguments.
 //
-// It reads them from a pipe, so that its resource limits are set before it starts anything, and its processes' command
-// lines are without paths of this machine and without the function's environment.
+// Bubblewrap reads the arguments from a pipe, so that its resource limits are set before it starts a process, and so
+// that the command lines of its processes contain neither paths of this machine nor the function's environment.
 type bubblewrap struct {
 	cfg    Config
 	path   string
-	filter string // the path by which the seccomp program is opened
-	// processes returns how many processes the user of a sandbox may have now, 0 for any number.
+	filter string // path of the seccomp program
+	// processes returns the current maximum number of processes of a sandbox's user. 0 means no limit.
 	processes func() int64
 }
 
@@ -40,7 +40,7 @@ func (b *bubblewrap) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}, nil
 }
 
-// joined returns arguments as bubblewrap reads them: each ends at its first zero byte.
+// joined returns arguments in bubblewrap's format: each ends at its first zero byte.
 func joined(arguments []string) []byte {
 	var all []byte
 	for _, argument := range arguments {
@@ -50,12 +50,12 @@ func joined(arguments []string) []byte {
 	return all
 }
 
-// limits returns the limits of a process of the launcher that starts now.
+// limits returns the resource limits of a launcher process that starts now.
 func (b *bubblewrap) limits() confine.Limits {
 	return confine.Limits{FileBytes: b.cfg.MaxTemp, DataBytes: b.cfg.MaxMemory, Processes: b.processes()}
 }
 
-// devices are those of a sandbox. Bubblewrap's own /dev has terminals besides, of which the machine has few.
+// devices are the devices of a sandbox. Bubblewrap's own /dev also contains terminals, of which the machine has few.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 func (b *bubblewrap) arguments(fn Function) []string {
@@ -65,7 +65,7 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
 		"--ro-bind", fn.Root, "/", "--proc", "/proc",
-		// The first process is bubblewrap's, as the function's user, who could write to its memory, and have it go on.
+		// The first process is bubblewrap's and runs as the function's user, who could modify its memory to continue it.
 		"--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1",
 		"--size", "65536", "--tmpfs", "/dev",
 	}
@@ -87,13 +87,13 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		args = append(args, "--setenv", key, value)
 	}
 	if strings.HasPrefix(fn.Dir, "/tmp/") {
-		args = append(args, "--dir", fn.Dir) // the image's own is hidden
+		args = append(args, "--dir", fn.Dir) // hides the image's own directory
 	}
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
 }
 
-// shared returns the arguments for the machine's files by which a function finds others. Without a directory for them
-// in the image there are none: bubblewrap would follow a link out of the image, and make files there.
+// shared returns the arguments for the machine's files for name resolution. They are empty if the image lacks the
+// directory of these files: bubblewrap would follow a link out of the image, and create files there.
 func shared(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {
@@ -103,7 +103,7 @@ func shared(root string) (args []string) {
 	return args
 }
 
-// user returns the ids that a function has: those of its image if they are numbers and not root.
+// user returns the ids of a function's user: the image's ids if they are numbers and not root.
 func user(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")
 	unprivileged := strconv.Itoa(Unprivileged)

@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// writeFilter writes the seccomp program to a file in memory, and returns the path by which each sandbox opens
-// it: so each reads it from the beginning.
+// writeFilter writes the seccomp program to a file in memory, and returns the path of the file. Each sandbox opens the
+// file itself, so that it reads it from the beginning.
 func (l *Launcher) writeFilter() (path string, err error) {
 	content, err := confine.SandboxFilter()
 	if err != nil {

@@ -4,7 +4,7 @@
 
 package sandbox
 
-// Without Linux, find has failed before these are called.
+// On other systems find fails before these functions are called.
 
 func (l *Launcher) writeFilter() (path string, err error) { return "", nil }
 

@@ -7,33 +7,33 @@ import (
 	"strings"
 )
 
-// Function is what to run in a sandbox.
+// Function is a function in a sandbox.
 type Function struct {
-	// Name distinguishes it from other functions.
+	// Name identifies the function.
 	Name string
-	// Root is the directory with its root file system.
+	// Root is the directory of its root file system.
 	Root string
-	// Program is its program in the image, and its arguments.
+	// Program is the function's program in the image, and its arguments.
 	Program []string
-	// Env is the image's environment, as KEY=value, and Dir the working directory in the image.
+	// Env is the image's environment, as KEY=value. Dir is the working directory in the image.
 	Env []string
 	Dir string
-	// User is the user as the image names it.
+	// User is the user in the image's configuration.
 	User string
 	// Network lets the function use this machine's network.
 	Network bool
 }
 
-// What all sandboxes have: their host name, the environment of functions whose images have none, and the files
-// of this machine that programs need to find others by name.
+// Settings of all sandboxes: the host name, the environment of functions whose images define none, and the machine's
+// files for name resolution.
 var (
 	hostname     = "function"
 	environment  = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"}
 	networkFiles = []string{"/etc/resolv.conf", "/etc/hosts"}
 )
 
-// environment returns the function's variables, each once: of several, the last counts. What no program can get as a
-// variable is left out.
+// environment returns the function's variables without duplicates: the last value of a variable is used. It omits texts
+// that cannot be variables.
 func (fn Function) environment() []string {
 	var variables []string
 	for _, variable := range slices.Concat(environment, fn.Env) {

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// What FNR_SANDBOX may be, beside the path of a launcher.
+// Values of FNR_SANDBOX, in addition to the path of a launcher.
 const (
 	Auto       = "auto"
 	Off        = "off"
@@ -26,16 +26,16 @@ const (
 	Direct     = "direct"
 )
 
-// starter is how a launcher starts functions. It leaves open what is the same for all.
+// starter starts functions with a launcher. It does not set the settings that all launchers share.
 type starter interface {
 	command(fn Function) (fnproc.Command, *fnproc.StartError)
 }
 
-// launchers are the launchers that there are, in the order in which auto tries them: by how fast
-// they start a sandbox. Auto tries direct, which has no program, only where a launcher is required.
+// launchers are the known launchers in the order in which auto tries them, starting with the fastest. Auto tries direct,
+// which has no program, only where a launcher is required.
 var launchers = []struct {
 	name, program string
-	// new returns the launcher with the program at path.
+	// new returns the launcher at path.
 	new func(l *Launcher, path string) (starter, error)
 }{
 	{Bubblewrap, "bwrap", newBubblewrap},
@@ -45,10 +45,10 @@ var launchers = []struct {
 	{Direct, "", newDirect},
 }
 
-// Names are what FNR_SANDBOX may be, as users read it.
+// Names lists the values of FNR_SANDBOX for users.
 const Names = "auto, off, bubblewrap, crun, runc, runsc, direct, or the path of such a program"
 
-// Check returns whether s is a value of FNR_SANDBOX.
+// Check reports whether s is a value of FNR_SANDBOX.
 func Check(s string) bool {
 	return s == "" || s == Auto || s == Off || isLauncher(s) || filepath.IsAbs(s)
 }
@@ -70,8 +70,8 @@ func isLauncher(name string) bool {
 	return false
 }
 
-// kindOf returns the name of the launcher that a program is, by the beginning of its name: that of crun-1.20
-// is crun. Any other program takes the arguments of bubblewrap.
+// kindOf returns the name of a launcher by the beginning of its program's name: crun-1.20 is crun. Any other program
+// gets the arguments of bubblewrap.
 func kindOf(path string) string {
 	for _, l := range launchers {
 		if l.program != "" && strings.HasPrefix(filepath.Base(path), l.program) {
@@ -81,7 +81,7 @@ func kindOf(path string) string {
 	return Bubblewrap
 }
 
-// find returns the launcher that the configuration chooses, with why it is not one that comes before it.
+// find returns the configured launcher, and the reasons why preferred launchers are not used.
 func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+
@@ -108,7 +108,7 @@ func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error)
 	return nil, nil, skipped
 }
 
-// start returns a launcher that has started a sandbox for a trial.
+// start returns a launcher that has passed its trial.
 func start(
 	ctx context.Context, cfg Config, kind, program string,
 	create func(*Launcher, string) (starter, error),
@@ -129,7 +129,7 @@ func start(
 	return l, nil
 }
 
-// lookUp returns the path of a program of the machine, or an error that says which package has it.
+// lookUp returns the path of a program of the machine. Its error names the package with the program.
 func lookUp(program, pkg string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -138,7 +138,7 @@ func lookUp(program, pkg string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// lookUpAll returns the paths of programs of util-linux, and of a shell.
+// lookUpAll returns the paths of a shell and of programs of util-linux.
 func lookUpAll(programs ...string) (paths []string, err error) {
 	for _, program := range programs {
 		path, err := lookUp(program, "util-linux")

@@ -12,34 +12,34 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// oci starts functions by a runtime of the Open Container Initiative.
+// oci starts functions with a runtime of the Open Container Initiative.
 //
-// A runtime wants a bundle, a directory for its state and a name for each container, and what it starts
-// outlives it. So unshare starts it in a user, mount and pid namespace, as the first process: with it,
-// everything in the namespace ends. A shell mounts a file system in memory there, which holds bundle and state:
-// each sandbox has its own, and the kernel removes it with the last process, however that ends.
+// A runtime needs a bundle, a state directory and a name for each container, and the processes that it starts outlive
+// it. So unshare starts the runtime as the first process of a user, mount and pid namespace: all processes of the
+// namespace exit with it. A shell mounts a file system in memory there, with the bundle and the state: each sandbox
+// uses its own, and the kernel removes it with the last process, however that exits.
 type oci struct {
 	cfg                   Config
 	path                  string
 	unshare, shell, mount string
-	// scratch is a directory of every machine that the runtime does not need, to mount on.
+	// scratch is a mount point: a directory of every machine that the runtime does not need.
 	scratch string
-	// before is what the shell does first.
+	// before is the first command of the shell.
 	before string
-	// arguments are the runtime's, before its command; offline are those for functions without network.
+	// arguments are the runtime's arguments before its command. offline are the arguments for functions without network.
 	arguments, offline, online []string
-	// messages are how the runtime's own messages begin.
+	// messages are the beginnings of the runtime's own messages.
 	messages []string
 	seccomp  json.RawMessage
 }
 
-// The shell's script: "$0" is the scratch directory, and the arguments are the path of mount, the configuration,
-// and the runtime's command, which a name completes: sockets of runsc have it, and are not of the mount namespace.
-// A trial has the machine's own files, which a runtime takes only as a mount of their own.
+// The shell's script. "$0" is the scratch directory. The arguments are the path of mount, the configuration, and the
+// runtime's command, which a name completes: the name is part of runsc's sockets, which are not in the mount namespace.
+// A trial uses the machine's own files, which a runtime accepts only as a separate mount.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
-	// runc makes a control group of version 2 beside the one that it is started in, outside of its limits, unless it
-	// cannot. The mount keeps its other flags.
+	// runc creates a control group of version 2 next to its own group, outside of the limits, unless it cannot. The mount
+	// keeps its other flags.
 	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
 		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
 		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `
@@ -66,19 +66,20 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		args = append(args, o.offline...)
 	}
 	args = append(args, "--root", filepath.Join(o.scratch, "state"), "run", "--bundle", o.scratch)
-	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "}) // the shell has its "$0"
+	// The shell's messages begin with "$0".
+	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "})
 	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}, nil
 }
 
-// object is an object of the configuration, whose fields are those of the runtime specification.
+// object is an object of the configuration, with the fields of the runtime specification.
 type object = map[string]any
 
-// config returns the configuration of a function's container, in JSON. Its user is 0 of the namespace,
-// which is the only one there and has no capability.
+// config returns the configuration of a function's container, in JSON. The user is 0 in the namespace, which contains
+// no other user, and has no capability.
 func (o *oci) config(fn Function) []byte {
 	root := fn.Root
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
-		root = resolved // runc wants that
+		root = resolved // runc requires it
 	}
 	namespaces := []object{{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}, {"type": "cgroup"}}
 	mounts := o.mounts()
@@ -91,7 +92,7 @@ func (o *oci) config(fn Function) []byte {
 	} else {
 		namespaces = append(namespaces, object{"type": "network"})
 	}
-	content, _ := json.Marshal(object{ // of strings and numbers: it cannot fail
+	content, _ := json.Marshal(object{ // strings and numbers can always be encoded
 		"ociVersion": "1.0.2",
 		"hostname":   hostname,
 		"root":       object{"path": root, "readonly": true},
@@ -115,10 +116,10 @@ func (o *oci) config(fn Function) []byte {
 	return content
 }
 
-// none is no capability.
+// none is an empty set of capabilities.
 var none = []string{}
 
-// maxTempFiles bounds the files in each of /tmp and /dev/shm: the kernel keeps about a kilobyte of memory for each.
+// maxTempFiles limits the files in each of /tmp and /dev/shm: the kernel allocates about a kilobyte for each.
 const maxTempFiles = 100_000
 
 func (o *oci) mounts() []object {
@@ -145,7 +146,7 @@ func bindOf(file string) object {
 	}
 }
 
-// limits returns the resource limits, which the runtime sets before the function runs.
+// limits returns the resource limits that the runtime sets before the function runs.
 func (o *oci) limits() []object {
 	limit := func(kind string, value int64) object {
 		return object{"type": "RLIMIT_" + kind, "soft": value, "hard": value}

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// maxLinks bounds how many symbolic links lead to a program, as in Linux.
+	// maxLinks is the maximum number of symbolic links to a program, as in Linux.
 	maxLinks = 40
-	// maxPath bounds a program's path, in bytes, as in Linux.
+	// maxPath is the maximum length of a program's path, in bytes, as in Linux.
 	maxPath = 4096
-	// maxSteps bounds the directories and links that are looked at for a program, in all places of a PATH: images choose
-	// how many there are.
+	// maxSteps is the maximum number of directories and links in a search through a PATH, whose length the image
+	// determines.
 	maxSteps = 1024
 )
 
-// finder looks for a program in an image.
+// finder searches for a program in an image.
 type finder struct {
 	files *os.Root
-	steps int // that were taken
+	steps int // directories and links so far
 }
 
-// FindProgram returns the path in the image of the program that a container of it would run, which is
-// searched in the image's PATH if it has no slash. The error is that of starting it in dir.
+// FindProgram returns the path in the image of the program that its container would run. A name without a slash is
+// searched in the image's PATH. The error is the error of starting the program in dir.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
 	if len(program) >= maxPath {
 		return "", notStarted(program, syscall.ENAMETOOLONG, "")
@@ -80,7 +80,7 @@ func searchPath(env []string) string {
 	return strings.TrimPrefix(environment[0], "PATH=")
 }
 
-// executable returns why a program cannot be executed, nil if it can.
+// executable returns an error if a program cannot be executed.
 func (f *finder) executable(program string) *fnproc.StartError {
 	at, info, err := f.follow(program)
 	switch {
@@ -97,14 +97,14 @@ func (f *finder) executable(program string) *fnproc.StartError {
 	return nil
 }
 
-// machines are the architectures that images are built for, by the numbers in their programs.
+// machines are the architectures of images, by the machine numbers in their programs.
 var machines = map[elf.Machine]string{
 	elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386", elf.EM_ARM: "arm", elf.EM_RISCV: "riscv64",
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",
 }
 
-// otherFormat returns why this machine does not execute a file that is executable, empty if it may. Launchers differ:
-// some have a shell read what is no program.
+// otherFormat returns why this machine cannot execute an executable file. It is empty if it may be able to. Launchers
+// differ: some run other files with a shell.
 func (f *finder) otherFormat(at string) string {
 	file, err := f.files.Open(at)
 	if err != nil {
@@ -132,7 +132,7 @@ func emulates() bool {
 	return len(emulators) > 0
 }
 
-// cause returns the system's error without the path, which is one of this machine.
+// cause returns the system's error without the path, which is a path of this machine.
 func cause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
@@ -140,7 +140,7 @@ func cause(err error) error {
 	return err
 }
 
-// maxQuoted bounds what errors quote of a program's path, in bytes.
+// maxQuoted limits the quoted part of a program's path in errors, in bytes.
 const maxQuoted = 200
 
 func notStarted(program string, err error, hint string) *fnproc.StartError {
@@ -150,20 +150,20 @@ func notStarted(program string, err error, hint string) *fnproc.StartError {
 	}
 }
 
-// errTooFar is a program that is not looked for any longer.
+// errTooFar is the error for a search with too many steps.
 var errTooFar = fmt.Errorf("more than %d directories and links would have to be looked at", maxSteps)
 
-// errOfKernel is a path in a file system of the kernel, by which a launcher that follows it could get out of the
-// sandbox: /proc/self/fd has the launcher's own open files.
+// errOfKernel is the error for a path in a file system of the kernel, by which a launcher could leave the sandbox:
+// /proc/self/fd contains the launcher's own open files.
 var errOfKernel = errors.New("it is in /proc, /dev or /sys, which are the sandbox's own")
 
-// ofKernel reports whether a path in an image is in one of these directories.
+// ofKernel reports whether a path in an image is in such a file system.
 func ofKernel(at string) bool {
 	top, _, _ := strings.Cut(at, "/")
 	return top == "proc" || top == "dev" || top == "sys"
 }
 
-// follow returns what is at a path of an image, and that path with the image's symbolic links followed in it.
+// follow returns the file at a path of an image, and the path after its symbolic links.
 func (f *finder) follow(name string) (at string, info fs.FileInfo, err error) {
 	at = "."
 	links, rest := 0, strings.Split(name, "/")

@@ -4,8 +4,8 @@ package sandbox
 
 import "strconv"
 
-// Directories that every machine has, and that a runtime does not need, to mount its scratch file system on.
-// crun refuses control groups that it cannot use, unless it sees none.
+// Mount points for the scratch file system: directories of every machine that the runtime does not need. crun rejects
+// control groups that it cannot use, unless it sees no groups.
 const (
 	kernelDirectory = "/sys/kernel"
 	cgroupDirectory = "/sys/fs/cgroup"
@@ -31,7 +31,7 @@ func newRunc(l *Launcher, path string) (starter, error) {
 		scratch: kernelDirectory, arguments: []string{"--rootless=true"}, before: readOnlyGroups,
 		messages: []string{
 			`time="*" level=error msg="runc run failed: `,
-			`time="*" level=warning msg="unable to get oom kill count" `, // which comes before it where runc sees no groups
+			`time="*" level=warning msg="unable to get oom kill count" `, // precedes it where runc sees no groups
 		},
 	})
 }
@@ -44,7 +44,7 @@ func newRunsc(l *Launcher, path string) (starter, error) {
 	})
 }
 
-// newOCI completes a runtime.
+// newOCI adds the common settings to a runtime.
 func newOCI(l *Launcher, path string, o oci) (starter, error) {
 	tools, err := lookUpAll("unshare", "sh", "mount")
 	if err != nil {

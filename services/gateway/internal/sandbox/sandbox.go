@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox starts functions of images in sandboxes of this machine, by a launcher that needs no
-// privileges and no daemon: bubblewrap, or a runtime of the Open Container Initiative. Where neither works, the launcher
-// direct starts static executables in place, with fewer restrictions.
+// Package sandbox starts functions of images in sandboxes of this machine. Its launchers need no privileges and no
+// daemon: bubblewrap, or a runtime of the Open Container Initiative. Where neither works, the launcher direct starts
+// static executables in place, with fewer restrictions.
 //
-// A function gets user, pid, mount, ipc, uts, network and cgroup namespaces of its own, the image as a
-// read-only root, private /tmp and /dev/shm of bounded size, a minimal /dev, its own /proc, no
-// capability and a seccomp filter. docs/security.md has what each launcher holds back.
+// A function gets its own user, pid, mount, ipc, uts, network and cgroup namespaces, the image as a read-only root,
+// private /tmp and /dev/shm of limited size, a minimal /dev, its own /proc, no capability and a seccomp filter.
+// docs/security.md lists the restrictions of each launcher.
 package sandbox
 
 import (
@@ -22,28 +22,28 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Unprivileged is the group as which sandboxes run where this program runs as root, and the user and
-// group in the sandbox for images that name none or root.
+// Unprivileged is the group of sandboxes where this program runs as root, and the user and group in the sandbox for
+// images without a user or with root.
 const Unprivileged = 65532
 
-// defaultTemp is what a function may have in /tmp where nothing else is configured, in bytes.
+// defaultTemp is the default size of /tmp, in bytes.
 const defaultTemp = 256 << 20
 
-// advice is what to do about a launcher that fails.
+// advice is the remedy in errors of a launcher that fails.
 const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "
 
-// Config is what sandboxes get.
+// Config configures a Launcher.
 type Config struct {
-	// Launcher is what FNR_SANDBOX may be: [Names].
+	// Launcher is the value of FNR_SANDBOX: [Names].
 	Launcher string
 	// Required makes it an error that auto finds no launcher.
 	Required bool
-	// MaxMemory bounds the private memory of each process, MaxTemp each of /tmp and /dev/shm, in bytes. MaxProcesses is
-	// how many processes a sandbox may have; with bubblewrap, the sandboxes of a function together where this program is
-	// root.
+	// MaxMemory limits the private memory of each process, in bytes. MaxTemp limits each of /tmp and /dev/shm, in bytes.
+	// MaxProcesses limits the processes of a sandbox; where this program is root, it limits all bubblewrap sandboxes of a
+	// function together.
 	MaxMemory, MaxTemp, MaxProcesses int64
-	// Env is what functions have beside the environment of their images, which counts more, as KEY=value.
+	// Env is added to the environments of images, as KEY=value. Variables of images take precedence.
 	Env []string
 	Log *slog.Logger
 }
@@ -52,16 +52,15 @@ type Config struct {
 type Launcher struct {
 	cfg     Config
 	starter starter
-	path    string   // of the launcher
-	root    bool     // this program runs as root, and sandboxes must not
-	file    *os.File // nil, or what the launcher reads
+	path    string   // path of the launcher
+	root    bool     // true if this program runs as root, and sandboxes must not
+	file    *os.File // input of the launcher; may be nil
 	starts  *fnproc.Starter
-	seed    maphash.Seed // of functions' users
+	seed    maphash.Seed // seed of functions' users
 }
 
-// Find returns the launcher that the configuration chooses, after it has started a sandbox for a
-// trial. With auto it returns nil if this machine has none that works, unless
-// one is required: the log says why.
+// Find returns the configured launcher after a trial with a sandbox. With auto it returns nil, and logs the reasons, if
+// no launcher of this machine works, unless a launcher is required.
 func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -86,7 +85,7 @@ func newLauncher(cfg Config, path string) *Launcher {
 	}
 }
 
-// String returns what starts sandboxes, for users.
+// String returns the launcher's name for users.
 func (l *Launcher) String() string {
 	if l.Direct() {
 		return "direct: Landlock, seccomp and limits, but no namespaces"
@@ -100,11 +99,12 @@ func (l *Launcher) Direct() bool {
 	return direct
 }
 
-// Command returns the command that starts a function in a sandbox, or why the launcher cannot start it. To make it takes
-// a while: callers keep it.
+// Command returns the command that starts a function in a sandbox, or an error if the launcher cannot start it. Creating
+// the command is slow: callers should reuse it.
 //
-// The processes of a sandbox end with the launcher: the first one in its pid namespace stays in the
-// launcher's process group, which is killed as a whole. The launcher ends with this program, and that process with it.
+// The processes of a sandbox exit with the launcher: the first process in the sandbox's pid namespace stays in the
+// launcher's process group, which is killed as a whole. The launcher exits with this program, and that process with the
+// launcher.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd, err := l.starter.command(fn)
@@ -118,12 +118,12 @@ func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		cmd.Launch.Starter = l.starts
 	}
 	all := slices.Concat(cmd.Launch.Arguments, []byte(strings.Join(cmd.Args, "\x00")))
-	sum := sha256.Sum256(all) // the arguments of a runtime have 40 KB
+	sum := sha256.Sum256(all) // a runtime's arguments are about 40 KB
 	cmd.Launch.Key, cmd.Launch.Advice = string(sum[:]), advice+"choose another launcher with FNR_SANDBOX"
 	return cmd, nil
 }
 
-// Close frees what the launcher has. No sandbox may be started any more.
+// Close releases the launcher's files. No sandbox may be started afterwards.
 func (l *Launcher) Close() error {
 	if l == nil {
 		return nil

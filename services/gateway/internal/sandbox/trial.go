@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// trialTimeout bounds the trial of a launcher at the start.
+	// trialTimeout limits the trial of a launcher at the start.
 	trialTimeout = 10 * time.Second
-	// trialBytes bounds what it writes.
+	// trialBytes limits the output of the trial.
 	trialBytes = 64 << 10
 )
 
-// try starts a sandbox that has this machine's files, which every machine has, and runs the launcher
-// itself in it.
+// try starts a sandbox with this machine's files, and runs the launcher itself in it.
 func (l *Launcher) try(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
@@ -37,7 +36,7 @@ func (l *Launcher) try(ctx context.Context) error {
 		return nil
 	case err == nil:
 		err = errors.New(out.Status)
-	case ofLauncher: // its advice is that of an evaluation
+	case ofLauncher: // same advice as for an evaluation
 		err = errors.New(launch.Words)
 	}
 	if ctx.Err() != nil {

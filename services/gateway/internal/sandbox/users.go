@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Where this program runs as root, each function has a user of its own on the machine, of so many from
-// the first one on: no other program has them. The kernel bounds the processes of a user, so that a
-// function that takes all of its own leaves those of others. Which function has which user is random, so that no name
-// of an image can be made for the user of another one.
+// Where this program runs as root, each function runs as its own user of the machine, from this range, which no other
+// program uses. The kernel limits the processes of each user, so that a function that uses up its processes leaves the
+// processes of other functions. The assignment is random, so that nobody can choose an image name to get another
+// function's user.
 const (
 	firstUser = 0x70000000
 	users     = 1 << 20
 )
 
-// userOf returns the user that a function's launcher runs as, zero for this program's own.
+// userOf returns the user of a function's launcher, or zero for this program's own user.
 func (l *Launcher) userOf(name string) uint32 {
 	if !l.root {
 		return 0
@@ -28,8 +28,9 @@ func (l *Launcher) userOf(name string) uint32 {
 	return firstUser + uint32(maphash.String(l.seed, name)%users) //nolint:gosec // it fits
 }
 
-// processes returns what tells how many processes the user of a sandbox may have, 0 for any number. The kernel counts
-// all of that user. Where it is this program's own, it may have so many more than the user has.
+// processes returns a function that returns the maximum number of processes of a sandbox's user. 0 means no limit. The
+// kernel counts all processes of the user. If the user is this program's own, the maximum is added to the user's
+// current processes.
 func (l *Launcher) processes() func() int64 {
 	if l.root {
 		return func() int64 { return l.cfg.MaxProcesses }
@@ -38,7 +39,7 @@ func (l *Launcher) processes() func() int64 {
 	return func() int64 { return own.count(time.Now()) + l.cfg.MaxProcesses }
 }
 
-// threads are those of a user.
+// threads counts the threads of a user.
 type threads struct {
 	user uint32
 
@@ -47,10 +48,10 @@ type threads struct {
 	until time.Time
 }
 
-// countAgain is how long a number of threads is used: to count them takes milliseconds.
+// countAgain is the time for which a count of threads is reused, because counting needs milliseconds.
 const countAgain = time.Second
 
-// count returns how many threads the user has, or had a moment ago.
+// count returns the number of the user's threads, as of at most countAgain ago.
 func (t *threads) count(now time.Time) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +63,7 @@ func (t *threads) count(now time.Time) int64 {
 	for _, process := range processes {
 		info, err := os.Stat(process)
 		if err != nil {
-			continue // it has ended
+			continue // the process has exited
 		}
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid == t.user {
 			tasks, _ := os.ReadDir(filepath.Join(process, "task"))

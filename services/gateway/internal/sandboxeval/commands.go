@@ -11,18 +11,18 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
 
-// maxCommands bounds how many commands are kept of an image: usually it has one name, one environment and one rule
-// about the network.
+// maxCommands is the maximum number of stored commands of an image. An image usually has one name, one environment and
+// one rule about the network.
 const maxCommands = 8
 
-// run is all that decides how the function of an image is started.
+// run determines how the function of an image is started.
 type run struct {
 	name     string
 	resolved *imageresolverv1.ResolveImageResponse
 	network  bool
 }
 
-// same reports whether two runs are started in the same way. The resolver's answers may be different objects.
+// same reports whether two runs start the function in the same way. The resolver's answers may be different objects.
 func (r run) same(other run) bool {
 	a, b := r.resolved, other.resolved
 	return r.name == other.name && r.network == other.network &&
@@ -31,7 +31,7 @@ func (r run) same(other run) bool {
 			slices.Equal(a.GetEnv(), b.GetEnv()))
 }
 
-// function returns what runs in the sandbox: the program is looked up in the image.
+// function returns the function for the sandbox. Its program is looked up in the image.
 func (r run) function(root string) (sandbox.Function, *fnproc.StartError) {
 	dir, command := path.Join("/", r.resolved.GetWorkingDir()), r.resolved.GetCommand()
 	program, err := sandbox.FindProgram(root, command[0], dir, r.resolved.GetEnv())
@@ -41,13 +41,13 @@ func (r run) function(root string) (sandbox.Function, *fnproc.StartError) {
 	}, err
 }
 
-// command is what starts a run.
+// command is the command of a run.
 type command struct {
 	run
 	fnproc.Command
 }
 
-// command returns what starts a run of the image. Since an image does not change, it is made once.
+// command returns the command of a run of the image. It is created only once, because images do not change.
 func (h *held) command(r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError)) (fnproc.Command, *fnproc.StartError) {
 	if made, ok := h.made(r); ok {
 		return made, nil
@@ -63,13 +63,13 @@ func (h *held) command(r run, start func(sandbox.Function) (fnproc.Command, *fnp
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
 	if len(h.commands) == maxCommands {
-		h.commands = slices.Delete(h.commands, 0, 1) // the oldest
+		h.commands = slices.Delete(h.commands, 0, 1) // oldest command
 	}
 	h.commands = append(h.commands, command{r, made})
 	return made, nil
 }
 
-// made returns the command that was made for a run before.
+// made returns the stored command of a run.
 func (h *held) made(r run) (fnproc.Command, bool) {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// keepFor is how long an image stays open after its last evaluation: longer than spare processes of
-// it wait, since these use its files.
+// keepFor is how long an image stays open after its last evaluation. It exceeds the lifetime of the image's spare
+// processes, which use its files.
 const keepFor = function.PreforkUnused + time.Minute
 
-// keeper keeps images open that spare processes may use.
+// keeper manages open images, which spare processes may use.
 type keeper struct {
 	mu     sync.Mutex
 	images map[string]*kept // by digest
@@ -27,17 +27,17 @@ type kept struct {
 	release func()
 	users   int
 	used    time.Time
-	// commands have been made for it, at most [maxCommands].
+	// commands are stored commands of the image, at most [maxCommands].
 	commands []command
 }
 
-// held is an image that is in use until it is released.
+// held is an open image in use. Callers must release it.
 type held struct {
 	*kept
 	keeper *keeper
 }
 
-// open returns an image that is kept, or opens it.
+// open returns a stored image, or opens it.
 func (k *keeper) open(digest string, open func() (root string, release func(), err error)) (*held, error) {
 	if image := k.hold(digest); image != nil {
 		return image, nil
@@ -59,7 +59,7 @@ func (k *keeper) open(digest string, open func() (root string, release func(), e
 	return &held{kept: image, keeper: k}, nil
 }
 
-// hold returns an image if it is kept.
+// hold returns a stored image.
 func (k *keeper) hold(digest string) *held {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *held) release() {
 	h.used = time.Now()
 }
 
-// run closes images that are not used any more until ctx ends, and then all.
+// run closes unused images until ctx ends, and then all images.
 func (k *keeper) run(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -93,14 +93,14 @@ func (k *keeper) run(ctx context.Context) {
 	k.close(time.Now())
 }
 
-// close closes the images that were not used since.
+// close closes the images that were not used since then.
 func (k *keeper) close(since time.Time) {
 	for _, image := range k.take(since) {
 		image.release()
 	}
 }
 
-// take takes out the images that were not used since.
+// take removes and returns the images that were not used since then.
 func (k *keeper) take(since time.Time) map[string]*kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,7 +114,7 @@ func (k *keeper) take(since time.Time) map[string]*kept {
 	return taken
 }
 
-// closeIdle closes all images that no evaluation uses, after their spare processes were ended by forget.
+// closeIdle calls forget, which stops spare processes, and closes all images without evaluations.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	idle := k.take(time.Now())
 	forget(func(function string) bool {
@@ -126,5 +126,5 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd ends the name of a function whose image has a digest.
+// nameEnd returns the end of the name of a function whose image has a digest.
 func nameEnd(digest string) string { return "@" + digest }

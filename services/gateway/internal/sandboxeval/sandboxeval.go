@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandboxeval is the sandbox evaluator: it runs the functions of any image in sandboxes of
-// this machine, without a container runtime and without Kubernetes.
+// Package sandboxeval is the sandbox evaluator: it runs functions of any image in sandboxes of this machine, without a
+// container runtime and without Kubernetes.
 package sandboxeval
 
 import (
@@ -23,25 +23,25 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
 
-// Images has the files of images.
+// Images provides the files of images.
 type Images interface {
-	// Open returns the directory with an image's root file system, which is pulled if it is not there.
-	// It stays until release is called. The phase is called with what the pull is doing.
+	// Open returns the directory of an image's root file system, and pulls the image if necessary. The directory exists
+	// until release is called. Open calls phase with the progress of the pull.
 	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
-	// WhenFull has free called before an image is rejected because all others are open: free closes some.
+	// WhenFull registers free, which closes unused images before an image is rejected because too many images are open.
 	WhenFull(free func())
 }
 
-// Config is what the evaluator works with.
+// Config configures an Evaluator.
 type Config struct {
 	Resolver resolverclient.Resolver
 	Images   Images
 	Launcher *sandbox.Launcher
-	// Network are the images whose functions may use the network.
+	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
 	// Queue is the maximum number of evaluations that wait for a slot.
 	Queue int
-	// Service is how functions run. The evaluator completes it.
+	// Service configures how functions run. New sets further fields.
 	Service function.ServiceConfig
 }
 
@@ -53,7 +53,7 @@ type Evaluator struct {
 	kept    keeper
 }
 
-// New returns an evaluator. Its tasks have to run while it is used.
+// New returns an evaluator. Callers must run Maintain while they use it.
 func New(cfg Config) (*Evaluator, error) {
 	phases, err := measure.NewPhases(cfg.Service.Telemetry.Meters)
 	if err != nil {
@@ -107,7 +107,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}, nil
 }
 
-// open returns the files of a request's image, and what a container of it would run.
+// open returns the files of a request's image, and the command of its container.
 func (e *Evaluator) open(
 	ctx context.Context, req evaluation.Request,
 ) (*held, *imageresolverv1.ResolveImageResponse, error) {
@@ -137,8 +137,8 @@ func (e *Evaluator) open(
 	return root, resolved, nil
 }
 
-// notOpened is the error for a caller whose image is not there. Its class is never NotFound, on which
-// callers go on to another runtime.
+// notOpened returns the error for an image that cannot be opened. Its class is never NotFound, because callers would
+// continue with another runtime.
 func notOpened(ctx context.Context, image string, start time.Time, doing string, err error) error {
 	if ctx.Err() != nil {
 		return function.Interrupted(cmp.Or(function.ContextErr(ctx), err), image, time.Since(start), doing)
@@ -152,7 +152,7 @@ func notOpened(ctx context.Context, image string, start time.Time, doing string,
 	}
 }
 
-// Maintain does what goes on beside evaluations until ctx ends.
+// Maintain runs background tasks until ctx ends.
 func (e *Evaluator) Maintain(ctx context.Context) error {
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

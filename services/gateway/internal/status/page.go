@@ -27,28 +27,28 @@ type Pools interface {
 }
 
 const (
-	// poolsTimeout is how long the pod-managers may take to list their pools.
+	// poolsTimeout limits the time of the pod-managers for listing their pools.
 	poolsTimeout = 3 * time.Second
-	// shownEvaluations is how many of the last evaluations a page has.
+	// shownEvaluations is the number of recent evaluations on the page.
 	shownEvaluations = 100
-	// openPools is up to how many pools the pods of all are shown. With more pools, the user opens the ones
+	// openPools is the maximum number of pools for which the page shows all pods. With more pools, the user opens pools
 	// without problems.
 	openPools = 10
 )
 
-// policy permits the page its own two files, and nothing else: texts of functions and registries are on it.
+// policy permits only the page's own two files, because the page contains texts of functions and registries.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// headers protect browsers: the page loads nothing else, and no other site reads or frames it.
+// headers protect browsers: the page loads no other files, and no other site may read or frame it.
 var headers = map[string]string{
 	"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 	"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",
 	"Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 }
 
-// Page returns the handler of the page for browsers. It shows the pools of pods; nil has none. Besides IP
-// addresses and localhost, browsers may ask for it by the given host names.
+// Page returns the handler of the page for browsers. It shows pools of pods unless pools is nil. Browsers may use the
+// given host names, IP addresses and localhost.
 func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Hand
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, excerpt.Visible(page.String())) // the browser has left
+		_, _ = io.WriteString(w, excerpt.Visible(page.String())) // an error means that the browser left
 	})
 	for _, name := range []string{"style.css", "script.js"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {

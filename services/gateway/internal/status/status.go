@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status shows what a replica of the gateway does and has done recently: over RPC, and as a page
-// for browsers.
+// Package status shows current and recent evaluations of a gateway replica, over RPC and as a page for browsers.
 package status
 
 import (
@@ -35,19 +34,19 @@ type Service struct {
 	started  time.Time
 }
 
-// Active has the evaluations that have not ended.
+// Active provides the running evaluations.
 type Active interface {
-	// Counts returns how many there are in each phase.
+	// Counts returns the number of evaluations in each phase.
 	Counts() map[string]int32
-	// Waiting returns what evaluations wait for before they run, the longest wait first.
+	// Waiting returns the waits of evaluations that do not run yet, starting with the longest wait.
 	Waiting(most int) []measure.Waiting
 }
 
-// maxWaiting is how many functions and phases are shown in which evaluations wait.
+// maxWaiting is the maximum number of functions and phases in the list of waits.
 const maxWaiting = 50
 
-// New returns the service of the replica with that host name. Warnings returns further sentences about problems of
-// the replica, for operators; it may be nil.
+// New returns the service of the replica with a host name. Warnings returns sentences about problems of the replica,
+// for operators. It may be nil.
 func New(h *history.History, active Active, replica string, warnings func() []string) *Service {
 	if warnings == nil {
 		warnings = func() []string { return nil }
@@ -55,7 +54,7 @@ func New(h *history.History, active Active, replica string, warnings func() []st
 	return &Service{history: h, active: active, replica: replica, warnings: warnings, started: time.Now()}
 }
 
-// GetStatus implements the service.
+// GetStatus implements the status service.
 func (s *Service) GetStatus(
 	context.Context, *gatewayv1.GetStatusRequest,
 ) (*gatewayv1.GetStatusResponse, error) {
@@ -69,11 +68,11 @@ func (s *Service) GetStatus(
 const (
 	// longWait is the time after which a waiting evaluation is a problem.
 	longWait = 10 * time.Second
-	// recent is the time for which failures of the system are a problem.
+	// recent is the time for which a failure of the system is a problem.
 	recent = 5 * time.Minute
 )
 
-// problems returns what is wrong now: warnings, failures of the system and long waits.
+// problems returns the current problems: warnings, failures of the system and long waits.
 func (s *Service) problems(waits []*gatewayv1.GetStatusResponse_Waiting, now time.Time) []string {
 	problems := s.warnings()
 	failures, last := 0, ""
@@ -101,7 +100,7 @@ func (s *Service) problems(waits []*gatewayv1.GetStatusResponse_Waiting, now tim
 	return problems
 }
 
-// waiting returns what evaluations wait for.
+// waiting returns the waits of evaluations.
 func (s *Service) waiting() []*gatewayv1.GetStatusResponse_Waiting {
 	var all []*gatewayv1.GetStatusResponse_Waiting
 	for _, w := range s.active.Waiting(maxWaiting) {
@@ -117,11 +116,11 @@ func (s *Service) waiting() []*gatewayv1.GetStatusResponse_Waiting {
 const (
 	// traceBytes is the size of a trace id.
 	traceBytes = 16
-	// defaultEvaluations is how many evaluations are listed for clients that do not say how many they want.
+	// defaultEvaluations is the number of listed evaluations for clients that do not specify a number.
 	defaultEvaluations = 100
 )
 
-// ListEvaluations implements the service.
+// ListEvaluations implements the status service.
 func (s *Service) ListEvaluations(
 	_ context.Context, req *gatewayv1.ListEvaluationsRequest,
 ) (*gatewayv1.ListEvaluationsResponse, error) {

@@ -44,7 +44,7 @@ func (s *Service) view(ctx context.Context, lister Pools, now time.Time) view {
 	failed := s.history.Evaluations(history.Select{Failed: true})
 	v.Failures = phase.GroupFailures(failed)
 	v.Name = phase.ShortNames(status, v.Pools, v.Recent, failed)
-	// Those with trouble are shown first, then the most used.
+	// Pools with trouble are shown first, then the pools with most use.
 	slices.SortStableFunc(status.GetFunctions(), func(a, b *gatewayv1.GetStatusResponse_Function) int {
 		return cmp.Or(cmp.Compare(phase.Failed(b), phase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
 	})
@@ -54,13 +54,13 @@ func (s *Service) view(ctx context.Context, lister Pools, now time.Time) view {
 	return v
 }
 
-// trouble returns numbers by which pools are sorted: failed to get a pod, waiting, not ready, used.
+// trouble returns numbers for sorting pools: failures, waiting requests, pods that are not ready, uses.
 func trouble(p *podmanagerv1.Pool) []int {
 	failed := min(len(p.GetLastFailure()), 1)
 	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - phase.Ready(p), int(p.GetActive())}
 }
 
-// listPools returns the pools of function pods; none without a lister.
+// listPools returns the pools of function pods. It returns no pools without a lister.
 func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) {
 	if lister == nil {
 		return nil, nil
@@ -71,7 +71,7 @@ func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) 
 	return resp.GetPools(), err
 }
 
-// Longest returns the duration that a bar of full width stands for.
+// Longest returns the duration for a bar of full width.
 func (v view) Longest() (longest time.Duration) {
 	for _, e := range v.Recent {
 		longest = max(longest, e.GetDuration().AsDuration())
@@ -82,7 +82,7 @@ func (v view) Longest() (longest time.Duration) {
 // Ago returns the time since an evaluation ended.
 func (v view) Ago(e *gatewayv1.Evaluation) string { return phase.Short(v.Now.Sub(ended(e))) }
 
-// Function returns the name of an evaluation's function, which a request that was not read to its end does not have.
+// Function returns the name of an evaluation's function. It is empty for a request that was not read to its end.
 func (v view) Function(e *gatewayv1.Evaluation) string {
 	return cmp.Or(v.Name(phase.Image(e)), "(rejected)")
 }
@@ -92,7 +92,7 @@ func (v view) Open(p *podmanagerv1.Pool) bool {
 	return len(v.Pools) <= openPools || slices.Max(trouble(p)[:3]) > 0
 }
 
-// Expires returns the time until a pod is deleted; it is empty while the pod is in use.
+// Expires returns the time until a pod is deleted. It is empty while the pod is in use.
 func (v view) Expires(p *podmanagerv1.Pod) string {
 	if p.GetReclaimTime() == nil || p.GetActive() > 0 {
 		return ""
@@ -100,29 +100,29 @@ func (v view) Expires(p *podmanagerv1.Pod) string {
 	return phase.Short(p.GetReclaimTime().AsTime().Sub(v.Now))
 }
 
-// ended returns when an evaluation ended.
+// ended returns the time at which an evaluation ended.
 func ended(e *gatewayv1.Evaluation) time.Time {
 	return e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
 }
 
-// barUnits is the width of the bar of the evaluation that took longest.
+// barUnits is the width of the longest evaluation's bar.
 const barUnits = 1000
 
-// shownRows is how many rows of a table are shown until the user asks for all.
+// shownRows is the number of rows of a table that are shown before the user opens all rows.
 const shownRows = 20
 
-// functions are for the template.
+// functions are the functions of the template.
 var functions = template.FuncMap{
 	"beyond": func(n int) bool { return n >= shownRows },
 	"ended":  func(e *gatewayv1.Evaluation) string { return ended(e).UTC().Format(time.RFC3339) },
 	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
 	"short":  phase.Short,
 	"phases": func() []string { return phase.Names },
-	// units returns the part d of a total in units of the bar, so that the eye sees it.
+	// units returns the share d of a total in units of the bar, at least one unit.
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},
-	// class returns the style of a failure by its fault. Red is for the system.
+	// class returns the style of a failure by its fault. Failures of the system are red.
 	"class": func(fault string) string {
 		return map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}[fault]
 	},

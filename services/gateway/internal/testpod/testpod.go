@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testpod is a stand-in for function pods in tests: it runs functions as the wrapper server
-// does, behind the same service.
+// Package testpod replaces function pods in tests: it runs functions like the wrapper server, and serves the same
+// service.
 package testpod
 
 import (
@@ -34,7 +34,7 @@ func (f Func) EvaluateFunction(ctx context.Context,
 	return f(ctx, req)
 }
 
-// Serve serves f until the test ends, and returns its address. Messages may have up to limit bytes.
+// Serve serves f until the test ends, and returns its address. Messages are limited to limit bytes.
 func Serve(t testing.TB, limit int, f Func) string {
 	t.Helper()
 	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
@@ -42,7 +42,7 @@ func Serve(t testing.TB, limit int, f Func) string {
 	})
 }
 
-// ServeSecured is Serve for a pod with an identity, which callers with IDs that match a pattern may call.
+// ServeSecured is Serve for a pod with an identity, for callers whose IDs match a pattern.
 func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit int, f Func) string {
 	t.Helper()
 	access, err := rpcserve.Callers(identity, []string{callers})
@@ -68,8 +68,8 @@ func component(
 	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
 }
 
-// ServeFunctions runs the function whose behaviour the image names, with the binaries in dir. One
-// server serves all of them, since a process can have only one reaper.
+// ServeFunctions runs the functions that the images name, with the binaries in dir. One server serves all functions,
+// because a process can have only one reaper.
 func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) string {
 	t.Helper()
 	paths := make(map[string]string, len(behaviours))
