@@ -48,7 +48,7 @@ func (s Services) Close() {
 func Connect(cfg Config, frame program.Frame) (Services, error) {
 	var s Services
 	if cfg.ImageResolver != "" {
-		client, err := s.client(cfg.ImageResolver, "image-resolver", frame)
+		client, err := s.newClient(cfg.ImageResolver, "image-resolver", frame)
 		if err != nil {
 			return s, err
 		}
@@ -59,7 +59,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		}
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
-		client, err := s.client(cfg.PodManager, "pod-manager", frame)
+		client, err := s.newClient(cfg.PodManager, "pod-manager", frame)
 		if err != nil {
 			return s, err
 		}
@@ -69,8 +69,8 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 	return s, nil
 }
 
-// client returns a client of the named service at address, which Close closes.
-func (s *Services) client(address, name string, frame program.Frame) (*rpcclient.Client, error) {
+// newClient returns a client of the named service at address, which Close closes.
+func (s *Services) newClient(address, name string, frame program.Frame) (*rpcclient.Client, error) {
 	client, err := rpcclient.New(address, frame.Identity.ClientOfSibling(name), frame.Telemetry)
 	s.clients = append(s.clients, client)
 	return client, err

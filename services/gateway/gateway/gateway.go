@@ -55,11 +55,11 @@ func newComponent(cfg Config, services Services, frame program.Frame) (serve.Com
 	if err != nil {
 		return serve.Component{}, err
 	}
-	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tags(services), Policy: policy}
+	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tagSources(services), Policy: policy}
 	ended := history.New()
 	door, err := frontdoor.New(frontdoor.Config{
 		Names:               names,
-		Chain:               evaluators.chain(),
+		Chain:               evaluators.newChain(),
 		MaxMessageBytes:     int64(cfg.MaxMessageBytes),
 		MemoryBudgetBytes:   cfg.memoryBudget(cgroup.Container),
 		MemoryBudgetSetting: config.Variable("MemoryBudgetBytes"),
@@ -93,11 +93,11 @@ func newComponent(cfg Config, services Services, frame program.Frame) (serve.Com
 	if cfg.StatusAddress != "" {
 		endpoints = append(endpoints, statusPage(cfg, shown, services.PodManager, frame))
 	}
-	return serve.Component{Endpoints: endpoints, Tasks: tasks(evaluators, services, frame)}, nil
+	return serve.Component{Endpoints: endpoints, Tasks: listTasks(evaluators, services, frame)}, nil
 }
 
-// tasks returns all background tasks of a gateway.
-func tasks(e evaluators, services Services, frame program.Frame) (tasks []serve.Task) {
+// listTasks returns all background tasks of a gateway.
+func listTasks(e evaluators, services Services, frame program.Frame) (tasks []serve.Task) {
 	if e.exec != nil {
 		tasks = append(tasks, e.exec.Watch, e.exec.Maintain)
 	}
@@ -149,9 +149,9 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 	return e, nil
 }
 
-// chain returns the evaluators in order of preference. Results of local binaries are not cached, because their images
-// have no digest.
-func (e evaluators) chain() (chain evaluation.Chain) {
+// newChain returns the evaluators in order of preference. Results of local binaries are not cached, because their
+// images have no digest.
+func (e evaluators) newChain() (chain evaluation.Chain) {
 	if e.exec != nil {
 		chain = append(chain, e.exec)
 	}
@@ -164,8 +164,8 @@ func (e evaluators) chain() (chain evaluation.Chain) {
 	return chain
 }
 
-// tags returns the sources of tags in order of preference.
-func (e evaluators) tags(services Services) (tags []naming.TagSource) {
+// tagSources returns the sources of tags in order of preference.
+func (e evaluators) tagSources(services Services) (tags []naming.TagSource) {
 	if e.exec != nil {
 		tags = append(tags, e.exec)
 	}

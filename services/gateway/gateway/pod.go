@@ -51,7 +51,7 @@ func poolService(cfg Config, m lease.Manager, q queries, frame program.Frame) rp
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			handler := lease.Handler(readOnly{m}, frame.Health.Stopping())
 			path, served := podmanagerv1connect.NewPodManagerServiceHandler(handler, options...)
-			return path, q.bounded(served)
+			return path, q.limitQueries(served)
 		},
 	}
 }

@@ -29,8 +29,8 @@ type queries struct{ limit *serve.PeerLimit }
 
 func newQueries() queries { return queries{serve.NewPeerLimit(maxQueries, maxQueriesPerPeer)} }
 
-// bounded limits the requests that next serves, and rejects further requests.
-func (q queries) bounded(next http.Handler) http.Handler {
+// limitQueries limits the requests that next serves, and rejects further requests.
+func (q queries) limitQueries(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer := serve.Peer(r.RemoteAddr)

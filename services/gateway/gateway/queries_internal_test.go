@@ -37,7 +37,7 @@ func TestAnswersToQueriesHaveADeadline(t *testing.T) {
 		var during []time.Time
 		next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { during = slices.Clone(w.deadlines) })
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody)
-		newQueries().bounded(next).ServeHTTP(w, r)
+		newQueries().limitQueries(next).ServeHTTP(w, r)
 		if got := len(during) == 1 && !during[0].IsZero(); got != want {
 			t.Errorf("%s: deadlines %v, want one: %v", path, during, want)
 		}

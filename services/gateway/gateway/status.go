@@ -30,7 +30,7 @@ func statusService(s *status.Service, q queries) rpcserve.Service {
 		MaxRequestBytes: maxStatusRequestBytes, MaxResponseBytes: maxStatusResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			path, handler := gatewayv1connect.NewStatusServiceHandler(s, options...)
-			return path, q.bounded(handler)
+			return path, q.limitQueries(handler)
 		},
 	}
 }
@@ -46,7 +46,7 @@ func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame prog
 	}
 	page := s.Page(pools, frame.Telemetry.Log, cfg.StatusHosts...)
 	return serve.Endpoint{
-		Name: "status", Address: cfg.StatusAddress, Handler: newQueries().bounded(page),
+		Name: "status", Address: cfg.StatusAddress, Handler: newQueries().limitQueries(page),
 		MaxConnections: maxStatusConnections, MaxConnectionsPerPeer: maxStatusConnections,
 	}
 }

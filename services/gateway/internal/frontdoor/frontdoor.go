@@ -99,18 +99,18 @@ func (h *Handler) EvaluateFunction(
 		given: req.GetImage(), requestBytes: len(req.GetResourceList()),
 		measured: h.metrics.active.Begin(req.GetImage()), err: errPanic,
 	}
-	s.inputSHA256 = h.lines.hash(ctx, req.GetResourceList())
+	s.inputSHA256 = h.lines.hashList(ctx, req.GetResourceList())
 	defer func() { // also runs after a panic, which a caller recovers
 		s.measured.End()
 		s.took = time.Since(start)
-		h.report(ctx, s)
+		h.reportEvaluation(ctx, s)
 	}()
 	resp, err := h.evaluate(ctx, req, &s)
 	s.measured.End()
-	s.outputSHA256 = h.lines.hash(ctx, resp.ResourceList)
+	s.outputSHA256 = h.lines.hashList(ctx, resp.ResourceList)
 	req.ResourceList = nil // only the answer is reserved from here on
-	s.err = h.answer(ctx, resp, err)
-	s.evaluated(resp)
+	s.err = h.awaitAnswer(ctx, resp, err)
+	s.addResponse(resp)
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -137,9 +137,9 @@ type droppedError struct{ error }
 // Unwrap returns the error for the caller.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// answer waits until the answer to an evaluation may be written. It returns err, the evaluation's error, or a
+// awaitAnswer waits until the answer to an evaluation may be written. It returns err, the evaluation's error, or a
 // [*droppedError].
-func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err error) error {
+func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
 		reservation.Fail()
@@ -160,7 +160,7 @@ func (h *Handler) evaluate(
 	defer cancel()
 	limit := function.NewTimeLimit(h.maxTime, h.setting)
 	var err error
-	if s.image, err = h.prepare(ctx, limit, req, s.measured); err != nil {
+	if s.image, err = h.resolveAndClaim(ctx, limit, req, s.measured); err != nil {
 		return evaluation.Response{}, err
 	}
 	request := evaluation.Request{
@@ -174,28 +174,28 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// prepare resolves the image's name and waits for a share of memory for the function, within the limit. Until the name
-// is resolved, the image as the caller wrote it counts as the function.
-func (h *Handler) prepare(
+// resolveAndClaim resolves the image's name and waits for a share of memory for the function, within the limit. Until
+// the name is resolved, the image as the caller wrote it counts as the function.
+func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
 ) (imagename.Name, error) {
 	ctx, cancel := limit.Context(ctx)
 	defer cancel()
-	if err := h.claim(ctx, req, strings.TrimSpace(req.GetImage()+" "+req.GetTag())); err != nil {
+	if err := h.claimMemory(ctx, req, strings.TrimSpace(req.GetImage()+" "+req.GetTag())); err != nil {
 		return imagename.Name{}, err
 	}
 	measured.Enter("resolve")
-	name, took, err := h.resolve(ctx, limit, req)
+	name, took, err := h.resolveImage(ctx, limit, req)
 	measured.Resolving(took)
 	if err == nil {
 		measured.Names(name.String())
-		err = h.claim(ctx, req, name.Key())
+		err = h.claimMemory(ctx, req, name.Key())
 	}
 	return name, err
 }
 
-// claim waits for memory in the function's share of the memory budget.
-func (h *Handler) claim(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
+// claimMemory waits for memory in the function's share of the memory budget.
+func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
 	start := time.Now()
 	err := evalserve.Of(ctx).Claim(ctx, name)
 	if err != nil && ctx.Err() != nil {
@@ -205,8 +205,8 @@ func (h *Handler) claim(ctx context.Context, req *evaluator.EvaluateFunctionRequ
 	return err
 }
 
-// resolve returns the canonical name of the image for all evaluators. ctx includes the limit.
-func (h *Handler) resolve(
+// resolveImage returns the canonical name of the image for all evaluators. ctx includes the limit.
+func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {
 	ctx, span := h.tracer.Start(ctx, "fn.resolve")
@@ -224,29 +224,29 @@ func (h *Handler) resolve(
 	return name, took, err
 }
 
-// report records an evaluation in metrics, span, log and history.
-func (h *Handler) report(ctx context.Context, s sample) {
+// reportEvaluation records an evaluation in metrics, span, log and history.
+func (h *Handler) reportEvaluation(ctx context.Context, s sample) {
 	h.metrics.phases.Took(ctx, "resolve", s.measured.Resolved())
-	label := h.metrics.evaluated(ctx, s)
+	label := h.metrics.countEvaluation(ctx, s)
 	s.party = partyOf(s.err, label)
-	s.describe(trace.SpanFromContext(ctx))
-	h.lines.evaluated(ctx, s)
-	h.remember(label, s.record(ctx))
+	s.describeSpan(trace.SpanFromContext(ctx))
+	h.lines.logEvaluation(ctx, s)
+	h.addToHistory(label, s.historyRecord(ctx))
 }
 
 // Serve returns the HTTP handler of h and the path to serve it on.
 func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler http.Handler) {
 	options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
 	return evalserve.NewHandler(evalserve.Config{
-		Service: h, Budget: h.budget, MaxMessageBytes: h.maxMessage, Rejected: h.rejected,
+		Service: h, Budget: h.budget, MaxMessageBytes: h.maxMessage, Rejected: h.reportRejection,
 	}, options...)
 }
 
-// rejected records a request that was not read to its end.
-func (h *Handler) rejected(ctx context.Context, err error) {
-	h.metrics.rejected(ctx, err)
-	h.lines.rejected(ctx, err)
-	h.remember("", rejection(err))
+// reportRejection records a request that was not read to its end.
+func (h *Handler) reportRejection(ctx context.Context, err error) {
+	h.metrics.countRejection(ctx, err)
+	h.lines.logRejection(ctx, err)
+	h.addToHistory("", rejectionRecord(err))
 }
 
 // QueuedForMemory returns the number of requests and answers that wait for the memory budget.

@@ -42,8 +42,8 @@ type sampler struct {
 	unlogged atomic.Int64 // evaluations since the last line
 }
 
-// admit reports whether to write a line, and returns the number of evaluations without a line before it.
-func (s *sampler) admit() (unlogged int64, ok bool) {
+// admitLine reports whether to write a line, and returns the number of evaluations without a line before it.
+func (s *sampler) admitLine() (unlogged int64, ok bool) {
 	if !s.limiter.Allow() {
 		s.unlogged.Add(1)
 		return 0, false
@@ -51,16 +51,16 @@ func (s *sampler) admit() (unlogged int64, ok bool) {
 	return s.unlogged.Swap(0), true
 }
 
-// admit is sampler.admit, except that debug logs contain all lines.
-func (l *lines) admit(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
+// admitLine is sampler.admit, except that debug logs contain all lines.
+func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		return 0, true
 	}
-	return s.admit()
+	return s.admitLine()
 }
 
-// evaluated logs an evaluation.
-func (l *lines) evaluated(ctx context.Context, s sample) {
+// logEvaluation logs an evaluation.
+func (l *lines) logEvaluation(ctx context.Context, s sample) {
 	level, sampler := levelOf(s.err), &l.succeeded
 	if s.err != nil {
 		sampler = &l.failed
@@ -68,36 +68,36 @@ func (l *lines) evaluated(ctx context.Context, s sample) {
 	if !l.log.Enabled(ctx, level) {
 		return
 	}
-	unlogged, ok := l.admit(ctx, sampler)
+	unlogged, ok := l.admitLine(ctx, sampler)
 	if !ok {
 		return
 	}
-	attrs := append(fields(ctx, s), slog.Int64("unlogged", unlogged))
+	attrs := append(lineAttributes(ctx, s), slog.Int64("unlogged", unlogged))
 	if s.err == nil {
 		l.log.LogAttrs(ctx, level, "evaluated", attrs...)
 		return
 	}
-	l.log.LogAttrs(ctx, level, "evaluation failed", append(attrs, l.cause(s.err)...)...)
+	l.log.LogAttrs(ctx, level, "evaluation failed", append(attrs, l.errorAttributes(s.err)...)...)
 }
 
-// fields returns the attributes of each line. Empty attributes are not logged. No attribute contains parts of the
-// resource lists.
-func fields(ctx context.Context, s sample) []slog.Attr {
+// lineAttributes returns the attributes of each line. Empty attributes are not logged. No attribute contains parts of
+// the resource lists.
+func lineAttributes(ctx context.Context, s sample) []slog.Attr {
 	return []slog.Attr{
 		slog.String("image", s.given), slog.String("resolved", s.image.String()), slog.String("evaluator", s.evaluator),
-		slog.String("code", code(s.err)), slog.String("fault", s.party), slog.String("severity", severity(s)),
+		slog.String("code", codeOf(s.err)), slog.String("fault", s.party), slog.String("severity", worstSeverity(s)),
 		slog.Float64("seconds", s.took.Seconds()),
 		slog.Int("request_bytes", s.requestBytes), slog.Int("response_bytes", s.responseBytes),
 		slog.Bool("cold_start", s.measured.Leased().ColdStart), slog.Int("attempts", s.measured.Attempts()),
-		slog.String("digest", s.digest()), slog.String("pod", s.measured.Leased().Pod),
+		slog.String("digest", s.imageDigest()), slog.String("pod", s.measured.Leased().Pod),
 		slog.String("caller", rpcserve.Caller(ctx)),
 		slog.String("input_sha256", s.inputSHA256), slog.String("output_sha256", s.outputSHA256),
 	}
 }
 
-// hash returns the SHA-256 of a resource list, which identifies the list without showing it. It is empty below
+// hashList returns the SHA-256 of a resource list, which identifies the list without showing it. It is empty below
 // verbosity 3, because hashing a megabyte needs about a millisecond.
-func (l *lines) hash(ctx context.Context, list []byte) string {
+func (l *lines) hashList(ctx context.Context, list []byte) string {
 	if !l.log.Enabled(ctx, telemetry.LevelDetail) || list == nil {
 		return ""
 	}
@@ -105,8 +105,8 @@ func (l *lines) hash(ctx context.Context, list []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digest returns the digest of the image that ran, or the digest that the caller named.
-func (s sample) digest() string {
+// imageDigest returns the digest of the image that ran, or the digest that the caller named.
+func (s sample) imageDigest() string {
 	if s.resolved != "" {
 		return s.resolved
 	}
@@ -116,9 +116,9 @@ func (s sample) digest() string {
 	return s.image.Digest
 }
 
-// cause returns the attributes of an error. The text of a function's failure contains output of the function, which may
-// be secret. It is logged only if that is configured, or if no function was started.
-func (l *lines) cause(err error) []slog.Attr {
+// errorAttributes returns the attributes of an error. The text of a function's failure contains output of the function,
+// which may be secret. It is logged only if that is configured, or if no function was started.
+func (l *lines) errorAttributes(err error) []slog.Attr {
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok || l.output || failure.Reason == function.NotStarted {
 		return []slog.Attr{slog.Any("error", err)}
@@ -129,9 +129,9 @@ func (l *lines) cause(err error) []slog.Attr {
 	}
 }
 
-// rejected logs a request that was not read to its end.
-func (l *lines) rejected(ctx context.Context, err error) {
-	unlogged, ok := l.admit(ctx, &l.failed)
+// logRejection logs a request that was not read to its end.
+func (l *lines) logRejection(ctx context.Context, err error) {
+	unlogged, ok := l.admitLine(ctx, &l.failed)
 	if !ok {
 		return
 	}

@@ -55,10 +55,10 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metri
 		metric.WithDescription("Size of resource lists returned."))
 	_, errs[6] = meter.Int64ObservableGauge("fn.requests.in.hand", metric.WithUnit("By"),
 		metric.WithDescription("Bytes reserved from the memory budget, for requests and outputs."),
-		observed(budget.Reserved))
+		observeGauge(budget.Reserved))
 	_, errs[7] = meter.Int64ObservableGauge("fn.requests.queued",
 		metric.WithDescription("Requests and answers that wait for the memory budget, or for their function's share of it."),
-		observed(budget.Queued))
+		observeGauge(budget.Queued))
 	m.active, errs[8] = measure.NewActive(provider)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
@@ -66,8 +66,8 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metri
 	return m, nil
 }
 
-// observed returns an option for a gauge with the current value.
-func observed(value func() int64) metric.Int64ObservableGaugeOption {
+// observeGauge returns an option for a gauge with the current value.
+func observeGauge(value func() int64) metric.Int64ObservableGaugeOption {
 	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(value())
 		return nil
@@ -90,23 +90,23 @@ type sample struct {
 	party                       string // party to which a failure is due: function, caller or system
 }
 
-// evaluated records the evaluator's response.
-func (s *sample) evaluated(resp evaluation.Response) {
+// addResponse records the evaluator's response.
+func (s *sample) addResponse(resp evaluation.Response) {
 	s.evaluator, s.results, s.responseBytes = resp.Evaluator, resp.Results, len(resp.ResourceList)
 	s.cache, s.resolved = resp.Cache, resp.Digest
 }
 
-// evaluated counts an evaluation and returns the label of its image.
-func (m *metrics) evaluated(ctx context.Context, s sample) (image string) {
+// countEvaluation counts an evaluation and returns the label of its image.
+func (m *metrics) countEvaluation(ctx context.Context, s sample) (image string) {
 	if _, queueFull := fault.RetryAfter(s.err); queueFull && !hasRun(s.err) || s.evaluator == "" {
-		m.rejected(ctx, s.err)
+		m.countRejection(ctx, s.err)
 	}
-	image = m.image(s)
+	image = m.imageLabel(s)
 	labels := metric.WithAttributeSet(attribute.NewSet(
 		attribute.String("image", image),
 		attribute.String("executor", s.evaluator),
-		attribute.String("code", code(s.err)),
-		attribute.String("severity", severity(s)),
+		attribute.String("code", codeOf(s.err)),
+		attribute.String("severity", worstSeverity(s)),
 	))
 	m.evaluations.Add(ctx, 1, labels)
 	m.duration.Record(ctx, s.took.Seconds(), labels)
@@ -117,14 +117,14 @@ func (m *metrics) evaluated(ctx context.Context, s sample) (image string) {
 	return image
 }
 
-// rejected counts a request that was rejected.
-func (m *metrics) rejected(ctx context.Context, err error) {
+// countRejection counts a request that was rejected.
+func (m *metrics) countRejection(ctx context.Context, err error) {
 	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }
 
-// image returns the image label of a sample. An image gets its own label when its function has run, so that names that
-// callers invent use up no labels.
-func (m *metrics) image(s sample) string {
+// imageLabel returns the image label of a sample. An image gets its own label when its function has run, so that names
+// that callers invent use up no labels.
+func (m *metrics) imageLabel(s sample) string {
 	if s.evaluator == "" {
 		return telemetry.OtherImages
 	}
@@ -143,16 +143,16 @@ func hasRun(err error) bool {
 	return ok && failure.Reason != function.NotStarted
 }
 
-// code returns the code of an evaluation's result.
-func code(err error) string {
+// codeOf returns the code of an evaluation's result.
+func codeOf(err error) string {
 	if err == nil {
 		return history.OK
 	}
 	return fault.Of(err).String()
 }
 
-// severity returns the worst severity among the results of an evaluation, including failed evaluations.
-func severity(s sample) string {
+// worstSeverity returns the worst severity among the results of an evaluation, including failed evaluations.
+func worstSeverity(s sample) string {
 	if failure, ok := errors.AsType[*function.Failure](s.err); ok {
 		return resourcelist.Worst(failure.Results)
 	}

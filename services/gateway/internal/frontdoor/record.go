@@ -18,20 +18,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// remember adds an evaluation to the history. Label is the image's label in metrics. It is empty if the request was
+// addToHistory adds an evaluation to the history. Label is the image's label in metrics. It is empty if the request was
 // rejected.
-func (h *Handler) remember(label string, e *gatewayv1.Evaluation) {
+func (h *Handler) addToHistory(label string, e *gatewayv1.Evaluation) {
 	if h.history != nil {
 		h.history.Add(label, e)
 	}
 }
 
-// record returns the evaluation as other callers may see it, without parts of the resource lists and without output of
-// the function.
-func (s sample) record(ctx context.Context) *gatewayv1.Evaluation {
+// historyRecord returns the evaluation as other callers may see it, without parts of the resource lists and without
+// output of the function.
+func (s sample) historyRecord(ctx context.Context) *gatewayv1.Evaluation {
 	e := &gatewayv1.Evaluation{
 		Image: s.given, Resolved: s.image.String(), Evaluator: s.evaluator,
-		Code: code(s.err), Fault: s.party, Reason: reason(s.err), Severity: severity(s),
+		Code: codeOf(s.err), Fault: s.party, Reason: failureReason(s.err), Severity: worstSeverity(s),
 		StartTime: timestamppb.New(s.measured.Began()), Duration: durationpb.New(s.took),
 		RequestBytes: int64(s.requestBytes), ResponseBytes: int64(s.responseBytes),
 		ColdStart: s.measured.Leased().ColdStart, Attempts: int32(s.measured.Attempts()), //nolint:gosec // a few
@@ -49,15 +49,15 @@ func (s sample) record(ctx context.Context) *gatewayv1.Evaluation {
 	return e
 }
 
-// rejection returns the record of a request that was not read to its end.
-func rejection(err error) *gatewayv1.Evaluation {
+// rejectionRecord returns the record of a request that was not read to its end.
+func rejectionRecord(err error) *gatewayv1.Evaluation {
 	return &gatewayv1.Evaluation{
-		Code: code(err), Fault: partyOf(err, ""), Reason: reason(err), StartTime: timestamppb.Now(),
+		Code: codeOf(err), Fault: partyOf(err, ""), Reason: failureReason(err), StartTime: timestamppb.Now(),
 	}
 }
 
-// reason returns the reason of a failed evaluation, without texts of the function or of the resource list.
-func reason(err error) string {
+// failureReason returns the reason of a failed evaluation, without texts of the function or of the resource list.
+func failureReason(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -67,7 +67,7 @@ func reason(err error) string {
 	failure, ok := errors.AsType[*function.Failure](err)
 	switch {
 	case ok && failure.Reason != function.NotStarted:
-		return failed(failure)
+		return describeFailure(failure)
 	case !ok && fault.Of(err) == fault.Internal:
 		return "internal error: the gateway's log has it"
 	default:
@@ -75,8 +75,8 @@ func reason(err error) string {
 	}
 }
 
-// failed describes the failure of a function that was started.
-func failed(f *function.Failure) string {
+// describeFailure describes the failure of a function that was started.
+func describeFailure(f *function.Failure) string {
 	switch f.Reason {
 	case function.Exited:
 		return fmt.Sprintf("the function failed with exit code %d", f.ExitCode)

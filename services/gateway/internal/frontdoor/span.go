@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// describe adds the evaluation to its span, fn.evaluate, so that traces can be searched by its attributes.
-func (s sample) describe(span trace.Span) {
+// describeSpan adds the evaluation to its span, fn.evaluate, so that traces can be searched by its attributes.
+func (s sample) describeSpan(span trace.Span) {
 	if s.err != nil {
 		span.SetStatus(codes.Error, fault.Of(s.err).String())
 	}
@@ -22,18 +22,18 @@ func (s sample) describe(span trace.Span) {
 		return
 	}
 	// One call lets the span's list of attributes grow once.
-	span.SetAttributes(s.attributes()...)
+	span.SetAttributes(s.spanAttributes()...)
 }
 
-// attributes returns the attributes of an evaluation's span, except for the image as the caller wrote it.
-func (s sample) attributes() []attribute.KeyValue {
+// spanAttributes returns the attributes of an evaluation's span, except for the image as the caller wrote it.
+func (s sample) spanAttributes() []attribute.KeyValue {
 	const most = 11
 	leased := s.measured.Leased()
 	attrs := append(make([]attribute.KeyValue, 0, most),
 		attribute.String("container.image.name", s.image.String()),
 		attribute.String("fn.evaluator", s.evaluator),
-		attribute.String("fn.code", code(s.err)),
-		attribute.String("fn.severity", severity(s)),
+		attribute.String("fn.code", codeOf(s.err)),
+		attribute.String("fn.severity", worstSeverity(s)),
 		attribute.Int("fn.attempts", s.measured.Attempts()),
 		attribute.Bool("faas.coldstart", leased.ColdStart),
 	)

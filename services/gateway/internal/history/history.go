@@ -39,7 +39,7 @@ const OK = "ok"
 // Add stores an evaluation that has ended, with shortened texts. Label is the image's label in metrics. It is empty for
 // rejected requests, which count for no function. Callers must not change the evaluation afterwards.
 func (h *History) Add(label string, e *gatewayv1.Evaluation) {
-	shorten(e)
+	shortenTexts(e)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.recent.add(e)
@@ -84,7 +84,7 @@ func (h *History) Evaluations(s Select) []*gatewayv1.Evaluation {
 
 func (h *History) search(in *ring[*gatewayv1.Evaluation], s Select) []*gatewayv1.Evaluation {
 	var found []*gatewayv1.Evaluation
-	for e := range in.newest() {
+	for e := range in.newestFirst() {
 		if s.Max > 0 && len(found) == s.Max {
 			break
 		}
@@ -100,7 +100,7 @@ func (h *History) Functions(now time.Time) []*gatewayv1.GetStatusResponse_Functi
 	all := map[string][]run{}
 	h.mu.Lock()
 	for label, runs := range h.functions {
-		for r := range runs.newest() {
+		for r := range runs.newestFirst() {
 			if now.Sub(r.ended) > window {
 				break
 			}
@@ -108,5 +108,5 @@ func (h *History) Functions(now time.Time) []*gatewayv1.GetStatusResponse_Functi
 		}
 	}
 	h.mu.Unlock()
-	return summaries(all, now)
+	return summarizeFunctions(all, now)
 }

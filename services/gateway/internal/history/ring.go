@@ -21,8 +21,8 @@ func (r *ring[T]) add(value T) {
 	r.next = (r.next + 1) % r.max
 }
 
-// newest returns the values, starting with the newest.
-func (r *ring[T]) newest() iter.Seq[T] {
+// newestFirst returns the values, starting with the newest.
+func (r *ring[T]) newestFirst() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		n := len(r.values)
 		for i := range n {

@@ -26,17 +26,17 @@ type run struct {
 	failed bool
 }
 
-// summaries returns the activity of each function, ordered by image.
-func summaries(all map[string][]run, now time.Time) []*gatewayv1.GetStatusResponse_Function {
+// summarizeFunctions returns the activity of each function, ordered by image.
+func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	var functions []*gatewayv1.GetStatusResponse_Function
 	for _, label := range slices.Sorted(maps.Keys(all)) {
-		functions = append(functions, summary(label, all[label], now))
+		functions = append(functions, summarizeRuns(label, all[label], now))
 	}
 	return functions
 }
 
-// summary returns the activity of a function. Runs are the evaluations in the window, starting with the newest.
-func summary(label string, runs []run, now time.Time) *gatewayv1.GetStatusResponse_Function {
+// summarizeRuns returns the activity of a function. Runs are the evaluations in the window, starting with the newest.
+func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatusResponse_Function {
 	failed, took := 0, make([]time.Duration, len(runs))
 	for i, r := range runs {
 		took[i] = r.took

@@ -17,22 +17,24 @@ const (
 	maxPhaseBytes  = 200
 )
 
-// shorten limits the texts of an evaluation. Callers choose some of the texts.
-func shorten(e *gatewayv1.Evaluation) {
+// shortenTexts limits the texts of an evaluation. Callers choose some of the texts.
+func shortenTexts(e *gatewayv1.Evaluation) {
 	for _, name := range []*string{&e.TraceId, &e.Image, &e.Resolved, &e.Evaluator, &e.Code, &e.Severity, &e.Pod} {
-		*name = text(*name, maxNameBytes)
+		*name = validText(*name, maxNameBytes)
 	}
-	e.Reason = text(e.Reason, maxReasonBytes)
+	e.Reason = validText(e.Reason, maxReasonBytes)
 	for _, p := range e.GetPhases() {
-		p.Reason = text(p.Reason, maxPhaseBytes)
+		p.Reason = validText(p.Reason, maxPhaseBytes)
 	}
 }
 
-// text returns s as valid UTF-8 for a message.
-func text(s string, limit int) string { return strings.ToValidUTF8(excerpt.Middle(s, limit), "�") }
+// validText returns s as valid UTF-8 for a message.
+func validText(s string, limit int) string {
+	return strings.ToValidUTF8(excerpt.Middle(s, limit), "�")
+}
 
 // Name returns the shortened name of an image.
-func Name(s string) string { return text(s, maxNameBytes) }
+func Name(s string) string { return validText(s, maxNameBytes) }
 
 // Reason returns the shortened reason of a wait.
-func Reason(s string) string { return text(s, maxPhaseBytes) }
+func Reason(s string) string { return validText(s, maxPhaseBytes) }

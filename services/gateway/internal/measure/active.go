@@ -63,8 +63,8 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// move changes the phase of an evaluation. Unknown phases are not counted.
-func (a *Active) move(e *Evaluation, to string) {
+// changePhase changes the phase of an evaluation. Unknown phases are not counted.
+func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return
 	}
@@ -74,5 +74,5 @@ func (a *Active) move(e *Evaluation, to string) {
 	if count, ok := a.phases[to]; ok {
 		count.Add(1)
 	}
-	a.wait(e, to, "")
+	a.recordWait(e, to, "")
 }

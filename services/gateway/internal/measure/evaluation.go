@@ -45,9 +45,9 @@ func (e *Evaluation) Enter(phase string) {
 	if e == nil || e.phase == phase {
 		return
 	}
-	e.active.move(e, phase)
+	e.active.changePhase(e, phase)
 	now := time.Since(e.began)
-	if step := e.step(); step != nil {
+	if step := e.currentStep(); step != nil {
 		step.Took = now - step.Offset
 	}
 	e.phase = phase
@@ -56,8 +56,8 @@ func (e *Evaluation) Enter(phase string) {
 	}
 }
 
-// step returns the current step, or nil if it is not recorded.
-func (e *Evaluation) step() *Step {
+// currentStep returns the current step, or nil if it is not recorded.
+func (e *Evaluation) currentStep() *Step {
 	if len(e.steps) == 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (e *Evaluation) Waits(reason string) {
 		return
 	}
 	e.WaitsNow(reason)
-	if step := e.step(); step != nil {
+	if step := e.currentStep(); step != nil {
 		step.Reason = reason
 	}
 }
@@ -89,7 +89,7 @@ func (e *Evaluation) Waits(reason string) {
 // do not wait for it.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
-		e.active.wait(e, e.phase, reason)
+		e.active.recordWait(e, e.phase, reason)
 	}
 }
 

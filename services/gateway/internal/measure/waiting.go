@@ -29,8 +29,8 @@ type Waiting struct {
 // running is the phase in which an evaluation waits only for its function.
 const running = "run"
 
-// wait records the reason of an evaluation's wait in a phase. An evaluation that runs or has ended does not wait.
-func (a *Active) wait(e *Evaluation, phase, reason string) {
+// recordWait records the reason of an evaluation's wait in a phase. An evaluation that runs or has ended does not wait.
+func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	if a == nil {
 		return
 	}

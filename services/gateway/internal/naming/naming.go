@@ -58,12 +58,12 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	if tag, ok := wanted.Exact(); ok {
 		return name.WithTag(tag)
 	}
-	return r.highest(ctx, image, name, wanted)
+	return r.selectHighestTag(ctx, image, name, wanted)
 }
 
-// highest returns name with the highest matching tag. The error of a source is ignored if another source contains such
-// a tag.
-func (r Resolver) highest(
+// selectHighestTag returns name with the highest matching tag. The error of a source is ignored if another source
+// contains such a tag.
+func (r Resolver) selectHighestTag(
 	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
 ) (imagename.Name, error) {
 	var all []string
@@ -90,15 +90,15 @@ func (r Resolver) highest(
 			"no tag of %s satisfies %q: it has no tags: push an image, or check the image's name", name.Repository, wanted)
 	default:
 		return imagename.Name{}, fault.New(fault.Invalid,
-			"no tag of %s satisfies %q: there is %s", name.Repository, wanted, list(all))
+			"no tag of %s satisfies %q: there is %s", name.Repository, wanted, listTags(all))
 	}
 }
 
 // maxListed is the maximum number of tags in an error.
 const maxListed = 10
 
-// list names tags for users.
-func list(tags []string) string {
+// listTags names tags for users.
+func listTags(tags []string) string {
 	if len(tags) > maxListed {
 		return strings.Join(tags[:maxListed], ", ") + ", …"
 	}

@@ -36,7 +36,7 @@ type Conn struct {
 
 func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	c := &Conn{pool: p, pod: pod}
-	transport, err := c.transport(p.cfg.Identity)
+	transport, err := c.podCredentials(p.cfg.Identity)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 func (c *Conn) close() { _ = c.client.Close() }
 
 // Release ends a use of the connection. The connection of a broken pod is not reused.
-func (c *Conn) Release(broken bool) { c.pool.release(c, broken) }
+func (c *Conn) Release(broken bool) { c.pool.releaseConn(c, broken) }
 
 // Connected reports whether the connection is established.
 func (c *Conn) Connected() bool { return c.client.GetState() == connectivity.Ready }
@@ -84,15 +84,15 @@ func (c *Conn) notConnected(ctx context.Context) error {
 // dial opens a connection to address, including the address of a Service whose rules the node does not have yet. A
 // refused connection is an error. Retries after it are up to the caller.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := dial.Staggered(ctx, c.attempt, address)
+	conn, err := dial.Staggered(ctx, c.dialOnce, address)
 	if err == nil && c.pod.ID == "" { // otherwise the handshake may still fail
 		c.dialError.Store(nil)
 	}
 	return conn, err
 }
 
-// attempt attempts to connect, and stores the error.
-func (c *Conn) attempt(ctx context.Context, network, address string) (net.Conn, error) {
+// dialOnce attempts to connect, and stores the error.
+func (c *Conn) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // canceled because another attempt succeeded
 		c.dialError.Store(&err)

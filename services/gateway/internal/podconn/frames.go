@@ -63,15 +63,15 @@ type framedConn struct {
 // Read implements net.Conn.
 func (c *framedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.count(p[:n]); c.small > maxSmallFrames {
+	if c.countFrames(p[:n]); c.small > maxSmallFrames {
 		_ = c.Close()
 		return 0, errSmallFrames
 	}
 	return n, err
 }
 
-// count parses the frames in b.
-func (c *framedConn) count(b []byte) {
+// countFrames parses the frames in b.
+func (c *framedConn) countFrames(b []byte) {
 	for len(b) > 0 {
 		skipped := min(c.payload, len(b))
 		c.payload -= skipped

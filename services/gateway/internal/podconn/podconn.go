@@ -67,36 +67,36 @@ func (p *Pool) Get(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// release ends a use of c. The connection of a broken pod is not reused. It is closed when its last user has released
-// it.
-func (p *Pool) release(c *Conn, broken bool) {
+// releaseConn ends a use of c. The connection of a broken pod is not reused. It is closed when its last user has
+// released it.
+func (p *Pool) releaseConn(c *Conn, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.users--
 	c.used = time.Now()
 	if broken || p.closed {
-		p.drop(c)
+		p.removeConn(c)
 	}
 	if c.users == 0 && c.dropped {
 		c.close()
 	}
-	if unneeded := p.unneeded(); unneeded != nil {
-		p.drop(unneeded)
+	if unneeded := p.leastRecentlyUsed(); unneeded != nil {
+		p.removeConn(unneeded)
 		unneeded.close()
 	}
 }
 
-// drop removes c from the pool.
-func (p *Pool) drop(c *Conn) {
+// removeConn removes c from the pool.
+func (p *Pool) removeConn(c *Conn) {
 	c.dropped = true
 	if p.conns[c.pod] == c {
 		delete(p.conns, c.pod)
 	}
 }
 
-// unneeded returns the least recently used of the unused connections if their number exceeds the maximum, and nil
-// otherwise.
-func (p *Pool) unneeded() *Conn {
+// leastRecentlyUsed returns the least recently used of the unused connections if their number exceeds the maximum, and
+// nil otherwise.
+func (p *Pool) leastRecentlyUsed() *Conn {
 	if len(p.conns) <= p.cfg.Max {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (p *Pool) closeUnused(which func(*Conn) bool) {
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
 		if c.users == 0 && which(c) {
-			p.drop(c)
+			p.removeConn(c)
 			c.close()
 		}
 	}

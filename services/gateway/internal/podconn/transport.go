@@ -13,9 +13,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// transport returns the credentials for the pod: TLS if both the pod and this program have certificates. The
+// podCredentials returns the credentials for the pod: TLS if both the pod and this program have certificates. The
 // pod-manager, which has proved its own identity, reports whether a pod has a certificate.
-func (c *Conn) transport(identity *mtls.Identity) (credentials.TransportCredentials, error) {
+func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCredentials, error) {
 	secure, err := identity.ClientOfProven(c.pod.ID, c.pod.Secret)
 	if err != nil || secure == nil {
 		return insecure.NewCredentials(), err
@@ -36,12 +36,12 @@ func (h handshakes) ClientHandshake(
 ) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
-		return nil, nil, h.failed(err)
+		return nil, nil, h.storeError(err)
 	}
 	return reads{conn, h}, info, nil
 }
 
-func (h handshakes) failed(err error) error {
+func (h handshakes) storeError(err error) error {
 	err = fmt.Errorf("set up TLS with %s: %w", h.conn.pod.Address, err)
 	h.conn.dialError.Store(&err)
 	return err
@@ -58,7 +58,7 @@ type reads struct {
 func (r reads) Read(b []byte) (int, error) {
 	n, err := r.Conn.Read(b)
 	if err != nil && !r.handshakes.conn.Connected() {
-		_ = r.handshakes.failed(err) // gRPC returns the error unchanged
+		_ = r.handshakes.storeError(err) // gRPC returns the error unchanged
 	}
 	return n, err
 }

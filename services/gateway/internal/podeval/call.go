@@ -24,8 +24,8 @@ import (
 // probably gone. A pod that is granted again has answered the pod-manager.
 const warmShare = 5
 
-// call evaluates the function in the granted pod.
-func (e *Evaluator) call(
+// callPod evaluates the function in the granted pod.
+func (e *Evaluator) callPod(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, tried *tries,
 ) (evaluation.Response, error) {
 	msg := &evaluator.EvaluateFunctionRequest{ResourceList: req.ResourceList, Image: req.Given}
@@ -43,30 +43,30 @@ func (e *Evaluator) call(
 	if err != nil {
 		return evaluation.Response{}, &brokenPodError{pod: granted.GetPod(), cause: err, notCalled: true}
 	}
-	resp, err := e.callOn(ctx, conn, req, msg, granted, tried.has(granted.GetPod()))
+	resp, err := e.callOn(ctx, conn, req, msg, granted, tried.triedPod(granted.GetPod()))
 	_, broken := errors.AsType[*brokenPodError](err)
 	conn.Release(broken)
 	if err != nil {
 		return evaluation.Response{}, err
 	}
 	out := evaluation.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog(), Digest: granted.GetDigest()}
-	out.Results, err = results(ctx, req.Given, out.ResourceList)
+	out.Results, err = parseResults(ctx, req.Given, out.ResourceList)
 	if err != nil {
 		return evaluation.Response{}, err
 	}
 	return out, nil
 }
 
-// results returns the results in a pod's answer. A wrapper server has checked the list. Other programs that answer must
-// not bring a broken list into a package.
-func results(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
+// parseResults returns the results in a pod's answer. A wrapper server has checked the list. Other programs that answer
+// must not bring a broken list into a package.
+func parseResults(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
 	envelope, err := resourcelist.Parse(ctx, list)
 	switch {
 	case err == nil:
 		return envelope.Results, nil
 	case ctx.Err() != nil:
-		return nil, left(ctx, image, time.Since(start), "reading what the function wrote")
+		return nil, interruptedError(ctx, image, time.Since(start), "reading what the function wrote")
 	default:
 		return nil, fault.New(fault.Internal, "%sthe pod's answer is not valid: %w", evaluatePrefix(image), err)
 	}
@@ -80,7 +80,7 @@ func (e *Evaluator) callOn(
 	start, image := time.Now(), req.Given
 	if !conn.Connected() {
 		req.Measured.Enter("connect")
-		if err := e.connect(ctx, conn, granted, again); err != nil {
+		if err := e.connectPod(ctx, conn, granted, again); err != nil {
 			return nil, notCalled(ctx, image, granted.GetPod(), time.Since(start), err)
 		}
 	}
@@ -89,7 +89,7 @@ func (e *Evaluator) callOn(
 	resp, err := conn.EvaluateFunction(ctx, msg, callOptions(granted)...)
 	took := time.Since(called)
 	e.metrics.phases.Took(ctx, "run", took)
-	return resp, judge(ctx, image, granted.GetPod(), took, err)
+	return resp, convertError(ctx, image, granted.GetPod(), took, err)
 }
 
 // callOptions sets the pod's own message limit. It returns nil if the pod has no limit.
@@ -101,9 +101,9 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connect returns when the connection is established, or when the pod's timeout or ctx ends. A failed lookup of the
+// connectPod returns when the connection is established, or when the pod's timeout or ctx ends. A failed lookup of the
 // pod's name is not the pod's fault: lookups are retried for the timeout of a new pod.
-func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
+func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
 	start := time.Now()
 	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))
 	if err != nil && nameUnknown(err) {
@@ -112,7 +112,7 @@ func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *le
 	if err != nil {
 		return fmt.Errorf("no connection within %v: %w", time.Since(start).Round(time.Millisecond), err)
 	}
-	e.metrics.connected(ctx, granted, time.Since(start))
+	e.metrics.countConnect(ctx, granted, time.Since(start))
 	return nil
 }
 

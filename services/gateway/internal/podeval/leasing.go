@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// lease returns a lease, on a pod without an earlier attempt if there is such a pod.
-func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, tried *tries) (lease.Lease, error) {
+// leasePod returns a lease, on a pod without an earlier attempt if there is such a pod.
+func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried *tries) (lease.Lease, error) {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
 	image := req.Image.String()
@@ -27,16 +27,16 @@ func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, tried *tr
 	open := &lease.Open{Image: image, Attempt: tried.attempts + 1, AvoidPods: slices.Clone(tried.pods)}
 	start := time.Now()
 	progress := newProgress(ctx, e.tracer, req.Measured)
-	held, err := e.cfg.Leases.Lease(ctx, open, progress.waiting)
+	held, err := e.cfg.Leases.Lease(ctx, open, progress.recordWaiting)
 	if err != nil {
-		progress.end(err)
+		progress.endWithError(err)
 		span.SetStatus(codes.Error, fault.Of(err).String())
 		e.metrics.notLeased(ctx, req, progress, err)
 		return nil, notLeased(ctx, req.Given, progress.last, time.Since(start), err)
 	}
 	granted := held.Granted()
-	progress.granted(granted)
-	e.metrics.leased(ctx, req, granted, progress.unreached())
+	progress.recordGrant(granted)
+	e.metrics.countLease(ctx, req, granted, progress.timeUnreached())
 	return held, nil
 }
 

@@ -44,10 +44,10 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// leased records a granted lease. The last phase, connecting, continues in the gateway: connected records both parts.
-// The first phase, resolving, began in the gateway and repeats with each attempt: the front door records all of it.
-// Pod-managers do not know the time in which the gateway could reach none of them: it counts as time in the queue.
-func (m *metrics) leased(
+// countLease records a granted lease. The last phase, connecting, continues in the gateway: connected records both
+// parts. The first phase, resolving, began in the gateway and repeats with each attempt: the front door records all of
+// it. Pod-managers do not know the time in which the gateway could reach none of them: it counts as time in the queue.
+func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
 	queued := unreached
@@ -93,15 +93,15 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 // error says that there cannot be a new pod. A pod-manager reports no phase if it already knows that the image does not
 // exist.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
-	return starting(last) || fault.Of(err) == fault.Precondition
+	return isStarting(last) || fault.Of(err) == fault.Precondition
 }
 
 func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// connected records the time of connecting, including the pod-manager's part.
-func (m *metrics) connected(ctx context.Context, granted *lease.Granted, took time.Duration) {
+// countConnect records the time of connecting, including the pod-manager's part.
+func (m *metrics) countConnect(ctx context.Context, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {
 			took += p.GetDuration().AsDuration()

@@ -18,8 +18,8 @@ var finished = map[podmanagerv1.Phase]string{
 // phaseGranted is the end of all phases.
 const phaseGranted podmanagerv1.Phase = -1
 
-// events returns the names of the events between two phases of a lease.
-func events(from, to podmanagerv1.Phase) []string {
+// eventsBetween returns the names of the events between two phases of a lease.
+func eventsBetween(from, to podmanagerv1.Phase) []string {
 	if from == to {
 		return nil
 	}
@@ -36,5 +36,5 @@ func events(from, to podmanagerv1.Phase) []string {
 	return names
 }
 
-// starting reports whether a phase is part of the start of a pod.
-func starting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }
+// isStarting reports whether a phase is part of the start of a pod.
+func isStarting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }

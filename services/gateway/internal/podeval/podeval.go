@@ -62,18 +62,18 @@ func (e *Evaluator) Name() string { return "pod" }
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
 	tried := tries{began: time.Now(), backoff: samePod}
 	for {
-		resp, err := e.attempt(ctx, req, &tried)
+		resp, err := e.attemptOnPod(ctx, req, &tried)
 		brokenPod, ok := errors.AsType[*brokenPodError](err)
 		if !ok {
 			return resp, err
 		}
-		again := tried.add(ctx, req, brokenPod)
+		again := tried.addAttempt(ctx, req, brokenPod)
 		if tried.counted > e.cfg.MaxRetries {
 			return evaluation.Response{}, fault.New(fault.Unavailable,
-				"%s%w%s", evaluatePrefix(req.Given), brokenPod, tried.describe())
+				"%s%w%s", evaluatePrefix(req.Given), brokenPod, tried.describePods())
 		}
 		if again {
-			if err := tried.wait(ctx, req, brokenPod); err != nil {
+			if err := tried.waitToRetry(ctx, req, brokenPod); err != nil {
 				return evaluation.Response{}, err
 			}
 		}
@@ -83,29 +83,31 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 }
 
-// attempt evaluates on a pod without an earlier attempt, if there is such a pod. An error with a brokenPodError in its
-// chain may not occur on another pod.
-func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, tried *tries) (evaluation.Response, error) {
+// attemptOnPod evaluates on a pod without an earlier attempt, if there is such a pod. An error with a brokenPodError in
+// its chain may not occur on another pod.
+func (e *Evaluator) attemptOnPod(
+	ctx context.Context, req evaluation.Request, tried *tries,
+) (evaluation.Response, error) {
 	req.Measured.Attempt()
-	held, err := e.lease(ctx, req, tried)
+	held, err := e.leasePod(ctx, req, tried)
 	if err != nil {
 		return evaluation.Response{}, err
 	}
 	granted := held.Granted()
-	ctx, cancel := limit(granted, req).Context(ctx)
+	ctx, cancel := runLimit(granted, req).Context(ctx)
 	defer cancel()
 	req.Measured.On(measure.Leased{
 		Pod: granted.GetPod(), Namespace: granted.GetNamespace(),
 		Image: repoDigest(granted), ColdStart: granted.GetColdStart(),
 	})
-	resp, err := e.call(ctx, req, granted, tried)
-	held.Finish(outcome(ctx, err))
+	resp, err := e.callPod(ctx, req, granted, tried)
+	held.Finish(leaseOutcome(ctx, err))
 	return resp, err
 }
 
-// limit returns the limit of a function's run in a pod: the function's own limit, which counts from now, or the
+// runLimit returns the limit of a function's run in a pod: the function's own limit, which counts from now, or the
 // request's limit.
-func limit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
+func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	own := granted.GetMaxEvaluationTime().AsDuration()
 	if own <= 0 {
 		return req.Limit
@@ -113,8 +115,8 @@ func limit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
 }
 
-// outcome returns the outcome of an attempt for the pod-manager.
-func outcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
+// leaseOutcome returns the outcome of an attempt for the pod-manager.
+func leaseOutcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
 	if broken, ok := errors.AsType[*brokenPodError](err); ok {
 		if broken.notCalled && lookupFailed(broken.cause) {
 			return lease.Done, "name servers failed: " + broken.cause.Error()

@@ -44,23 +44,23 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *measure.Eva
 // queue is the phase of leases without a report of a pod-manager.
 const queue = "queue"
 
-// waiting records a report of the pod-manager.
-func (p *progress) waiting(w *lease.Waiting) {
+// recordWaiting records a report of the pod-manager.
+func (p *progress) recordWaiting(w *lease.Waiting) {
 	if p.span.IsRecording() {
-		for _, name := range events(p.last.GetPhase(), w.GetPhase()) {
+		for _, name := range eventsBetween(p.last.GetPhase(), w.GetPhase()) {
 			p.span.AddEvent(name, trace.WithAttributes(attribute.String("reason", w.GetReason())))
 		}
 	}
 	if p.last == nil || p.last.GetPhase() != w.GetPhase() {
-		p.leave()
-		p.enter(w)
+		p.leavePhase()
+		p.enterPhase(w)
 	}
 	p.measured.Waits(w.GetReason())
 	p.last = w
 }
 
-// enter begins the phase of a report.
-func (p *progress) enter(w *lease.Waiting) {
+// enterPhase begins the phase of a report.
+func (p *progress) enterPhase(w *lease.Waiting) {
 	name := cmp.Or(phase.Name(w.GetPhase()), queue)
 	p.measured.Enter(name)
 	if p.span.IsRecording() {
@@ -70,8 +70,8 @@ func (p *progress) enter(w *lease.Waiting) {
 	}
 }
 
-// leave ends the phase of the last report.
-func (p *progress) leave() {
+// leavePhase ends the phase of the last report.
+func (p *progress) leavePhase() {
 	now := time.Now()
 	if p.last == nil {
 		p.unanswered = now.Sub(p.since)
@@ -85,24 +85,26 @@ func (p *progress) leave() {
 	}
 }
 
-// end records the error of a lease that was not granted.
-func (p *progress) end(err error) {
+// endWithError records the error of a lease that was not granted.
+func (p *progress) endWithError(err error) {
 	if p.phase != nil {
 		p.phase.SetStatus(codes.Error, fault.Of(err).String())
 	}
-	p.leave()
+	p.leavePhase()
 }
 
-// unreached returns how long the gateway could reach no pod-manager. It is complete when all phases have ended.
-func (p *progress) unreached() time.Duration { return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED] }
+// timeUnreached returns how long the gateway could reach no pod-manager. It is complete when all phases have ended.
+func (p *progress) timeUnreached() time.Duration {
+	return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED]
+}
 
-// granted records the granted lease.
-func (p *progress) granted(g *lease.Granted) {
-	p.leave()
+// recordGrant records the granted lease.
+func (p *progress) recordGrant(g *lease.Granted) {
+	p.leavePhase()
 	if !p.span.IsRecording() {
 		return
 	}
-	for _, name := range events(p.last.GetPhase(), phaseGranted) {
+	for _, name := range eventsBetween(p.last.GetPhase(), phaseGranted) {
 		p.span.AddEvent(name)
 	}
 	p.span.SetAttributes(

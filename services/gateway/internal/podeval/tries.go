@@ -30,17 +30,17 @@ type tries struct {
 	backoff retry.Backoff
 }
 
-// has reports whether there was an attempt on a pod.
-func (t *tries) has(pod string) bool { return slices.Contains(t.pods, pod) }
+// triedPod reports whether there was an attempt on a pod.
+func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// add records an attempt, and reports whether there was an earlier attempt on its pod.
+// addAttempt records an attempt, and reports whether there was an earlier attempt on its pod.
 //
 // A connection that times out indicates a busy pod or node. The evaluation was not sent, so such attempts end only with
 // the caller's deadline. The same applies to failed name lookups: the name servers are to blame, and another pod would
 // not help. Without a deadline these attempts count like other attempts.
-func (t *tries) add(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
+func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
 	t.attempts++
-	again = t.has(broken.pod)
+	again = t.triedPod(broken.pod)
 	unknown := broken.notCalled && lookupFailed(broken.cause)
 	if !again && !unknown {
 		t.pods = append(t.pods, broken.pod)
@@ -66,18 +66,19 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// wait waits before a retry on the same pod. It returns an error if the evaluation's time ends.
-func (t *tries) wait(ctx context.Context, req evaluation.Request, broken *brokenPodError) error {
+// waitToRetry waits before a retry on the same pod. It returns an error if the evaluation's time ends.
+func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken *brokenPodError) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
 	if t.backoff.Wait(ctx) {
 		return nil
 	}
-	return left(ctx, req.Given, time.Since(t.began), fmt.Sprintf("waiting to try again: %v%s", broken, t.describe()))
+	doing := fmt.Sprintf("waiting to try again: %v%s", broken, t.describePods())
+	return interruptedError(ctx, req.Given, time.Since(t.began), doing)
 }
 
-// describe lists the pods of an evaluation with several attempts.
-func (t *tries) describe() string {
+// describePods lists the pods of an evaluation with several attempts.
+func (t *tries) describePods() string {
 	switch pods := len(t.pods); {
 	case t.attempts == 1:
 		return ""

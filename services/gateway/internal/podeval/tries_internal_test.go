@@ -82,10 +82,10 @@ func TestTriesThatCount(t *testing.T) {
 			}
 			var tried tries
 			for _, broken := range tc.attempts {
-				tried.add(ctx, evaluation.Request{}, broken)
+				tried.addAttempt(ctx, evaluation.Request{}, broken)
 			}
-			if tried.counted != tc.counted || tried.describe() != tc.text {
-				t.Errorf("%d count%s, want %d%s: %s", tried.counted, tried.describe(), tc.counted, tc.text, tc.reason)
+			if tried.counted != tc.counted || tried.describePods() != tc.text {
+				t.Errorf("%d count%s, want %d%s: %s", tried.counted, tried.describePods(), tc.counted, tc.text, tc.reason)
 			}
 		})
 	}

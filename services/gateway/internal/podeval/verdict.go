@@ -38,14 +38,14 @@ func (e *brokenPodError) Unwrap() error { return e.cause }
 // notCalled returns the error for a pod without a connection.
 func notCalled(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if ctx.Err() != nil {
-		return left(ctx, image, took, fmt.Sprintf("connecting to pod %s (%v)", pod, err))
+		return interruptedError(ctx, image, took, fmt.Sprintf("connecting to pod %s (%v)", pod, err))
 	}
 	return &brokenPodError{pod: pod, cause: err, notCalled: true}
 }
 
-// judge converts the error of a call into the caller's error: nil, the wrapper server's error with its code and
+// convertError converts the error of a call into the caller's error: nil, the wrapper server's error with its code and
 // details, or a brokenPodError.
-func judge(ctx context.Context, image, pod string, took time.Duration, err error) error {
+func convertError(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -54,28 +54,28 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {
-		return left(ctx, image, took, "the function was running in pod "+pod)
+		return interruptedError(ctx, image, took, "the function was running in pod "+pod)
 	}
 	received := readDetails(st)
-	if breaks(st.Code(), received.byWrapper()) {
-		return &brokenPodError{pod: pod, cause: errors.New(message(st))}
+	if breaksPod(st.Code(), received.byWrapper()) {
+		return &brokenPodError{pod: pod, cause: errors.New(statusMessage(st))}
 	}
-	return received.failure(image, st)
+	return received.wrapperError(image, st)
 }
 
 // maxMessageBytes limits a pod's message. A wrapper server's messages are about half as long.
 const maxMessageBytes = 16 << 10
 
-// message returns the message of a pod's status, which may be arbitrary, for texts and logs.
-func message(st *status.Status) string {
+// statusMessage returns the message of a pod's status, which may be arbitrary, for texts and logs.
+func statusMessage(st *status.Status) string {
 	return strings.ToValidUTF8(excerpt.Middle(st.Message(), maxMessageBytes), "\uFFFD")
 }
 
-// breaks reports whether a pod is broken that answers with code while its caller waits. A wrapper server never answers
-// NotFound, Unimplemented or Canceled, with any details: to callers these codes would mean that another runtime can
-// evaluate, or that they left. The other codes may be from a proxy or from gRPC itself if they carry none of our
+// breaksPod reports whether a pod is broken that answers with code while its caller waits. A wrapper server never
+// answers NotFound, Unimplemented or Canceled, with any details: to callers these codes would mean that another runtime
+// can evaluate, or that they left. The other codes may be from a proxy or from gRPC itself if they carry none of our
 // details.
-func breaks(code codes.Code, byWrapper bool) bool {
+func breaksPod(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:
 		return true
@@ -108,10 +108,10 @@ func readDetails(st *status.Status) details {
 // byWrapper reports whether a status contains details that only a wrapper server sends.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
-// failure returns the wrapper server's error for the caller. The error of a full queue includes its retry hint: the pod
-// works, and the pod-manager decides when to add pods.
-func (d details) failure(image string, st *status.Status) error {
-	text := evaluatePrefix(image) + message(st)
+// wrapperError returns the wrapper server's error for the caller. The error of a full queue includes its retry hint:
+// the pod works, and the pod-manager decides when to add pods.
+func (d details) wrapperError(image string, st *status.Status) error {
+	text := evaluatePrefix(image) + statusMessage(st)
 	class := rpcfault.Class(connect.Code(st.Code()))
 	err := fault.New(class, "%s", text)
 	if d.function != nil {

@@ -25,10 +25,10 @@ func evaluatePrefix(image string) string {
 // be nil.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
-		return left(ctx, image, took, "waiting for a pod: "+describe(last))
+		return interruptedError(ctx, image, took, "waiting for a pod: "+describeWait(last))
 	}
 	if fault.Of(err) == fault.DeadlineExceeded && retry.NearDeadline(ctx) {
-		return function.Interrupted(err, image, took, "waiting for a pod: "+describe(last))
+		return function.Interrupted(err, image, took, "waiting for a pod: "+describeWait(last))
 	}
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
 	switch fault.Of(err) {
@@ -43,16 +43,17 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	}
 }
 
-// left returns the error of a caller whose context ended after the given time. doing describes the interrupted step.
-func left(ctx context.Context, image string, took time.Duration, doing string) error {
+// interruptedError returns the error of a caller whose context ended after the given time. doing describes the
+// interrupted step.
+func interruptedError(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return function.Interrupted(function.ContextErr(ctx), image, took, doing)
 	}
 	return function.Interrupted(context.Cause(ctx), image, took, doing)
 }
 
-// describe describes the wait of a lease.
-func describe(w *lease.Waiting) string {
+// describeWait describes the wait of a lease.
+func describeWait(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"
 	}

@@ -24,7 +24,7 @@ type entries struct {
 
 func newEntries(maxBytes int64) *entries {
 	e := &entries{max: maxBytes}
-	evicted := func(_ Key, resp evaluation.Response) { e.bytes -= size(resp) }
+	evicted := func(_ Key, resp evaluation.Response) { e.bytes -= entrySize(resp) }
 	// The only error is for a size below 1.
 	e.lru, _ = simplelru.NewLRU(math.MaxInt, evicted)
 	return e
@@ -38,8 +38,8 @@ func (e *entries) get(key Key) (evaluation.Response, bool) {
 
 // put stores a response, unless the response alone exceeds the limit.
 func (e *entries) put(key Key, resp evaluation.Response) {
-	resp.ResourceList, resp.Log = trimmed(resp.ResourceList), trimmed(resp.Log)
-	n := size(resp)
+	resp.ResourceList, resp.Log = trimCapacity(resp.ResourceList), trimCapacity(resp.Log)
+	n := entrySize(resp)
 	if n > e.max {
 		return
 	}
@@ -59,8 +59,8 @@ func (e *entries) size() int64 {
 	return e.bytes
 }
 
-// trimmed returns b without unused capacity: the buffer of an output may be twice as large as the output.
-func trimmed(b []byte) []byte {
+// trimCapacity returns b without unused capacity: the buffer of an output may be twice as large as the output.
+func trimCapacity(b []byte) []byte {
 	if cap(b)-len(b) > len(b)/8 {
 		return bytes.Clone(b)
 	}
@@ -74,17 +74,17 @@ const (
 	resultBytes = 512
 )
 
-// size returns the memory of an entry, in bytes.
-func size(resp evaluation.Response) int64 {
+// entrySize returns the memory of an entry, in bytes.
+func entrySize(resp evaluation.Response) int64 {
 	n := entryBytes + cap(resp.ResourceList) + cap(resp.Log)
 	for _, r := range resp.Results {
-		n += resultBytes + texts(r)
+		n += resultBytes + textBytes(r)
 	}
 	return int64(n)
 }
 
-// texts returns the bytes of a result's texts.
-func texts(r resourcelist.Result) int {
+// textBytes returns the bytes of a result's texts.
+func textBytes(r resourcelist.Result) int {
 	n := len(r.Message) + len(r.Severity)
 	if ref := r.ResourceRef; ref != nil {
 		n += len(ref.APIVersion) + len(ref.Kind) + len(ref.Namespace) + len(ref.Name)

@@ -21,33 +21,35 @@ type flight struct {
 	left bool
 }
 
-// evaluate returns the response from an entry, from a simultaneous evaluation, or from the evaluator.
-func (e *evaluator) evaluate(ctx context.Context, req evaluation.Request, digest string) (evaluation.Response, error) {
+// evaluateOnce returns the response from an entry, from a simultaneous evaluation, or from the evaluator.
+func (e *evaluator) evaluateOnce(
+	ctx context.Context, req evaluation.Request, digest string,
+) (evaluation.Response, error) {
 	key := NewKey(digest, req.ResourceList)
 	for start := time.Now(); ; {
 		if resp, ok := e.cache.entries.get(key); ok {
-			return cached(resp, Hit), nil
+			return markCached(resp, Hit), nil
 		}
-		f, leads := e.cache.join(key)
+		f, leads := e.cache.joinFlight(key)
 		if leads {
-			return e.lead(ctx, req, digest, key, f)
+			return e.leadFlight(ctx, req, digest, key, f)
 		}
 		req.Measured.Enter("queue")
 		req.Measured.Waits("the same input is evaluated already")
-		if err := f.await(ctx, req, start); err != nil {
+		if err := f.awaitEnd(ctx, req, start); err != nil {
 			return evaluation.Response{}, err
 		}
 		switch {
 		case f.response != nil:
-			return cached(*f.response, Shared), nil
+			return markCached(*f.response, Shared), nil
 		case !f.left:
-			return missed(e.next.Evaluate(ctx, req))
+			return markMissed(e.next.Evaluate(ctx, req))
 		}
 	}
 }
 
-// await returns at the end of a flight, or at the deadline of the caller or of the gateway.
-func (f *flight) await(ctx context.Context, req evaluation.Request, start time.Time) error {
+// awaitEnd returns at the end of a flight, or at the deadline of the caller or of the gateway.
+func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start time.Time) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
 	select {
@@ -59,8 +61,8 @@ func (f *flight) await(ctx context.Context, req evaluation.Request, start time.T
 	}
 }
 
-// join returns the flight of a key, and reports whether the caller leads a new flight.
-func (c *Cache) join(key Key) (f *flight, leads bool) {
+// joinFlight returns the flight of a key, and reports whether the caller leads a new flight.
+func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f, ok := c.flights[key]; ok {
@@ -71,8 +73,8 @@ func (c *Cache) join(key Key) (f *flight, leads bool) {
 	return f, true
 }
 
-// lead evaluates, stores the response and ends the flight, also if the evaluator panics.
-func (e *evaluator) lead(
+// leadFlight evaluates, stores the response and ends the flight, also if the evaluator panics.
+func (e *evaluator) leadFlight(
 	ctx context.Context, req evaluation.Request, digest string, key Key, f *flight,
 ) (evaluation.Response, error) {
 	defer func() {
@@ -81,7 +83,7 @@ func (e *evaluator) lead(
 		e.cache.mu.Unlock()
 		close(f.done)
 	}()
-	resp, err := missed(e.next.Evaluate(ctx, req))
+	resp, err := markMissed(e.next.Evaluate(ctx, req))
 	if err != nil {
 		f.left = ctx.Err() != nil
 		return resp, err
@@ -99,14 +101,14 @@ func (e *evaluator) lead(
 	return resp, nil
 }
 
-// cached marks a response for which no function ran.
-func cached(resp evaluation.Response, outcome string) evaluation.Response {
+// markCached marks a response for which no function ran.
+func markCached(resp evaluation.Response, outcome string) evaluation.Response {
 	resp.Cache, resp.Evaluator = outcome, "cache"
 	return resp
 }
 
-// missed marks a response for which a function ran.
-func missed(resp evaluation.Response, err error) (evaluation.Response, error) {
+// markMissed marks a response for which a function ran.
+func markMissed(resp evaluation.Response, err error) (evaluation.Response, error) {
 	resp.Cache = Miss
 	return resp, err
 }

@@ -100,8 +100,8 @@ func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
 	return &evaluator{c, next}
 }
 
-// remembers reports whether results of an image are cached.
-func (c *Cache) remembers(image imagename.Name) bool {
+// cachesImage reports whether results of an image are cached.
+func (c *Cache) cachesImage(image imagename.Name) bool {
 	return c != nil && c.cfg.Images.Match(image) && !c.cfg.Except.Match(image)
 }
 
@@ -116,21 +116,21 @@ func (e *evaluator) Name() string { return e.next.Name() }
 
 // Evaluate implements evaluation.Evaluator.
 func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
-	digest, ok := e.cache.digest(ctx, req)
+	digest, ok := e.cache.resolveDigest(ctx, req)
 	if !ok {
 		return e.next.Evaluate(ctx, req)
 	}
-	resp, err := e.evaluate(ctx, req, digest)
+	resp, err := e.evaluateOnce(ctx, req, digest)
 	if err == nil {
-		e.cache.count(ctx, resp.Cache)
+		e.cache.countLookup(ctx, resp.Cache)
 	}
 	return resp, err
 }
 
-// digest returns the digest of a request's image, if results of the image are cached. Errors of the image-resolver do
-// not fail the evaluation, because the evaluator reports them better than the cache.
-func (c *Cache) digest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
-	if !c.remembers(req.Image) {
+// resolveDigest returns the digest of a request's image, if results of the image are cached. Errors of the
+// image-resolver do not fail the evaluation, because the evaluator reports them better than the cache.
+func (c *Cache) resolveDigest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
+	if !c.cachesImage(req.Image) {
 		return "", false
 	}
 	if digest := req.Image.Digest; digest != "" {
@@ -145,13 +145,13 @@ func (c *Cache) digest(ctx context.Context, req evaluation.Request) (digest stri
 	digest, err := c.cfg.Digests(ctx, req.Image)
 	req.Measured.Resolving(time.Since(start))
 	if err != nil || digest == "" {
-		c.count(ctx, "unresolved")
+		c.countLookup(ctx, "unresolved")
 		return "", false
 	}
 	return digest, true
 }
 
-// count counts a lookup by its outcome.
-func (c *Cache) count(ctx context.Context, outcome string) {
+// countLookup counts a lookup by its outcome.
+func (c *Cache) countLookup(ctx context.Context, outcome string) {
 	c.lookups.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }

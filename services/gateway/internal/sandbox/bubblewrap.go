@@ -34,14 +34,14 @@ func (b *bubblewrap) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	return fnproc.Command{
 		Path: b.path, Args: append([]string{"--args", argumentsFile, "--"}, fn.Program...),
 		Launch: &fnproc.Launch{
-			Messages: []string{"bwrap: "}, Files: []string{b.filter}, Limits: b.limits,
-			Arguments: joined(b.arguments(fn)), TempFiles: maxTempFiles, TempBytes: b.cfg.MaxTemp,
+			Messages: []string{"bwrap: "}, Files: []string{b.filter}, Limits: b.resourceLimits,
+			Arguments: joinArguments(b.buildArguments(fn)), TempFiles: maxTempFiles, TempBytes: b.cfg.MaxTemp,
 		},
 	}, nil
 }
 
-// joined returns arguments in bubblewrap's format: each ends at its first zero byte.
-func joined(arguments []string) []byte {
+// joinArguments returns arguments in bubblewrap's format: each ends at its first zero byte.
+func joinArguments(arguments []string) []byte {
 	var all []byte
 	for _, argument := range arguments {
 		argument, _, _ = strings.Cut(argument, "\x00")
@@ -50,15 +50,15 @@ func joined(arguments []string) []byte {
 	return all
 }
 
-// limits returns the resource limits of a launcher process that starts now.
-func (b *bubblewrap) limits() confine.Limits {
+// resourceLimits returns the resource limits of a launcher process that starts now.
+func (b *bubblewrap) resourceLimits() confine.Limits {
 	return confine.Limits{FileBytes: b.cfg.MaxTemp, DataBytes: b.cfg.MaxMemory, Processes: b.processes()}
 }
 
 // devices are the devices of a sandbox. Bubblewrap's own /dev also contains terminals, of which the machine has few.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-func (b *bubblewrap) arguments(fn Function) []string {
+func (b *bubblewrap) buildArguments(fn Function) []string {
 	uid, gid := user(fn.User)
 	temp := number(b.cfg.MaxTemp)
 	args := []string{
@@ -78,11 +78,11 @@ func (b *bubblewrap) arguments(fn Function) []string {
 	args = append(args, "--symlink", "/proc/self/fd", "/dev/fd",
 		"--size", temp, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--size", temp, "--tmpfs", "/tmp")
 	if fn.Network {
-		args = append(args, shared(fn.Root)...)
+		args = append(args, sharedFiles(fn.Root)...)
 	} else {
 		args = append(args, "--unshare-net")
 	}
-	for _, variable := range fn.environment() {
+	for _, variable := range fn.mergeEnvironment() {
 		key, value, _ := strings.Cut(variable, "=")
 		args = append(args, "--setenv", key, value)
 	}
@@ -92,9 +92,9 @@ func (b *bubblewrap) arguments(fn Function) []string {
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
 }
 
-// shared returns the arguments for the machine's files for name resolution. They are empty if the image lacks the
+// sharedFiles returns the arguments for the machine's files for name resolution. They are empty if the image lacks the
 // directory of these files: bubblewrap would follow a link out of the image, and create files there.
-func shared(root string) (args []string) {
+func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {
 			args = append(args, "--ro-bind-try", file, file)

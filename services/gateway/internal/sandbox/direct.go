@@ -28,7 +28,7 @@ func newDirect(l *Launcher, _ string) (starter, error) {
 		return nil, fmt.Errorf("run functions without namespaces: %w", err)
 	}
 	trial.Close()
-	processes := l.processes()
+	processes := l.processLimit()
 	return &direct{limits: func() confine.Limits {
 		return confine.Limits{FileBytes: l.cfg.MaxTemp, DataBytes: l.cfg.MaxMemory, Processes: processes()}
 	}}, nil
@@ -50,7 +50,7 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
 		// The home directory of the image is not there. The runner sets another one.
-		Env:    slices.DeleteFunc(fn.environment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
+		Env:    slices.DeleteFunc(fn.mergeEnvironment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil
 }
@@ -70,9 +70,9 @@ func findStatic(root, program string) (string, *fnproc.StartError) {
 	}
 	defer func() { _ = files.Close() }()
 	f := &finder{files: files}
-	at, _, err := f.follow(program)
+	at, _, err := f.followLinks(program)
 	if err != nil {
-		return "", notStarted(program, cause(err), "")
+		return "", notStarted(program, systemCause(err), "")
 	}
 	path := filepath.Join(root, at)
 	executable, err := elf.Open(path)

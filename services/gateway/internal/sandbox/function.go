@@ -32,9 +32,9 @@ var (
 	networkFiles = []string{"/etc/resolv.conf", "/etc/hosts"}
 )
 
-// environment returns the function's variables without duplicates: the last value of a variable is used. It omits texts
-// that cannot be variables.
-func (fn Function) environment() []string {
+// mergeEnvironment returns the function's variables without duplicates: the last value of a variable is used. It omits
+// texts that cannot be variables.
+func (fn Function) mergeEnvironment() []string {
 	var variables []string
 	for _, variable := range slices.Concat(environment, fn.Env) {
 		key, _, ok := strings.Cut(variable, "=")

@@ -81,8 +81,8 @@ func kindOf(path string) string {
 	return Bubblewrap
 }
 
-// find returns the configured launcher, and the reasons why preferred launchers are not used.
-func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
+// findLauncher returns the configured launcher, and the reasons why preferred launchers are not used.
+func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+
 			"set FNR_SANDBOX=off", runtime.GOOS)
@@ -99,7 +99,7 @@ func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error)
 		if path != "" {
 			program = path
 		}
-		launcher, err := start(ctx, cfg, candidate.name, program, candidate.new)
+		launcher, err := startTrial(ctx, cfg, candidate.name, program, candidate.new)
 		if err == nil {
 			return launcher, skipped, nil
 		}
@@ -108,8 +108,8 @@ func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error)
 	return nil, nil, skipped
 }
 
-// start returns a launcher that has passed its trial.
-func start(
+// startTrial returns a launcher that has passed its trial.
+func startTrial(
 	ctx context.Context, cfg Config, kind, program string,
 	create func(*Launcher, string) (starter, error),
 ) (_ *Launcher, err error) {
@@ -121,7 +121,7 @@ func start(
 	}
 	l := newLauncher(cfg, path)
 	if l.starter, err = create(l, path); err == nil && path != "" {
-		err = l.try(ctx)
+		err = l.tryLauncher(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Close())

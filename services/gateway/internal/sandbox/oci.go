@@ -56,7 +56,7 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	args := []string{
 		"--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--",
-		o.shell, "-c", script, o.scratch, o.mount, string(o.config(fn)),
+		o.shell, "-c", script, o.scratch, o.mount, string(o.containerConfig(fn)),
 		o.path,
 	}
 	args = append(args, o.arguments...)
@@ -74,15 +74,15 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 // object is an object of the configuration, with the fields of the runtime specification.
 type object = map[string]any
 
-// config returns the configuration of a function's container, in JSON. The user is 0 in the namespace, which contains
-// no other user, and has no capability.
-func (o *oci) config(fn Function) []byte {
+// containerConfig returns the configuration of a function's container, in JSON. The user is 0 in the namespace, which
+// contains no other user, and has no capability.
+func (o *oci) containerConfig(fn Function) []byte {
 	root := fn.Root
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
 		root = resolved // runc requires it
 	}
 	namespaces := []object{{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}, {"type": "cgroup"}}
-	mounts := o.mounts()
+	mounts := o.containerMounts()
 	if fn.Network {
 		for _, file := range networkFiles {
 			if _, err := os.Stat(file); err == nil {
@@ -97,8 +97,8 @@ func (o *oci) config(fn Function) []byte {
 		"hostname":   hostname,
 		"root":       object{"path": root, "readonly": true},
 		"process": object{
-			"args": fn.Program, "env": fn.environment(), "cwd": fn.Dir, "user": object{"uid": 0, "gid": 0},
-			"noNewPrivileges": true, "rlimits": o.limits(), "oomScoreAdj": confine.KillFirst,
+			"args": fn.Program, "env": fn.mergeEnvironment(), "cwd": fn.Dir, "user": object{"uid": 0, "gid": 0},
+			"noNewPrivileges": true, "rlimits": o.resourceLimits(), "oomScoreAdj": confine.KillFirst,
 			"capabilities": object{
 				"bounding": none, "effective": none, "permitted": none, "inheritable": none, "ambient": none,
 			},
@@ -122,7 +122,7 @@ var none = []string{}
 // maxTempFiles limits the files in each of /tmp and /dev/shm: the kernel allocates about a kilobyte for each.
 const maxTempFiles = 100_000
 
-func (o *oci) mounts() []object {
+func (o *oci) containerMounts() []object {
 	tmpfs := func(path string, size int64, options ...string) object {
 		return object{
 			"destination": path, "type": "tmpfs", "source": "tmpfs",
@@ -146,8 +146,8 @@ func bindOf(file string) object {
 	}
 }
 
-// limits returns the resource limits that the runtime sets before the function runs.
-func (o *oci) limits() []object {
+// resourceLimits returns the resource limits that the runtime sets before the function runs.
+func (o *oci) resourceLimits() []object {
 	limit := func(kind string, value int64) object {
 		return object{"type": "RLIMIT_" + kind, "soft": value, "hard": value}
 	}

@@ -48,18 +48,18 @@ func FindProgram(root, program, dir string, env []string) (string, *fnproc.Start
 	}
 	defer func() { _ = files.Close() }()
 	f := &finder{files: files}
-	if _, _, err := f.follow(dir); errors.Is(err, errOfKernel) {
+	if _, _, err := f.followLinks(dir); errors.Is(err, errOfKernel) {
 		return "", notStarted(program, err, "the image's working directory is "+excerpt.Middle(dir, maxQuoted))
 	}
 	if strings.Contains(program, "/") {
 		if !path.IsAbs(program) {
 			program = path.Join("/", dir, program)
 		}
-		return program, f.executable(program)
+		return program, f.checkExecutable(program)
 	}
 	for place := range strings.SplitSeq(searchPath(env), ":") {
 		candidate := path.Join("/", place, program)
-		err := f.executable(candidate)
+		err := f.checkExecutable(candidate)
 		if err == nil {
 			return candidate, nil
 		}
@@ -80,12 +80,12 @@ func searchPath(env []string) string {
 	return strings.TrimPrefix(environment[0], "PATH=")
 }
 
-// executable returns an error if a program cannot be executed.
-func (f *finder) executable(program string) *fnproc.StartError {
-	at, info, err := f.follow(program)
+// checkExecutable returns an error if a program cannot be executed.
+func (f *finder) checkExecutable(program string) *fnproc.StartError {
+	at, info, err := f.followLinks(program)
 	switch {
 	case err != nil:
-		return notStarted(program, cause(err), "")
+		return notStarted(program, systemCause(err), "")
 	case info.IsDir():
 		return notStarted(program, syscall.EACCES, "it is a directory")
 	case info.Mode().Perm()&0o111 == 0:
@@ -119,21 +119,21 @@ func (f *finder) otherFormat(at string) string {
 	if err != nil {
 		return fnproc.OtherFormat
 	}
-	if of := machines[program.Machine]; of != runtime.GOARCH && !emulates() {
+	if of := machines[program.Machine]; of != runtime.GOARCH && !hasEmulator() {
 		return fmt.Sprintf("the image's program is for linux/%s, and this machine is linux/%s",
 			cmp.Or(of, program.Machine.String()), runtime.GOARCH)
 	}
 	return ""
 }
 
-// emulates reports whether this machine has an emulator for programs of other architectures.
-func emulates() bool {
+// hasEmulator reports whether this machine has an emulator for programs of other architectures.
+func hasEmulator() bool {
 	emulators, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
 	return len(emulators) > 0
 }
 
-// cause returns the system's error without the path, which is a path of this machine.
-func cause(err error) error {
+// systemCause returns the system's error without the path, which is a path of this machine.
+func systemCause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
 	}
@@ -163,8 +163,8 @@ func ofKernel(at string) bool {
 	return top == "proc" || top == "dev" || top == "sys"
 }
 
-// follow returns the file at a path of an image, and the path after its symbolic links.
-func (f *finder) follow(name string) (at string, info fs.FileInfo, err error) {
+// followLinks returns the file at a path of an image, and the path after its symbolic links.
+func (f *finder) followLinks(name string) (at string, info fs.FileInfo, err error) {
 	at = "."
 	links, rest := 0, strings.Split(name, "/")
 	for len(rest) > 0 {

@@ -16,7 +16,7 @@ func newBubblewrap(l *Launcher, path string) (starter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bubblewrap{cfg: l.cfg, path: path, filter: filter, processes: l.processes()}, nil
+	return &bubblewrap{cfg: l.cfg, path: path, filter: filter, processes: l.processLimit()}, nil
 }
 
 func newCrun(l *Launcher, path string) (starter, error) {

@@ -65,7 +65,7 @@ func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
 	}
-	l, skipped, err := find(ctx, cfg)
+	l, skipped, err := findLauncher(ctx, cfg)
 	switch {
 	case err == nil:
 		cfg.Log.InfoContext(ctx, "functions run in sandboxes", "launcher", l.path, "skipped", skipped)

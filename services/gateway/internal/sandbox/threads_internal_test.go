@@ -19,7 +19,7 @@ func TestThreadsAreCountedAgain(t *testing.T) {
 	}
 	const user = 0x6fffffff
 	counted, now := &threads{user: user}, time.Now()
-	if n := counted.count(now); n != 0 {
+	if n := counted.countThreads(now); n != 0 {
 		t.Fatalf("the user has %d threads", n)
 	}
 	cmd := exec.Command("/bin/sleep", "1000")
@@ -28,10 +28,10 @@ func TestThreadsAreCountedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
-	if n := counted.count(now.Add(countAgain / 2)); n != 0 {
+	if n := counted.countThreads(now.Add(countAgain / 2)); n != 0 {
 		t.Errorf("%d threads right afterwards, want that they are not counted each time", n)
 	}
-	if n := counted.count(now.Add(2 * countAgain)); n != 1 {
+	if n := counted.countThreads(now.Add(2 * countAgain)); n != 1 {
 		t.Errorf("%d threads, want one", n)
 	}
 }

@@ -20,8 +20,8 @@ const (
 	trialBytes = 64 << 10
 )
 
-// try starts a sandbox with this machine's files, and runs the launcher itself in it.
-func (l *Launcher) try(ctx context.Context) error {
+// tryLauncher starts a sandbox with this machine's files, and runs the launcher itself in it.
+func (l *Launcher) tryLauncher(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	cmd, startErr := l.Command(Function{Name: "trial", Root: "/", Program: []string{l.path, "--version"}, Dir: "/"})

@@ -28,15 +28,15 @@ func (l *Launcher) userOf(name string) uint32 {
 	return firstUser + uint32(maphash.String(l.seed, name)%users) //nolint:gosec // it fits
 }
 
-// processes returns a function that returns the maximum number of processes of a sandbox's user. 0 means no limit. The
-// kernel counts all processes of the user. If the user is this program's own, the maximum is added to the user's
+// processLimit returns a function that returns the maximum number of processes of a sandbox's user. 0 means no limit.
+// The kernel counts all processes of the user. If the user is this program's own, the maximum is added to the user's
 // current processes.
-func (l *Launcher) processes() func() int64 {
+func (l *Launcher) processLimit() func() int64 {
 	if l.root {
 		return func() int64 { return l.cfg.MaxProcesses }
 	}
 	own := &threads{user: uint32(os.Getuid())} //nolint:gosec // ids are not negative
-	return func() int64 { return own.count(time.Now()) + l.cfg.MaxProcesses }
+	return func() int64 { return own.countThreads(time.Now()) + l.cfg.MaxProcesses }
 }
 
 // threads counts the threads of a user.
@@ -51,8 +51,8 @@ type threads struct {
 // countAgain is the time for which a count of threads is reused, because counting needs milliseconds.
 const countAgain = time.Second
 
-// count returns the number of the user's threads, as of at most countAgain ago.
-func (t *threads) count(now time.Time) int64 {
+// countThreads returns the number of the user's threads, as of at most countAgain ago.
+func (t *threads) countThreads(now time.Time) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Before(t.until) {

@@ -30,7 +30,7 @@ func BenchmarkCommand(b *testing.B) {
 					if !kept {
 						image.commands = nil
 					}
-					if _, err := image.command(usual, launcher.Command); err != nil {
+					if _, err := image.commandFor(usual, launcher.Command); err != nil {
 						b.Fatal(err)
 					}
 				}

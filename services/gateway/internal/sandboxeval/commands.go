@@ -22,8 +22,9 @@ type run struct {
 	network  bool
 }
 
-// same reports whether two runs start the function in the same way. The resolver's answers may be different objects.
-func (r run) same(other run) bool {
+// startsLike reports whether two runs start the function in the same way. The resolver's answers may be different
+// objects.
+func (r run) startsLike(other run) bool {
 	a, b := r.resolved, other.resolved
 	return r.name == other.name && r.network == other.network &&
 		(a == b || a.GetDigest() == b.GetDigest() && a.GetWorkingDir() == b.GetWorkingDir() &&
@@ -31,8 +32,8 @@ func (r run) same(other run) bool {
 			slices.Equal(a.GetEnv(), b.GetEnv()))
 }
 
-// function returns the function for the sandbox. Its program is looked up in the image.
-func (r run) function(root string) (sandbox.Function, *fnproc.StartError) {
+// sandboxFunction returns the function for the sandbox. Its program is looked up in the image.
+func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError) {
 	dir, command := path.Join("/", r.resolved.GetWorkingDir()), r.resolved.GetCommand()
 	program, err := sandbox.FindProgram(root, command[0], dir, r.resolved.GetEnv())
 	return sandbox.Function{
@@ -47,12 +48,14 @@ type command struct {
 	fnproc.Command
 }
 
-// command returns the command of a run of the image. It is created only once, because images do not change.
-func (h *held) command(r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError)) (fnproc.Command, *fnproc.StartError) {
-	if made, ok := h.made(r); ok {
+// commandFor returns the command of a run of the image. It is created only once, because images do not change.
+func (h *held) commandFor(
+	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
+) (fnproc.Command, *fnproc.StartError) {
+	if made, ok := h.storedCommand(r); ok {
 		return made, nil
 	}
-	fn, err := r.function(h.root)
+	fn, err := r.sandboxFunction(h.root)
 	if err != nil {
 		return fnproc.Command{}, err
 	}
@@ -69,11 +72,11 @@ func (h *held) command(r run, start func(sandbox.Function) (fnproc.Command, *fnp
 	return made, nil
 }
 
-// made returns the stored command of a run.
-func (h *held) made(r run) (fnproc.Command, bool) {
+// storedCommand returns the stored command of a run.
+func (h *held) storedCommand(r run) (fnproc.Command, bool) {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
-	i := slices.IndexFunc(h.commands, func(c command) bool { return c.same(r) })
+	i := slices.IndexFunc(h.commands, func(c command) bool { return c.startsLike(r) })
 	if i < 0 {
 		return fnproc.Command{}, false
 	}

@@ -30,7 +30,7 @@ func heldImage(t testing.TB) *held {
 		t.Fatal(err)
 	}
 	k := &keeper{images: map[string]*kept{}}
-	image, err := k.open("sha256:a", func() (string, func(), error) { return root, func() {}, nil })
+	image, err := k.openImage("sha256:a", func() (string, func(), error) { return root, func() {}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func runOf(change func(*run)) run {
 func TestCommandsAreMadeOnce(t *testing.T) {
 	var s starts
 	image := heldImage(t)
-	usual, err := image.command(runOf(func(*run) {}), s.start)
+	usual, err := image.commandFor(runOf(func(*run) {}), s.start)
 	if err != nil || len(s.made) != 1 || s.made[0].Program[0] != "/fn" || s.made[0].Dir != "/srv" {
 		t.Fatalf("got %v, made %+v", err, s.made)
 	}
@@ -63,11 +63,11 @@ func TestCommandsAreMadeOnce(t *testing.T) {
 		"a user":          func(r *run) { r.resolved.User = "1001" },
 	} {
 		before := len(s.made)
-		changed, err := image.command(runOf(change), s.start)
+		changed, err := image.commandFor(runOf(change), s.start)
 		if err != nil || len(s.made) != before+1 || changed.Path == usual.Path {
 			t.Errorf("%s: got %v, %d more commands made, want one of its own", reason, err, len(s.made)-before)
 		}
-		again, err := image.command(runOf(change), s.start)
+		again, err := image.commandFor(runOf(change), s.start)
 		if err != nil || len(s.made) != before+1 || again.Path != changed.Path {
 			t.Errorf("%s: got %v, %d more commands made, want the same one again", reason, err, len(s.made)-before)
 		}
@@ -78,14 +78,14 @@ func TestKeptCommandsAreBounded(t *testing.T) {
 	var s starts
 	image := heldImage(t)
 	for i := range 3 * maxCommands {
-		if _, err := image.command(runOf(func(r *run) { r.name = strconv.Itoa(i) }), s.start); err != nil {
+		if _, err := image.commandFor(runOf(func(r *run) { r.name = strconv.Itoa(i) }), s.start); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(image.commands) != maxCommands {
 		t.Errorf("%d commands are kept, want %d", len(image.commands), maxCommands)
 	}
-	if _, err := image.command(runOf(func(r *run) { r.resolved.Command = []string{"/none"} }), s.start); err == nil {
+	if _, err := image.commandFor(runOf(func(r *run) { r.resolved.Command = []string{"/none"} }), s.start); err == nil {
 		t.Error("a program that is not there was found")
 	}
 }

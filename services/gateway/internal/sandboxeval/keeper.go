@@ -37,9 +37,9 @@ type held struct {
 	keeper *keeper
 }
 
-// open returns a stored image, or opens it.
-func (k *keeper) open(digest string, open func() (root string, release func(), err error)) (*held, error) {
-	if image := k.hold(digest); image != nil {
+// openImage returns a stored image, or opens it.
+func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*held, error) {
+	if image := k.holdImage(digest); image != nil {
 		return image, nil
 	}
 	root, release, err := open()
@@ -59,8 +59,8 @@ func (k *keeper) open(digest string, open func() (root string, release func(), e
 	return &held{kept: image, keeper: k}, nil
 }
 
-// hold returns a stored image.
-func (k *keeper) hold(digest string) *held {
+// holdImage returns a stored image.
+func (k *keeper) holdImage(digest string) *held {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	image, ok := k.images[digest]
@@ -71,8 +71,8 @@ func (k *keeper) hold(digest string) *held {
 	return &held{kept: image, keeper: k}
 }
 
-// release ends the use of an image.
-func (h *held) release() {
+// releaseImage ends the use of an image.
+func (h *held) releaseImage() {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
 	h.users--
@@ -87,21 +87,21 @@ func (k *keeper) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case now := <-tick.C:
-			k.close(now.Add(-keepFor))
+			k.closeUnused(now.Add(-keepFor))
 		}
 	}
-	k.close(time.Now())
+	k.closeUnused(time.Now())
 }
 
-// close closes the images that were not used since then.
-func (k *keeper) close(since time.Time) {
-	for _, image := range k.take(since) {
+// closeUnused closes the images that were not used since then.
+func (k *keeper) closeUnused(since time.Time) {
+	for _, image := range k.takeUnused(since) {
 		image.release()
 	}
 }
 
-// take removes and returns the images that were not used since then.
-func (k *keeper) take(since time.Time) map[string]*kept {
+// takeUnused removes and returns the images that were not used since then.
+func (k *keeper) takeUnused(since time.Time) map[string]*kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	taken := map[string]*kept{}
@@ -116,7 +116,7 @@ func (k *keeper) take(since time.Time) map[string]*kept {
 
 // closeIdle calls forget, which stops spare processes, and closes all images without evaluations.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
-	idle := k.take(time.Now())
+	idle := k.takeUnused(time.Now())
 	forget(func(function string) bool {
 		_, digest, _ := strings.Cut(function, nameEnd(""))
 		return idle[digest] != nil

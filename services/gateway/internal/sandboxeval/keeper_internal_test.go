@@ -31,20 +31,20 @@ func TestImagesStayOpenForSpareProcesses(t *testing.T) {
 			k.run(ctx)
 		}()
 		use := func() *held {
-			image, err := k.open("sha256:a", open)
+			image, err := k.openImage("sha256:a", open)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return image
 		}
 		first, second := use(), use()
-		first.release()
+		first.releaseImage()
 		<-time.After(time.Hour)
 		synctest.Wait()
 		if opened.Load() != 1 || released.Load() != 0 {
 			t.Errorf("opened %d times, released %d times while it is in use", opened.Load(), released.Load())
 		}
-		second.release()
+		second.releaseImage()
 		<-time.After(function.PreforkUnused)
 		synctest.Wait()
 		if released.Load() != 0 {
@@ -55,7 +55,7 @@ func TestImagesStayOpenForSpareProcesses(t *testing.T) {
 		if released.Load() != 1 {
 			t.Errorf("released %d times, want once", released.Load())
 		}
-		use().release()
+		use().releaseImage()
 		<-time.After(time.Second)
 		cancel()
 		<-done
@@ -68,7 +68,7 @@ func TestImagesStayOpenForSpareProcesses(t *testing.T) {
 func TestImageThatCannotBeOpened(t *testing.T) {
 	k := keeper{images: map[string]*kept{}}
 	refused := errors.New("refused")
-	_, err := k.open("sha256:a", func() (string, func(), error) { return "", nil, refused })
+	_, err := k.openImage("sha256:a", func() (string, func(), error) { return "", nil, refused })
 	if !errors.Is(err, refused) || len(k.images) != 0 {
 		t.Errorf("error %v, %d images kept", err, len(k.images))
 	}
@@ -79,7 +79,7 @@ func TestIdleImagesAreClosedWhenTheStoreIsFull(t *testing.T) {
 	var events []string
 	k := keeper{images: map[string]*kept{}}
 	use := func(digest string) *held {
-		image, err := k.open(digest, func() (string, func(), error) {
+		image, err := k.openImage(digest, func() (string, func(), error) {
 			return "/root", func() { events = append(events, "closed "+digest) }, nil
 		})
 		if err != nil {
@@ -87,7 +87,7 @@ func TestIdleImagesAreClosedWhenTheStoreIsFull(t *testing.T) {
 		}
 		return image
 	}
-	use("sha256:idle").release()
+	use("sha256:idle").releaseImage()
 	used := use("sha256:used")
 	k.closeIdle(func(which func(function string) bool) {
 		for _, function := range []string{"fn@sha256:idle", "fn@sha256:used", "fn"} {
@@ -99,7 +99,7 @@ func TestIdleImagesAreClosedWhenTheStoreIsFull(t *testing.T) {
 	if want := []string{"ended fn@sha256:idle", "closed sha256:idle"}; !slices.Equal(events, want) {
 		t.Errorf("%v, want %v", events, want)
 	}
-	used.release()
+	used.releaseImage()
 	k.closeIdle(func(func(string) bool) {})
 	if len(k.images) > 0 || events[len(events)-1] != "closed sha256:used" {
 		t.Errorf("%v, and %d images are open, want none", events, len(k.images))

@@ -75,12 +75,12 @@ func (e *Evaluator) Name() string { return "sandbox" }
 
 // Evaluate implements evaluation.Evaluator.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
-	image, resolved, err := e.open(ctx, req)
+	image, resolved, err := e.openImage(ctx, req)
 	if err != nil {
 		return evaluation.Response{}, err
 	}
-	defer image.release()
-	command, startErr := image.command(run{
+	defer image.releaseImage()
+	command, startErr := image.commandFor(run{
 		name:     path.Base(req.Image.Repository) + nameEnd(resolved.GetDigest()),
 		resolved: resolved, network: e.cfg.Network.Match(req.Image),
 	}, e.cfg.Launcher.Command)
@@ -107,8 +107,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}, nil
 }
 
-// open returns the files of a request's image, and the command of its container.
-func (e *Evaluator) open(
+// openImage returns the files of a request's image, and the command of its container.
+func (e *Evaluator) openImage(
 	ctx context.Context, req evaluation.Request,
 ) (*held, *imageresolverv1.ResolveImageResponse, error) {
 	ctx, cancel := req.Limit.Context(ctx)
@@ -124,7 +124,7 @@ func (e *Evaluator) open(
 	}
 	pulling := time.Now()
 	req.Measured.Enter("pull")
-	root, err := e.kept.open(resolved.GetDigest(), func() (string, func(), error) {
+	root, err := e.kept.openImage(resolved.GetDigest(), func() (string, func(), error) {
 		return e.cfg.Images.Open(ctx, req.Image.Repository, resolved.GetDigest(), func(phase string) {
 			doing = phase
 			req.Measured.Waits(phase)

@@ -80,11 +80,11 @@ func TestCallersSeeWhatAPullDoes(t *testing.T) {
 		took: func(context.Context, string, time.Duration) {},
 	}
 	measured := active.Begin("fn:v1")
-	image, _, err := e.open(t.Context(), evaluation.Request{Given: "fn:v1", Measured: measured})
+	image, _, err := e.openImage(t.Context(), evaluation.Request{Given: "fn:v1", Measured: measured})
 	if err != nil {
 		t.Fatal(err)
 	}
-	image.release()
+	image.releaseImage()
 	const want = "pulling the image, 1 of 3 layers"
 	if len(waiting) != 1 || waiting[0].Phase != "pull" || waiting[0].Reason != want {
 		t.Errorf("it waits for %+v, want %q", waiting, want)

@@ -12,8 +12,8 @@ import (
 const notPermitted = "this host name is not permitted: use an IP address or localhost, or list the name in the " +
 	"gateway's setting FNR_STATUS_HOSTS"
 
-// guard serves next to requests with a permitted Host header.
-func guard(hosts rpcserve.Hosts, next http.Handler) http.Handler {
+// checkHost serves next to requests with a permitted Host header.
+func checkHost(hosts rpcserve.Hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Permit(r.Host) {
 			http.Error(w, notPermitted, http.StatusForbidden)

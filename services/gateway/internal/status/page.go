@@ -53,7 +53,7 @@ func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Hand
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		var page bytes.Buffer
-		if err := pageTemplate.Execute(&page, s.view(r.Context(), pools, time.Now())); err != nil {
+		if err := pageTemplate.Execute(&page, s.pageView(r.Context(), pools, time.Now())); err != nil {
 			log.ErrorContext(r.Context(), "status page not rendered", "error", err)
 			http.Error(w, "the page could not be rendered: the gateway's log has the reason", http.StatusInternalServerError)
 			return
@@ -66,7 +66,7 @@ func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Hand
 			http.ServeFileFS(w, r, assets, "assets/"+name)
 		})
 	}
-	guarded := guard(names, mux)
+	guarded := checkHost(names, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)

@@ -58,10 +58,10 @@ func New(h *history.History, active Active, replica string, warnings func() []st
 func (s *Service) GetStatus(
 	context.Context, *gatewayv1.GetStatusRequest,
 ) (*gatewayv1.GetStatusResponse, error) {
-	now, waits := time.Now(), s.waiting()
+	now, waits := time.Now(), s.currentWaits()
 	return &gatewayv1.GetStatusResponse{
 		Replica: s.replica, Version: version.String(), StartTime: timestamppb.New(s.started),
-		Functions: s.history.Functions(now), Active: s.active.Counts(), Waiting: waits, Problems: s.problems(waits, now),
+		Functions: s.history.Functions(now), Active: s.active.Counts(), Waiting: waits, Problems: s.currentProblems(waits, now),
 	}, nil
 }
 
@@ -72,8 +72,8 @@ const (
 	recent = 5 * time.Minute
 )
 
-// problems returns the current problems: warnings, failures of the system and long waits.
-func (s *Service) problems(waits []*gatewayv1.GetStatusResponse_Waiting, now time.Time) []string {
+// currentProblems returns the current problems: warnings, failures of the system and long waits.
+func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, now time.Time) []string {
 	problems := s.warnings()
 	failures, last := 0, ""
 	for _, e := range s.history.Evaluations(history.Select{Failed: true}) {
@@ -100,8 +100,8 @@ func (s *Service) problems(waits []*gatewayv1.GetStatusResponse_Waiting, now tim
 	return problems
 }
 
-// waiting returns the waits of evaluations.
-func (s *Service) waiting() []*gatewayv1.GetStatusResponse_Waiting {
+// currentWaits returns the waits of evaluations.
+func (s *Service) currentWaits() []*gatewayv1.GetStatusResponse_Waiting {
 	var all []*gatewayv1.GetStatusResponse_Waiting
 	for _, w := range s.active.Waiting(maxWaiting) {
 		all = append(all, &gatewayv1.GetStatusResponse_Waiting{

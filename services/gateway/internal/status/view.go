@@ -29,8 +29,8 @@ type view struct {
 	Name func(image string) string
 }
 
-// view returns the data of the page at a time.
-func (s *Service) view(ctx context.Context, lister Pools, now time.Time) view {
+// pageView returns the data of the page at a time.
+func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) view {
 	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
 	v := view{
 		GetStatusResponse: status, Now: now, Problems: status.GetProblems(),
@@ -49,13 +49,13 @@ func (s *Service) view(ctx context.Context, lister Pools, now time.Time) view {
 		return cmp.Or(cmp.Compare(phase.Failed(b), phase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
 	})
 	slices.SortStableFunc(v.Pools, func(a, b *podmanagerv1.Pool) int {
-		return slices.Compare(trouble(b), trouble(a))
+		return slices.Compare(troubleRank(b), troubleRank(a))
 	})
 	return v
 }
 
-// trouble returns numbers for sorting pools: failures, waiting requests, pods that are not ready, uses.
-func trouble(p *podmanagerv1.Pool) []int {
+// troubleRank returns numbers for sorting pools: failures, waiting requests, pods that are not ready, uses.
+func troubleRank(p *podmanagerv1.Pool) []int {
 	failed := min(len(p.GetLastFailure()), 1)
 	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - phase.Ready(p), int(p.GetActive())}
 }
@@ -80,7 +80,7 @@ func (v view) Longest() (longest time.Duration) {
 }
 
 // Ago returns the time since an evaluation ended.
-func (v view) Ago(e *gatewayv1.Evaluation) string { return phase.Short(v.Now.Sub(ended(e))) }
+func (v view) Ago(e *gatewayv1.Evaluation) string { return phase.Short(v.Now.Sub(endTime(e))) }
 
 // Function returns the name of an evaluation's function. It is empty for a request that was not read to its end.
 func (v view) Function(e *gatewayv1.Evaluation) string {
@@ -89,7 +89,7 @@ func (v view) Function(e *gatewayv1.Evaluation) string {
 
 // Open reports whether the page shows the pods of a pool before the user has chosen.
 func (v view) Open(p *podmanagerv1.Pool) bool {
-	return len(v.Pools) <= openPools || slices.Max(trouble(p)[:3]) > 0
+	return len(v.Pools) <= openPools || slices.Max(troubleRank(p)[:3]) > 0
 }
 
 // Expires returns the time until a pod is deleted. It is empty while the pod is in use.
@@ -100,8 +100,8 @@ func (v view) Expires(p *podmanagerv1.Pod) string {
 	return phase.Short(p.GetReclaimTime().AsTime().Sub(v.Now))
 }
 
-// ended returns the time at which an evaluation ended.
-func ended(e *gatewayv1.Evaluation) time.Time {
+// endTime returns the time at which an evaluation ended.
+func endTime(e *gatewayv1.Evaluation) time.Time {
 	return e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
 }
 
@@ -114,11 +114,11 @@ const shownRows = 20
 // functions are the functions of the template.
 var functions = template.FuncMap{
 	"beyond": func(n int) bool { return n >= shownRows },
-	"ended":  func(e *gatewayv1.Evaluation) string { return ended(e).UTC().Format(time.RFC3339) },
+	"ended":  func(e *gatewayv1.Evaluation) string { return endTime(e).UTC().Format(time.RFC3339) },
 	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
 	"short":  phase.Short,
 	"phases": func() []string { return phase.Names },
-	// units returns the share d of a total in units of the bar, at least one unit.
+	// units returns the share d of a total in units of the bar, and at least the given minimum.
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},
