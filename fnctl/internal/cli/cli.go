@@ -98,7 +98,7 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	return exitCode(err)
 }
 
-// hasNoColour reports whether arguments of fnctl have the flag --no-color: errors of other flags have no colours either.
+// hasNoColour reports whether arguments of fnctl have the flag --no-color, which errors of other flags honour too.
 func hasNoColour(args []string) bool {
 	if dash := slices.Index(args, "--"); dash >= 0 {
 		args = args[:dash]

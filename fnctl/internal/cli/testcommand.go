@@ -103,7 +103,8 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 		}
 	}
 	n := counts[failedTest]
-	out.Line("%s: %d passed, %d failed, %d skipped", count(len(dirs), "test"), len(dirs)-n-counts["skip"], n, counts["skip"])
+	skipped := counts["skip"]
+	out.Line("%s: %d passed, %d failed, %d skipped", count(len(dirs), "test"), len(dirs)-n-skipped, n, skipped)
 	if n > 0 {
 		return &codedError{exitFunction, count(n, "test") + " failed"}
 	}

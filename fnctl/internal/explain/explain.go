@@ -135,10 +135,16 @@ func fieldsOf(data []byte) map[field]string {
 	if err != nil {
 		return nil // the diff shows the change
 	}
-	fields := map[field]string{}
+	fields, seen := map[field]string{}, map[string]int{}
 	for _, r := range resources {
-		name := excerpt.Visible(r.GetKind() + " " + strings.TrimPrefix(r.GetNamespace()+"/"+r.GetName(), "/"))
-		addFields(fields, name, "", r.YNode())
+		if r.YNode().Kind != yaml.MappingNode {
+			continue
+		}
+		name := r.GetKind() + " " + r.GetName() // without the namespace, which functions often set
+		if seen[name]++; seen[name] > 1 {
+			name = fmt.Sprintf("%s (%d)", name, seen[name])
+		}
+		addFields(fields, excerpt.Visible(name), "", r.YNode())
 	}
 	return fields
 }

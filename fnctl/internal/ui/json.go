@@ -37,8 +37,8 @@ func JSON(msg proto.Message, indent string) string {
 	return EscapeJSON(secondsOf(msg.ProtoReflect().Descriptor()).ReplaceAllString(out.String(), "$1$2"))
 }
 
-// secondsOf returns an expression for the fields of a message that are durations, which the library writes as texts such
-// as "1.5s": the name of the field and the number of seconds. In texts, quotes are escaped.
+// secondsOf returns an expression for the fields of a message that are durations, which the library writes as texts
+// such as "1.5s": the name of the field and the number of seconds. In texts, quotes are escaped.
 func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	names, seen := []string{"-"}, map[protoreflect.FullName]bool{}
 	var visit func(protoreflect.MessageDescriptor)
