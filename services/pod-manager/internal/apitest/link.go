@@ -106,8 +106,8 @@ func (l *Link) lag() time.Duration {
 	return l.watchLag
 }
 
-// pass waits until the link works; false if ctx ends first.
-func (l *Link) pass(ctx context.Context) bool {
+// passRequest waits until the link works; false if ctx ends first.
+func (l *Link) passRequest(ctx context.Context) bool {
 	for {
 		l.mu.Lock()
 		healed := l.healed
@@ -135,7 +135,7 @@ func (l *Link) RoundTrip(r *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	latency := l.latency
 	l.mu.Unlock()
-	if !l.pass(ctx) || !retry.Sleep(ctx, latency) {
+	if !l.passRequest(ctx) || !retry.Sleep(ctx, latency) {
 		return nil, errors.Join(errLost, ctx.Err())
 	}
 	request := parse(r, content)
@@ -143,14 +143,14 @@ func (l *Link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if kinds[request.resource] == nil {
 		return answer(nil, apierrors.NewNotFound(schema.GroupResource{Resource: request.resource}, request.name)), nil
 	}
-	l.server.count(request.verb + " " + request.resource)
-	if err := l.refusal(request); err != nil {
+	l.server.countRequest(request.verb + " " + request.resource)
+	if err := l.refusalOf(request); err != nil {
 		return answer(nil, err), nil
 	}
 	if request.verb == "watch" {
-		return response(http.StatusOK, l.server.watch(ctx, l, request.resource, request.selector, request.initial)), nil
+		return response(http.StatusOK, l.server.startWatch(ctx, l, request.resource, request.selector, request.initial)), nil
 	}
-	return answer(l.server.serve(request)), nil
+	return answer(l.server.serveRequest(request)), nil
 }
 
 // readBody reads the body of a request, if it has one, and closes it.
@@ -162,8 +162,8 @@ func readBody(r *http.Request) ([]byte, error) {
 	return io.ReadAll(r.Body)
 }
 
-// refusal is why the Kubernetes API refuses a request; nil if it does not.
-func (l *Link) refusal(r request) error {
+// refusalOf is why the Kubernetes API refuses a request; nil if it does not.
+func (l *Link) refusalOf(r request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.forbidden[r.resource] {
@@ -172,7 +172,7 @@ func (l *Link) refusal(r request) error {
 	return l.refused[r.verb+" "+r.resource]
 }
 
-func (s *Server) count(what string) {
+func (s *Server) countRequest(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[what]++
@@ -193,7 +193,7 @@ func parse(r *http.Request, content []byte) request {
 	parts := append(strings.Split(path, "/"), "", "")
 	query := r.URL.Query()
 	return request{
-		verb: verb(r.Method, query, parts[2]), resource: parts[1], name: parts[2], selector: selector(query),
+		verb: verb(r.Method, query, parts[2]), resource: parts[1], name: parts[2], selector: parseSelector(query),
 		initial: query.Get("sendInitialEvents") == "true", content: content,
 	}
 }
@@ -212,7 +212,7 @@ func verb(method string, query url.Values, name string) string {
 	}
 }
 
-func selector(query url.Values) labels.Selector {
+func parseSelector(query url.Values) labels.Selector {
 	s, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
 		return labels.Nothing()
@@ -220,8 +220,8 @@ func selector(query url.Values) labels.Selector {
 	return s
 }
 
-// serve carries out a request.
-func (s *Server) serve(r request) (any, error) {
+// serveRequest carries out a request.
+func (s *Server) serveRequest(r request) (any, error) {
 	switch r.verb {
 	case "create", "update":
 		object := kinds[r.resource]()
@@ -229,15 +229,15 @@ func (s *Server) serve(r request) (any, error) {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		if r.verb == "create" {
-			return s.create(r.resource, object)
+			return s.createObject(r.resource, object)
 		}
-		return s.update(r.resource, object)
+		return s.updateObject(r.resource, object)
 	case "get":
-		return s.get(r.resource, r.name)
+		return s.getObject(r.resource, r.name)
 	case "list":
 		return s.listOf(r), nil
 	case "patch":
-		return s.patch(r.resource, r.name, r.content)
+		return s.patchObject(r.resource, r.name, r.content)
 	case "delete":
 		options := &metav1.DeleteOptions{}
 		if err := json.Unmarshal(r.content, options); err != nil && len(r.content) > 0 {
@@ -246,14 +246,14 @@ func (s *Server) serve(r request) (any, error) {
 		return &metav1.Status{
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 			Status:   metav1.StatusSuccess,
-		}, s.delete(r, options)
+		}, s.deleteObject(r, options)
 	}
 	return nil, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: r.resource}, r.verb)
 }
 
 // listOf returns a list with its type.
 func (s *Server) listOf(r request) any {
-	objects, version := s.list(r.resource, r.selector)
+	objects, version := s.listObjects(r.resource, r.selector)
 	kind, group := setKind(kinds[r.resource]())
 	items := make([]any, 0, len(objects))
 	for _, o := range objects {

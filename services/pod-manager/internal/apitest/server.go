@@ -99,7 +99,7 @@ func (s *Server) Pods() []*corev1.Pod {
 
 // Create stores a new object as another client does.
 func (s *Server) Create(resource string, object Object) error {
-	_, err := s.create(resource, object.DeepCopyObject().(Object))
+	_, err := s.createObject(resource, object.DeepCopyObject().(Object))
 	return err
 }
 
@@ -113,7 +113,7 @@ func (s *Server) Change(resource, name string, change func(Object)) bool {
 	}
 	next := found.DeepCopyObject().(Object)
 	change(next)
-	s.store(resource, watch.Modified, next)
+	s.storeObject(resource, watch.Modified, next)
 	return true
 }
 
@@ -122,39 +122,39 @@ func (s *Server) Remove(resource, name string, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found, ok := s.objects[resource][name]; ok && (uid == "" || found.GetUID() == uid) {
-		s.remove(resource, found)
+		s.removeObject(resource, found)
 	}
 }
 
-// store keeps a new version of an object. The caller holds the lock.
-func (s *Server) store(resource string, event watch.EventType, object Object) {
+// storeObject keeps a new version of an object. The caller holds the lock.
+func (s *Server) storeObject(resource string, event watch.EventType, object Object) {
 	s.version++
 	object.SetResourceVersion(strconv.Itoa(s.version))
 	s.objects[resource][object.GetName()] = object
-	s.announce(resource, event, object)
+	s.announceChange(resource, event, object)
 }
 
-func (s *Server) remove(resource string, object Object) {
+func (s *Server) removeObject(resource string, object Object) {
 	delete(s.objects[resource], object.GetName())
 	last := object.DeepCopyObject().(Object)
 	s.version++
 	last.SetResourceVersion(strconv.Itoa(s.version))
-	s.announce(resource, watch.Deleted, last)
+	s.announceChange(resource, watch.Deleted, last)
 }
 
-func (s *Server) announce(resource string, event watch.EventType, object Object) {
+func (s *Server) announceChange(resource string, event watch.EventType, object Object) {
 	if s.observe != nil {
 		s.observe(event, object.DeepCopyObject().(Object))
 	}
 	for w := range s.watchers {
 		if w.resource == resource && w.selector.Matches(labels.Set(object.GetLabels())) {
-			w.send(event, object)
+			w.sendEvent(event, object)
 		}
 	}
 }
 
-// create stores a new object.
-func (s *Server) create(resource string, object Object) (Object, error) {
+// createObject stores a new object.
+func (s *Server) createObject(resource string, object Object) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	group := schema.GroupResource{Resource: resource}
@@ -169,12 +169,12 @@ func (s *Server) create(resource string, object Object) (Object, error) {
 	if service, ok := object.(*corev1.Service); ok {
 		service.Spec.ClusterIP = "10.96.0.1"
 	}
-	s.store(resource, watch.Added, object)
+	s.storeObject(resource, watch.Added, object)
 	return object.DeepCopyObject().(Object), nil
 }
 
-// get returns a copy of an object.
-func (s *Server) get(resource, name string) (Object, error) {
+// getObject returns a copy of an object.
+func (s *Server) getObject(resource, name string) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found, ok := s.objects[resource][name]; ok {
@@ -183,8 +183,8 @@ func (s *Server) get(resource, name string) (Object, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
 }
 
-// update replaces an object whose version the new one names.
-func (s *Server) update(resource string, object Object) (Object, error) {
+// updateObject replaces an object whose version the new one names.
+func (s *Server) updateObject(resource string, object Object) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	group := schema.GroupResource{Resource: resource}
@@ -198,12 +198,12 @@ func (s *Server) update(resource string, object Object) (Object, error) {
 	case object.GetUID() != "" && object.GetUID() != found.GetUID():
 		return nil, apierrors.NewConflict(group, object.GetName(), fmt.Errorf("it has UID %s", found.GetUID()))
 	}
-	s.store(resource, watch.Modified, object)
+	s.storeObject(resource, watch.Modified, object)
 	return object.DeepCopyObject().(Object), nil
 }
 
-// patch merges a patch of metadata into an object. A UID in it has to be the object's.
-func (s *Server) patch(resource, name string, body []byte) (Object, error) {
+// patchObject merges a patch of metadata into an object. A UID in it has to be the object's.
+func (s *Server) patchObject(resource, name string, body []byte) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	group := schema.GroupResource{Resource: resource}
@@ -225,12 +225,12 @@ func (s *Server) patch(resource, name string, body []byte) (Object, error) {
 	}
 	maps.Copy(annotations, change.Metadata.Annotations)
 	next.SetAnnotations(annotations)
-	s.store(resource, watch.Modified, next)
+	s.storeObject(resource, watch.Modified, next)
 	return next.DeepCopyObject().(Object), nil
 }
 
-// delete deletes an object that meets the preconditions. A pod is only marked: see [Server.Remove].
-func (s *Server) delete(r request, options *metav1.DeleteOptions) error {
+// deleteObject deletes an object that meets the preconditions. A pod is only marked: see [Server.Remove].
+func (s *Server) deleteObject(r request, options *metav1.DeleteOptions) error {
 	resource, name := r.resource, r.name
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +245,7 @@ func (s *Server) delete(r request, options *metav1.DeleteOptions) error {
 			found.GetResourceVersion()))
 	}
 	if _, isPod := found.(*corev1.Pod); !isPod {
-		s.remove(resource, found)
+		s.removeObject(resource, found)
 		return nil
 	}
 	if found.GetDeletionTimestamp() == nil {
@@ -266,17 +266,17 @@ func (s *Server) markDeleted(r request, found Object, grace *int64) {
 		grace = found.(*corev1.Pod).Spec.TerminationGracePeriodSeconds
 	}
 	next.SetDeletionGracePeriodSeconds(grace)
-	s.store(r.resource, watch.Modified, next)
+	s.storeObject(r.resource, watch.Modified, next)
 }
 
-// list returns copies of objects, by name, and the version of the list.
-func (s *Server) list(resource string, selector labels.Selector) ([]Object, string) {
+// listObjects returns copies of objects, by name, and the version of the list.
+func (s *Server) listObjects(resource string, selector labels.Selector) ([]Object, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.matching(resource, selector), strconv.Itoa(s.version)
+	return s.matchingObjects(resource, selector), strconv.Itoa(s.version)
 }
 
-func (s *Server) matching(resource string, selector labels.Selector) []Object {
+func (s *Server) matchingObjects(resource string, selector labels.Selector) []Object {
 	var found []Object
 	for _, name := range slices.Sorted(maps.Keys(s.objects[resource])) {
 		if o := s.objects[resource][name]; selector.Matches(labels.Set(o.GetLabels())) {

@@ -35,15 +35,15 @@ type delayed struct {
 	line []byte
 }
 
-// watch begins a watch. It first sends all objects, as a watch list does, if that is asked for.
-func (s *Server) watch(ctx context.Context, link *Link, resource string, selector labels.Selector,
+// startWatch begins a watch. It first sends all objects, as a watch list does, if that is asked for.
+func (s *Server) startWatch(ctx context.Context, link *Link, resource string, selector labels.Selector,
 	initial bool,
 ) io.ReadCloser {
 	reader, writer := io.Pipe()
 	w := &watcher{link: link, resource: resource, selector: selector, body: writer, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	if initial {
-		w.sendList(s.matching(resource, selector))
+		w.sendList(s.matchingObjects(resource, selector))
 	}
 	s.watchers[w] = struct{}{}
 	s.mu.Unlock()
@@ -74,16 +74,16 @@ func (b body) Close() error {
 // sendList queues objects that are there already, and a bookmark that ends them.
 func (w *watcher) sendList(objects []Object) {
 	for _, o := range objects {
-		w.send(watch.Added, o)
+		w.sendEvent(watch.Added, o)
 	}
 	end := kinds[w.resource]()
 	end.SetResourceVersion("1")
 	end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-	w.send(watch.Bookmark, end)
+	w.sendEvent(watch.Bookmark, end)
 }
 
-// send queues an event, which arrives after the link's lag.
-func (w *watcher) send(event watch.EventType, object Object) {
+// sendEvent queues an event, which arrives after the link's lag.
+func (w *watcher) sendEvent(event watch.EventType, object Object) {
 	setKind(object)
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -105,7 +105,7 @@ func (w *watcher) send(event watch.EventType, object Object) {
 // run writes events until ctx or the link's connection ends. While the link is cut they wait.
 func (w *watcher) run(ctx context.Context) {
 	for {
-		next, ok := w.first()
+		next, ok := w.sendFirst()
 		if !ok {
 			select {
 			case <-w.wake:
@@ -114,7 +114,7 @@ func (w *watcher) run(ctx context.Context) {
 			}
 			continue
 		}
-		if !retry.Sleep(ctx, time.Until(next.at)) || !w.link.pass(ctx) {
+		if !retry.Sleep(ctx, time.Until(next.at)) || !w.link.passRequest(ctx) {
 			return
 		}
 		if _, err := w.body.Write(next.line); err != nil {
@@ -123,7 +123,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-func (w *watcher) first() (delayed, bool) {
+func (w *watcher) sendFirst() (delayed, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) == 0 {

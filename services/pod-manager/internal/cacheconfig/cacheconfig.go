@@ -62,11 +62,11 @@ func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []strin
 		return nil, nil, nil
 	}
 	r := reader{prefix: defaultPrefix, seen: make(map[string]int)}
-	switch root := followed(document.Content[0]); {
+	switch root := resolveAlias(document.Content[0]); {
 	case root.Kind == yaml.MappingNode:
-		r.times(root)
+		r.readMap(root)
 	case root.Kind == yaml.SequenceNode:
-		r.list(root)
+		r.readList(root)
 	case root.Tag != nullTag:
 		return nil, nil, errors.New(`the pod cache configuration is neither a map, such as "IMAGE: 30m", ` +
 			`nor a list, such as "- name: IMAGE"`)
@@ -86,40 +86,40 @@ type reader struct {
 	problems []error
 }
 
-// times reads a map of image to time to live.
-func (r *reader) times(root *yaml.Node) {
+// readMap reads a map of image to time to live.
+func (r *reader) readMap(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
-		name, value := root.Content[i], followed(root.Content[i+1])
+		name, value := root.Content[i], resolveAlias(root.Content[i+1])
 		e := entry{where: fmt.Sprintf("line %d: %q", name.Line, name.Value)}
-		e.duration(&e.TTL, "the time to live", value)
-		r.add(&e, name)
+		e.setDuration(&e.TTL, "the time to live", value)
+		r.addEntry(&e, name)
 	}
 }
 
-// list reads a list of objects.
-func (r *reader) list(root *yaml.Node) {
+// readList reads a list of objects.
+func (r *reader) readList(root *yaml.Node) {
 	for i, item := range root.Content {
 		line := item.Line
-		item = followed(item)
+		item = resolveAlias(item)
 		if item.Kind != yaml.MappingNode {
 			r.problems = append(r.problems, fmt.Errorf("line %d: entry %d is not an object with at least a name", line, i+1))
 			continue
 		}
 		e := entry{where: fmt.Sprintf("line %d: entry %d", line, i+1)}
-		name := e.object(item)
-		if name == nil || followed(name).Value == "" {
+		name := e.readObject(item)
+		if name == nil || resolveAlias(name).Value == "" {
 			r.problems = append(r.problems, fmt.Errorf("%s has no name: it has to be the function's image", e.where))
 			continue
 		}
-		r.add(&e, followed(name))
+		r.addEntry(&e, resolveAlias(name))
 	}
 }
 
-// add takes an entry up, unless there is one for its image already.
-func (r *reader) add(e *entry, name *yaml.Node) {
+// addEntry takes an entry up, unless there is one for its image already.
+func (r *reader) addEntry(e *entry, name *yaml.Node) {
 	image, err := imagename.Parse(name.Value, r.prefix)
 	if err != nil {
-		e.problem("%w", err)
+		e.addProblem("%w", err)
 	}
 	r.problems = append(r.problems, e.problems...)
 	r.warnings = append(r.warnings, e.warnings...)
@@ -138,8 +138,8 @@ func (r *reader) add(e *entry, name *yaml.Node) {
 // nullTag is the tag of what is not there.
 const nullTag = "!!null"
 
-// followed returns what an alias stands for, and other nodes as they are.
-func followed(n *yaml.Node) *yaml.Node {
+// resolveAlias returns what an alias stands for, and other nodes as they are.
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
 	}

@@ -14,21 +14,21 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// resources reads requests and limits as containers have them.
-func (e *entry) resources(value *yaml.Node) {
+// setResources reads requests and limits as containers have them.
+func (e *entry) setResources(value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
 	}
 	resources, ignored, err := decodeResources(value)
 	if err != nil {
-		e.problem("resources: %w", err)
+		e.addProblem("resources: %w", err)
 		return
 	}
 	for _, problem := range ignored {
-		e.warn("resources: %v is ignored", problem)
+		e.addWarning("resources: %v is ignored", problem)
 	}
 	for _, problem := range podspec.CheckResources(resources.Requests, resources.Limits) {
-		e.problem("resources: %w", problem)
+		e.addProblem("resources: %w", problem)
 	}
 	e.Resources = &resources
 }

@@ -60,7 +60,7 @@ func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
 	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
-		if !c.owns(action.Function.Reference) { // any more: the task may have waited for long
+		if !action.Foreign && !c.owns(action.Function.Reference) { // any more: the task may have waited for long
 			send(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: "another replica owns the function"})
 			return
 		}

@@ -42,8 +42,8 @@ const tolerance = 2 * time.Second
 // loggedDifference is the difference between the clocks from which on it is logged.
 const loggedDifference = 10 * time.Second
 
-// record records the server's time from an answer to a request that was sent at a time of this machine.
-func (c *Clock) record(date, sent time.Time) {
+// recordTime records the server's time from an answer to a request that was sent at a time of this machine.
+func (c *Clock) recordTime(date, sent time.Time) {
 	received := c.Now()
 	ahead := time.Duration(c.ahead.Load())
 	if date.After(sent.Add(ahead-tolerance)) && date.Before(received.Add(ahead+tolerance)) {
@@ -77,7 +77,7 @@ func (l listener) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		l.clock.record(date, sent)
+		l.clock.recordTime(date, sent)
 	}
 	return response, nil
 }

@@ -54,15 +54,15 @@ func (w warmUpTransport) RoundTrip(request *http.Request) (*http.Response, error
 		return response, nil
 	}
 	return nil, fmt.Errorf("the API server has just restarted and may not have loaded its roles yet: %w",
-		refused(response))
+		refusalError(response))
 }
 
 // WrappedRoundTripper is what client-go asks for to close idle connections.
 func (w warmUpTransport) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// refused returns the API server's refusal with its message, if that can be read. It closes
+// refusalError returns the API server's refusal with its message, if that can be read. It closes
 // the body.
-func refused(response *http.Response) error {
+func refusalError(response *http.Response) error {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	if err == nil {

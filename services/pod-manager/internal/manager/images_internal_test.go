@@ -20,7 +20,7 @@ func TestImagesOfForgottenFunctionsAreForgotten(t *testing.T) {
 	l.machine.Handle(time.Now(), pool.LeaseRequested{Lease: 1, Function: with})
 	l.images[with], l.images[without] = podspec.Function{Reference: "with"}, podspec.Function{Reference: "without"}
 	for range forgetTicks {
-		l.count()
+		l.countPods()
 	}
 	if _, kept := l.images[with]; !kept || len(l.images) != 1 {
 		t.Errorf("the images are %v, want that of the function with a pool", l.images)

@@ -32,27 +32,27 @@ func NewInbox() *Inbox {
 
 // Handle takes an event. It waits while the inbox is full.
 func (b *Inbox) Handle(event pool.Event) {
-	b.post(func(l *loop) {
+	b.postMessage(func(l *loop) {
 		if gone, ok := event.(pool.PodGone); ok {
 			l.config.Prober.Forget(gone.Name, gone.UID)
 		}
 		if failed, ok := event.(pool.CreateFailed); ok {
 			l.config.Log.Warn("function pod not created", "pod", failed.Name, "error", failed.Problem.Reason)
 		}
-		l.handle(event)
+		l.handleEvent(event)
 	})
 }
 
-// post has the loop do something, now or soon; nothing if the manager has ended.
-func (b *Inbox) post(message func(*loop)) {
+// postMessage has the loop do something, now or soon; nothing if the manager has ended.
+func (b *Inbox) postMessage(message func(*loop)) {
 	select {
 	case b.messages <- message:
 	case <-b.ended:
 	}
 }
 
-// send has the loop do something, unless ctx or the manager ends first.
-func (b *Inbox) send(ctx context.Context, message func(*loop)) error {
+// sendMessage has the loop do something, unless ctx or the manager ends first.
+func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	select {
 	case b.messages <- message:
 		return nil
@@ -63,10 +63,10 @@ func (b *Inbox) send(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-// ask returns the loop's answer to a question, unless ctx or the manager ends first.
-func ask[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
+// askLoop returns the loop's answer to a question, unless ctx or the manager ends first.
+func askLoop[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
 	answered := make(chan T, 1)
-	if err := b.send(ctx, func(l *loop) { answered <- question(l) }); err != nil {
+	if err := b.sendMessage(ctx, func(l *loop) { answered <- question(l) }); err != nil {
 		return answer, err
 	}
 	select {
@@ -85,10 +85,10 @@ func errEnded() error {
 // loop, so the loop must not wait for its caller.
 func (b *Inbox) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
-	b.post(func(l *loop) {
+	b.postMessage(func(l *loop) {
 		change(&l.settings)
-		l.listedPods = l.settings.listed()
-		l.handle(pool.Configured{Config: l.settings.pools()})
+		l.listedPods = l.settings.listedPods()
+		l.handleEvent(pool.Configured{Config: l.settings.poolConfig()})
 		close(inForce)
 	})
 	select {

@@ -36,8 +36,8 @@ type answer struct {
 	err     error
 }
 
-// report replaces a report that has not been fetched. Only the loop calls it.
-func (w *waiter) report(r pool.Waiting) {
+// replaceReport replaces a report that has not been fetched. Only the loop calls it.
+func (w *waiter) replaceReport(r pool.Waiting) {
 	select {
 	case <-w.reports:
 	default:
@@ -50,7 +50,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	begin := time.Now()
 	m.metrics.waiting.Add(1)
 	defer m.metrics.waiting.Add(-1)
-	if err := m.synced(ctx, waiting); err != nil {
+	if err := m.awaitSync(ctx, waiting); err != nil {
 		return nil, err
 	}
 	unsynced := time.Since(begin)
@@ -58,7 +58,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 		return nil, fault.New(fault.Invalid,
 			"lease a pod of %s: tag constraints are not supported here: ask for the tag that fits", open.GetImage())
 	}
-	image, err := m.resolve(ctx, open.GetImage(), waiting)
+	image, err := m.resolveImage(ctx, open.GetImage(), waiting)
 	if err != nil {
 		return nil, err
 	}
@@ -66,23 +66,23 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	f := pool.Function{Reference: image.Reference, Digest: image.Digest}
 	id := pool.LeaseID(m.ids.Add(1))
 	w := &waiter{reports: make(chan pool.Waiting, 1), answered: make(chan answer, 1)}
-	err = m.send(ctx, func(l *loop) {
+	err = m.sendMessage(ctx, func(l *loop) {
 		l.waiters[id] = w
 		l.images[f] = image
-		l.handle(pool.LeaseRequested{Lease: id, Function: f, Avoid: open.GetAvoidPods(), Tried: open.GetTried()})
+		l.handleEvent(pool.LeaseRequested{Lease: id, Function: f, Avoid: open.GetAvoidPods(), Tried: open.GetTried()})
 	})
 	if err != nil {
 		return nil, err
 	}
-	got, err := m.await(ctx, id, w, waiting)
+	got, err := m.awaitAnswer(ctx, id, w, waiting)
 	if err != nil {
 		return nil, err
 	}
-	return &held{manager: m, id: id, granted: m.granted(got, unsynced, resolving)}, nil
+	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// await waits for the answer to a lease that the loop knows.
-func (m *Manager) await(
+// awaitAnswer waits for the answer to a lease that the loop knows.
+func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {
 	for {
@@ -92,7 +92,7 @@ func (m *Manager) await(
 		case r := <-w.reports:
 			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(min(r.Position, math.MaxInt32)), Pod: r.Pod})
 		case <-ctx.Done():
-			m.end(pool.LeaseEnded{Lease: id}) // also if it has been granted meanwhile
+			m.endLease(pool.LeaseEnded{Lease: id}) // also if it has been granted meanwhile
 			return answer{}, ctx.Err()
 		case <-m.ended:
 			return answer{}, errEnded()
@@ -100,22 +100,22 @@ func (m *Manager) await(
 	}
 }
 
-// end ends a lease, granted or waiting.
-func (m *Manager) end(ended pool.LeaseEnded) {
-	m.post(func(l *loop) {
+// endLease ends a lease, granted or waiting.
+func (m *Manager) endLease(ended pool.LeaseEnded) {
+	m.postMessage(func(l *loop) {
 		delete(l.waiters, ended.Lease)
-		l.handle(ended)
+		l.handleEvent(ended)
 	})
 }
 
 // slowResolve is how long an image may take to be looked up before that is reported.
 const slowResolve = 20 * time.Millisecond
 
-// resolve looks an image up.
-func (m *Manager) resolve(ctx context.Context, image string, waiting func(*lease.Waiting)) (podspec.Function, error) {
+// resolveImage looks an image up.
+func (m *Manager) resolveImage(ctx context.Context, image string, waiting func(*lease.Waiting)) (podspec.Function, error) {
 	req := &imageresolverv1.ResolveImageRequest{Image: image}
 	if known, ok := m.config.Images.Cached(req); ok {
-		return function(known), nil
+		return functionOf(known), nil
 	}
 	type answer struct {
 		image *imageresolverv1.ResolveImageResponse
@@ -134,26 +134,26 @@ func (m *Manager) resolve(ctx context.Context, image string, waiting func(*lease
 			if a.err != nil {
 				return podspec.Function{}, fmt.Errorf("look up the image %s: %w", image, a.err)
 			}
-			return function(a.image), nil
+			return functionOf(a.image), nil
 		case <-slow.C:
 			reason := "looking up " + image + " in its registry"
 			waiting(&lease.Waiting{Phase: pool.PhaseResolving, Reason: reason})
-			m.post(func(l *loop) { l.lookUp(image, 1) })
-			defer m.post(func(l *loop) { l.lookUp(image, -1) })
+			m.postMessage(func(l *loop) { l.lookUp(image, 1) })
+			defer m.postMessage(func(l *loop) { l.lookUp(image, -1) })
 		}
 	}
 }
 
-// function is what pods are made of, of an image.
-func function(image *imageresolverv1.ResolveImageResponse) podspec.Function {
+// functionOf is what pods are made of, of an image.
+func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	return podspec.Function{
 		Reference: image.GetReference(), Digest: image.GetDigest(), Command: image.GetCommand(),
 		Architecture: image.GetPlatform().GetArchitecture(), User: image.GetUser(), PullSecret: image.GetPullCredentials(),
 	}
 }
 
-// granted is a grant in the form of the contract.
-func (m *Manager) granted(got answer, unsynced, resolving time.Duration) *lease.Granted {
+// grantedMessage is a grant in the form of the contract.
+func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{
 		Address: g.Address, Pod: g.Pod, Namespace: m.config.Namespace, PodUid: g.UID,
@@ -183,8 +183,8 @@ func (m *Manager) granted(got answer, unsynced, resolving time.Duration) *lease.
 	return granted
 }
 
-// held is a granted lease.
-type held struct {
+// grantedLease is a granted lease.
+type grantedLease struct {
 	manager *Manager
 	id      pool.LeaseID
 	granted *lease.Granted
@@ -192,15 +192,15 @@ type held struct {
 }
 
 // Granted is the pod.
-func (h *held) Granted() *lease.Granted { return h.granted }
+func (h *grantedLease) Granted() *lease.Granted { return h.granted }
 
 // Finish ends the lease.
-func (h *held) Finish(outcome lease.Outcome, reason string) {
+func (h *grantedLease) Finish(outcome lease.Outcome, reason string) {
 	h.once.Do(func() {
 		ended := pool.LeaseEnded{Lease: h.id, Abandoned: outcome == lease.Abandoned}
 		if outcome == lease.PodBroken {
 			ended.Broken = cmp.Or(reason, "its caller reported it without a reason")
 		}
-		h.manager.end(ended)
+		h.manager.endLease(ended)
 	})
 }

@@ -18,10 +18,10 @@ type loop struct {
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// find looks an image up in the background, and passes the result to the loop.
-	find    func(image string, found func(*loop, podspec.Function, error))
-	ticks   int
-	waiters map[pool.LeaseID]*waiter
+	// lookUpImage looks an image up in the background, and passes the result to the loop.
+	lookUpImage func(image string, found func(*loop, podspec.Function, error))
+	ticks       int
+	waiters     map[pool.LeaseID]*waiter
 	// images are what the functions with pools are, for the pods to come.
 	images map[pool.Function]podspec.Function
 	// lookups are how many leases wait until an image is looked up.
@@ -35,17 +35,17 @@ type loop struct {
 func newLoop(config Config, metrics *metrics) *loop {
 	return &loop{
 		config: config, metrics: metrics, settings: config.Settings,
-		machine:    pool.New(config.Settings.pools()),
+		machine:    pool.New(config.Settings.poolConfig()),
 		waiters:    make(map[pool.LeaseID]*waiter),
 		images:     make(map[pool.Function]podspec.Function),
 		lookups:    make(map[string]int32),
-		listedPods: config.Settings.listed(),
+		listedPods: config.Settings.listedPods(),
 		minimum:    make(map[string]pool.Function),
 	}
 }
 
-// handle takes an event to the pools, and carries out what they decide.
-func (l *loop) handle(event pool.Event) {
+// handleEvent takes an event to the pools, and carries out what they decide.
+func (l *loop) handleEvent(event pool.Event) {
 	for _, action := range l.machine.Handle(l.config.Now(), event) {
 		l.carryOut(action)
 	}
@@ -54,23 +54,23 @@ func (l *loop) handle(event pool.Event) {
 func (l *loop) carryOut(action pool.Action) {
 	switch a := action.(type) {
 	case pool.Grant:
-		l.answer(a.Lease, answer{grant: a, maxTime: l.settings.entry(a.Function).MaxEvaluationTime})
+		l.answerLease(a.Lease, answer{grant: a, maxTime: l.settings.entryOf(a.Function).MaxEvaluationTime})
 	case pool.Reject:
 		l.metrics.rejections.add(a.Class.String())
-		err := rejection(a)
+		err := rejectionError(a)
 		if a.RetryAfter > 0 {
 			err = fault.WithRetryAfter(err, a.RetryAfter)
 		}
-		l.answer(a.Lease, answer{err: err})
+		l.answerLease(a.Lease, answer{err: err})
 	case pool.Report:
 		if w, ok := l.waiters[a.Lease]; ok {
-			w.report(a.Waiting)
+			w.replaceReport(a.Waiting)
 		}
 	case pool.Create:
 		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name,
 			"reason", a.Reason.String())
 		l.metrics.creations.add(a.Reason.String())
-		l.create(a)
+		l.createPod(a)
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)
 		l.metrics.evictions.add(a.Eviction)
@@ -86,25 +86,25 @@ func (l *loop) carryOut(action pool.Action) {
 	}
 }
 
-// create creates a pod. An owner whose replica was never asked for the function looks the image up first.
-func (l *loop) create(a pool.Create) {
+// createPod creates a pod. An owner whose replica was never asked for the function looks the image up first.
+func (l *loop) createPod(a pool.Create) {
 	if image, known := l.images[a.Function]; known {
-		l.config.Cluster.Create(a, l.settings.workload(image))
+		l.config.Cluster.Create(a, l.settings.workloadOf(image))
 		return
 	}
-	l.find(a.Function.Reference+"@"+a.Function.Digest, func(l *loop, image podspec.Function, err error) {
+	l.lookUpImage(a.Function.Reference+"@"+a.Function.Digest, func(l *loop, image podspec.Function, err error) {
 		if err != nil {
 			problem := pool.Problem{Kind: pool.Lost, Reason: err.Error()}
-			l.handle(pool.CreateFailed{Name: a.Name, Problem: problem})
+			l.handleEvent(pool.CreateFailed{Name: a.Name, Problem: problem})
 			return
 		}
 		l.images[a.Function] = image
-		l.config.Cluster.Create(a, l.settings.workload(image))
+		l.config.Cluster.Create(a, l.settings.workloadOf(image))
 	})
 }
 
-// rejection is the error of a lease that is rejected.
-func rejection(a pool.Reject) error {
+// rejectionError is the error of a lease that is rejected.
+func rejectionError(a pool.Reject) error {
 	err := fault.New(a.Class, "%s", a.Reason)
 	if a.Elsewhere {
 		return lease.OwnedBy(a.Owner, err)
@@ -125,17 +125,17 @@ func (l *loop) standDown(reason string) {
 	}
 }
 
-// answer ends the wait of a lease.
-func (l *loop) answer(id pool.LeaseID, a answer) {
+// answerLease ends the wait of a lease.
+func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	if w, ok := l.waiters[id]; ok {
 		delete(l.waiters, id)
 		w.answered <- a // does not block: there is one
 	}
 }
 
-// count writes down how many pods and waiting leases there are, and forgets the images of functions without a pool
+// countPods writes down how many pods and waiting leases there are, and forgets the images of functions without a pool
 // that are not listed.
-func (l *loop) count() {
+func (l *loop) countPods() {
 	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers(), outdated: l.machine.Outdated()}
 	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {
 		counts.pods = append(counts.pods, podCount{f.Reference, s, pods})

@@ -102,10 +102,10 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer close(m.ended)
 	defer cancel()
 	l := newLoop(m.config, m.metrics)
-	l.find = func(image string, found func(*loop, podspec.Function, error)) {
+	l.lookUpImage = func(image string, found func(*loop, podspec.Function, error)) {
 		lookups.Go(func() error {
 			resolved, err := m.config.Images.ResolveImage(ctx, &images.Request{Image: image})
-			m.post(func(l *loop) { found(l, function(resolved), err) })
+			m.postMessage(func(l *loop) { found(l, functionOf(resolved), err) })
 			return nil
 		})
 	}
@@ -116,8 +116,8 @@ func (m *Manager) Run(ctx context.Context) error {
 		case message := <-m.messages:
 			message(l)
 		case <-ticker.C:
-			l.handle(pool.Tick{})
-			l.count()
+			l.handleEvent(pool.Tick{})
+			l.countPods()
 		case <-ctx.Done():
 			return nil // which ends waiting leases, by m.ended
 		}

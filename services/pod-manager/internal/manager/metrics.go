@@ -48,7 +48,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
 	m.counts.Store(&counts{})
 	var errs []error
-	gauge, counter := collect[metric.Int64ObservableGauge](&errs), collect[metric.Int64ObservableCounter](&errs)
+	gauge, counter := collectErrors[metric.Int64ObservableGauge](&errs), collectErrors[metric.Int64ObservableCounter](&errs)
 	rejections := counter(meter.Int64ObservableCounter("fn.lease.rejections",
 		metric.WithDescription("Leases that were rejected. The gateway counts the requests.")))
 	evictions := counter(meter.Int64ObservableCounter("fn.pod.evictions",
@@ -69,7 +69,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		m.evictions.observe(o, evictions)
 		m.creations.observe(o, creations)
 		o.ObserveInt64(waiting, m.waiting.Load())
-		m.observe(o, pods)
+		m.observePods(o, pods)
 		now := m.counts.Load()
 		o.ObserveInt64(owned, int64(now.owned))
 		o.ObserveInt64(outdated, int64(now.outdated))
@@ -82,16 +82,16 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// collect returns a function that returns an instrument, and appends its error to errs.
-func collect[T any](errs *[]error) func(T, error) T {
+// collectErrors returns a function that returns an instrument, and appends its error to errs.
+func collectErrors[T any](errs *[]error) func(T, error) T {
 	return func(instrument T, err error) T {
 		*errs = append(*errs, err)
 		return instrument
 	}
 }
 
-// observe reports the pods that there are. Images that share a label are counted together.
-func (m *metrics) observe(o metric.Observer, pods metric.Int64Observable) {
+// observePods reports the pods that there are. Images that share a label are counted together.
+func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	now := m.counts.Load()
 	type labels struct{ image, state string }
 	sums := make(map[labels]int64)

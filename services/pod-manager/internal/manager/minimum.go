@@ -59,7 +59,7 @@ func (m *Manager) keepMinimum(ctx context.Context) {
 
 // lookUpListed looks up each listed image once, and reports whether all were found.
 func (m *Manager) lookUpListed(ctx context.Context) bool {
-	images, err := ask(ctx, m.Inbox, (*loop).listed)
+	images, err := askLoop(ctx, m.Inbox, (*loop).listedImages)
 	if err != nil {
 		return false
 	}
@@ -69,7 +69,7 @@ func (m *Manager) lookUpListed(ctx context.Context) bool {
 		lookups.Go(func() error {
 			resolved, err := m.config.Images.ResolveImage(ctx, requestOf(image))
 			if err == nil {
-				m.post(func(l *loop) { l.keep(image, function(resolved)) })
+				m.postMessage(func(l *loop) { l.keepPods(image, functionOf(resolved)) })
 			} else if ctx.Err() == nil {
 				m.config.Log.WarnContext(ctx, "listed image not found; it is looked up again", "image", image, "error", err)
 			}
@@ -93,8 +93,8 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listed returns the images whose pools keep a minimum of pods. Pools of other images do not any more.
-func (l *loop) listed() []string {
+// listedImages returns the images whose pools keep a minimum of pods. Pools of other images do not any more.
+func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
 			delete(l.minimum, image)
@@ -104,9 +104,9 @@ func (l *loop) listed() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keep has the pool of what an image is now keep the minimum of pods, in place of the pool of what it was before.
+// keepPods has the pool of what an image is now keep the minimum of pods, in place of the pool of what it was before.
 // Images that are not listed any more are ignored.
-func (l *loop) keep(image string, what podspec.Function) {
+func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {
 		return // removed from the list meanwhile
@@ -128,5 +128,5 @@ func (l *loop) setMinimum(f pool.Function) {
 			pods = max(pods, l.listedPods[image])
 		}
 	}
-	l.handle(pool.MinPodsSet{Function: f, Pods: pods})
+	l.handleEvent(pool.MinPodsSet{Function: f, Pods: pods})
 }

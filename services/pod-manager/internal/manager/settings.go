@@ -34,8 +34,8 @@ type Settings struct {
 	MinPods int
 }
 
-// listed returns how many pods the listed functions keep, by image.
-func (s Settings) listed() map[string]int {
+// listedPods returns how many pods the listed functions keep, by image.
+func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {
 		name, err := imagename.Parse(entry.Image, "")
@@ -56,11 +56,11 @@ func (s Settings) listed() map[string]int {
 	return listed
 }
 
-// pools is the configuration of the pools.
-func (s Settings) pools() pool.Config {
+// poolConfig is the configuration of the pools.
+func (s Settings) poolConfig() pool.Config {
 	config := s.Pools
 	config.Template = s.Template.Version()
-	config.Limits = s.limits
+	config.Limits = s.limitsOf
 	config.PodName = func(f pool.Function, slot int, predecessor string) string {
 		return podname.PodName(f.Reference, f.Digest, slot, predecessor)
 	}
@@ -68,9 +68,9 @@ func (s Settings) pools() pool.Config {
 	return config
 }
 
-// limits returns the limits of a function.
-func (s Settings) limits(f pool.Function) pool.Limits {
-	limits, entry := s.Defaults, s.entry(f)
+// limitsOf returns the limits of a function.
+func (s Settings) limitsOf(f pool.Function) pool.Limits {
+	limits, entry := s.Defaults, s.entryOf(f)
 	override(&limits.TTL, entry.TTL)
 	override(&limits.ReadyTimeout, entry.ReadyTimeout)
 	override(&limits.MaxPods, entry.MaxPods)
@@ -82,10 +82,10 @@ func (s Settings) limits(f pool.Function) pool.Limits {
 	return limits
 }
 
-// workload is what the pods of a function run.
-func (s Settings) workload(f podspec.Function) podspec.Workload {
+// workloadOf is what the pods of a function run.
+func (s Settings) workloadOf(f podspec.Function) podspec.Workload {
 	key := pool.Function{Reference: f.Reference, Digest: f.Digest}
-	return s.workloadWith(f, s.limits(key), s.entry(key))
+	return s.workloadWith(f, s.limitsOf(key), s.entryOf(key))
 }
 
 func (s Settings) workloadWith(f podspec.Function, limits pool.Limits, entry cacheconfig.Entry) podspec.Workload {
@@ -102,8 +102,8 @@ func override[T int | ~int64](to *T, value T) {
 	}
 }
 
-// entry returns the settings of a function: those of its FunctionConfig, or else of its digest, or else of its tag.
-func (s Settings) entry(f pool.Function) cacheconfig.Entry {
+// entryOf returns the settings of a function: those of its FunctionConfig, or else of its digest, or else of its tag.
+func (s Settings) entryOf(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {
 		return cacheconfig.Entry{} // resolved names are valid

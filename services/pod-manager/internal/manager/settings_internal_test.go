@@ -73,7 +73,7 @@ func TestLimits(t *testing.T) {
 			want := defaults
 			tc.want(&want)
 			s := Settings{Defaults: defaults, Functions: map[string]cacheconfig.Entry{tc.key: tc.entry}}
-			got := s.limits(pool.Function{Reference: repository + ":v1", Digest: digest})
+			got := s.limitsOf(pool.Function{Reference: repository + ":v1", Digest: digest})
 			if got.Settings = ""; got != want { // see TestVersion
 				t.Errorf("limits %+v, want %+v: %s", got, want, tc.reason)
 			}
@@ -91,7 +91,7 @@ func TestVersion(t *testing.T) {
 			"example.com/fns/set:v1":   entry,
 			"example.com/fns/other:v1": {MaxConcurrency: 9},
 		}
-		return s.pools().Limits(f).Settings
+		return s.poolConfig().Limits(f).Settings
 	}
 	first := version(func(*Settings, *cacheconfig.Entry) {})
 	tests := map[string]struct {

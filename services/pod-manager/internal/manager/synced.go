@@ -20,9 +20,9 @@ const syncTimeout = 10 * time.Second
 // obstacleInterval is the time between two checks of what keeps a caller waiting.
 const obstacleInterval = 500 * time.Millisecond
 
-// synced waits until the manager knows which pods there are, and reports what keeps it from that: how long a caller
+// awaitSync waits until the manager knows which pods there are, and reports what keeps it from that: how long a caller
 // elsewhere waits is not known.
-func (m *Manager) synced(ctx context.Context, waiting func(*lease.Waiting)) error {
+func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()
 	poll := time.NewTicker(obstacleInterval)

@@ -15,19 +15,19 @@ import (
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
-	if err := m.synced(ctx, ignoreReports); err != nil {
+	if err := m.awaitSync(ctx, ignoreReports); err != nil {
 		return nil, err
 	}
-	pools, err := m.list(ctx, req.GetImage())
+	pools, err := m.listPools(ctx, req.GetImage())
 	if err != nil {
 		return nil, err
 	}
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
-// list returns the pools that a request's image selects, in order.
-func (m *Manager) list(ctx context.Context, image string) ([]*podmanagerv1.Pool, error) {
-	pools, err := ask(ctx, m.Inbox, func(l *loop) []*podmanagerv1.Pool { return l.list(image) })
+// listPools returns the pools that a request's image selects, in order.
+func (m *Manager) listPools(ctx context.Context, image string) ([]*podmanagerv1.Pool, error) {
+	pools, err := askLoop(ctx, m.Inbox, func(l *loop) []*podmanagerv1.Pool { return l.listPools(image) })
 	slices.SortFunc(pools, func(a, b *podmanagerv1.Pool) int {
 		x, y := a.GetKey(), b.GetKey()
 		return cmp.Or(cmp.Compare(x.GetReference(), y.GetReference()), cmp.Compare(x.GetDigest(), y.GetDigest()))
@@ -35,19 +35,19 @@ func (m *Manager) list(ctx context.Context, image string) ([]*podmanagerv1.Pool,
 	return pools, err
 }
 
-// list returns the pools that an image selects. An image that is being looked up has a pool without digest, so that
+// listPools returns the pools that an image selects. An image that is being looked up has a pool without digest, so that
 // users see what their evaluation waits for.
-func (l *loop) list(image string) []*podmanagerv1.Pool {
+func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {
-		if selects(image, reference) {
+		if selectsImage(image, reference) {
 			pools = append(pools, &podmanagerv1.Pool{
 				Key: &podmanagerv1.PoolKey{Reference: reference}, Replica: l.config.Replica, Waiting: waiting,
 			})
 		}
 	}
 	for _, f := range l.machine.Functions() {
-		if !selects(image, f.Reference) {
+		if !selectsImage(image, f.Reference) {
 			continue
 		}
 		status, ok := l.machine.Status(f)
@@ -65,8 +65,8 @@ func (l *loop) list(image string) []*podmanagerv1.Pool {
 	return pools
 }
 
-// selects reports whether a request's image selects a reference: all, an image, or a repository.
-func selects(image, reference string) bool {
+// selectsImage reports whether a request's image selects a reference: all, an image, or a repository.
+func selectsImage(image, reference string) bool {
 	if image == "" || reference == image {
 		return true
 	}

@@ -21,9 +21,9 @@ const (
 	rightsInterval      = 15 * time.Minute
 )
 
-// judge records what came of a cycle, logs what is new about it, and returns when to begin the
+// recordCycle records what came of a cycle, logs what is new about it, and returns when to begin the
 // next one.
-func (k *Keeper) judge(ctx context.Context, err error) time.Duration {
+func (k *Keeper) recordCycle(ctx context.Context, err error) time.Duration {
 	k.mu.Lock()
 	before := k.alone
 	k.failure = err
@@ -40,7 +40,7 @@ func (k *Keeper) judge(ctx context.Context, err error) time.Duration {
 	case before && err == nil:
 		k.config.Log.InfoContext(ctx, "Lease accepted; this replica acts as a member")
 	}
-	return k.interval(err, now)
+	return k.nextDelay(err, now)
 }
 
 // actsAlone reports whether this replica acts without membership: the Kubernetes API answers,
@@ -50,20 +50,20 @@ func (k *Keeper) actsAlone(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case k.lost(now) == "":
+	case k.lostReason(now) == "":
 		return false // it is a member still
 	case apierrors.IsForbidden(err):
 		return true
-	case !answered(err):
+	case !isRefusal(err):
 		return k.alone
 	default:
-		return k.overdue(now) && len(k.view.alive(k.me.Name)) == 0
+		return k.isOverdue(now) && len(k.view.aliveMembers(k.me.Name)) == 0
 	}
 }
 
-// overdue reports whether the Lease could not be written for so long that this replica serves
+// isOverdue reports whether the Lease could not be written for so long that this replica serves
 // without it. The caller holds the lock.
-func (k *Keeper) overdue(now time.Time) bool {
+func (k *Keeper) isOverdue(now time.Time) bool {
 	since := k.began
 	if !k.renewed.IsZero() {
 		since = k.renewed
@@ -71,14 +71,14 @@ func (k *Keeper) overdue(now time.Time) bool {
 	return now.Sub(since) >= joinTimeout
 }
 
-// answered reports whether the Kubernetes API itself refused a request.
-func answered(err error) bool {
+// isRefusal reports whether the Kubernetes API itself refused a request.
+func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
 
-// interval is the time until the next cycle. Only Run calls it.
-func (k *Keeper) interval(err error, alone bool) time.Duration {
+// nextDelay is the time until the next cycle. Only Run calls it.
+func (k *Keeper) nextDelay(err error, alone bool) time.Duration {
 	if !alone || !apierrors.IsForbidden(err) {
 		k.refusal = 0
 	}

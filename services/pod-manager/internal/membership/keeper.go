@@ -17,32 +17,32 @@ import (
 // errTaken means that the Lease is not what this process wrote last.
 var errTaken = errors.New("write this replica's Lease: another process wrote it")
 
-// renew writes this replica's Lease. The resourceVersion makes it fail if another process
+// renewLease writes this replica's Lease. The resourceVersion makes it fail if another process
 // wrote the Lease since this one read it.
-func (k *Keeper) renew(ctx context.Context) error {
-	ctx, cancel := k.limited(ctx)
+func (k *Keeper) renewLease(ctx context.Context) error {
+	ctx, cancel := k.limitRequest(ctx)
 	defer cancel()
 	sent := k.config.Now()
 	if k.last == nil {
 		found, err := k.config.Leases.Get(ctx, prefix+k.config.Replica, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return k.put(ctx, &coordinationv1.Lease{}, sent)
+			return k.putLease(ctx, &coordinationv1.Lease{}, sent)
 		}
 		if err != nil {
 			return fmt.Errorf("read this replica's Lease: %w", err)
 		}
 		k.last = found
 	}
-	return k.put(ctx, k.last, sent)
+	return k.putLease(ctx, k.last, sent)
 }
 
-// put writes the Lease, or creates it if it was not read from the Kubernetes API.
-func (k *Keeper) put(ctx context.Context, lease *coordinationv1.Lease, sent time.Time) error {
-	if !k.claim(read(lease)) {
+// putLease writes the Lease, or creates it if it was not read from the Kubernetes API.
+func (k *Keeper) putLease(ctx context.Context, lease *coordinationv1.Lease, sent time.Time) error {
+	if !k.claimLease(readLease(lease)) {
 		k.last = nil // to be read again: its holder may fall silent
 		return nil
 	}
-	write(lease, k.self(), time.Now())
+	writeMember(lease, k.ownMember(), time.Now())
 	var err error
 	if lease.ResourceVersion == "" {
 		lease, err = k.config.Leases.Create(ctx, lease, metav1.CreateOptions{FieldManager: fieldManager})
@@ -58,12 +58,12 @@ func (k *Keeper) put(ctx context.Context, lease *coordinationv1.Lease, sent time
 		return fmt.Errorf("write this replica's Lease: %w", err)
 	}
 	k.last = lease
-	k.wrote(sent)
+	k.recordRenewal(sent)
 	return nil
 }
 
-// limited bounds a request, so that a replica stops acting as a member in time.
-func (k *Keeper) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+// limitRequest bounds a request, so that a replica stops acting as a member in time.
+func (k *Keeper) limitRequest(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := requestTimeout
 	k.mu.Lock()
 	if left := actsFor - k.config.Now().Sub(k.renewed); left > 0 {
@@ -73,15 +73,15 @@ func (k *Keeper) limited(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, timeout)
 }
 
-// claim reports whether this process may write the Lease: it holds it, has just started, or
+// claimLease reports whether this process may write the Lease: it holds it, has just started, or
 // the holder is silent. A process that lost its Lease to another one is fenced until then.
-func (k *Keeper) claim(found sighting) bool {
+func (k *Keeper) claimLease(found observedLease) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	starts := k.renewed.IsZero() && !k.fenced
 	switch {
 	case found.Holder == k.me.Holder:
-	case starts, found.version == "", k.view.silent(k.me.Name):
+	case starts, found.version == "", k.view.isSilent(k.me.Name):
 		k.me.Generation = found.Generation + 1
 	default:
 		k.fenced = true
@@ -91,23 +91,23 @@ func (k *Keeper) claim(found sighting) bool {
 	return true
 }
 
-// self returns what this replica's Lease has to say.
-func (k *Keeper) self() Member {
+// ownMember returns what this replica's Lease has to say.
+func (k *Keeper) ownMember() Member {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.me
 }
 
-// wrote records that the Lease was written by a request that was sent at that time.
-func (k *Keeper) wrote(sent time.Time) {
+// recordRenewal records that the Lease was written by a request that was sent at that time.
+func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.renewed = sent
 }
 
-// look lists the Leases of all replicas, and deletes the forgotten ones.
-func (k *Keeper) look(ctx context.Context) error {
-	limited, cancel := k.limited(ctx)
+// listLeases lists the Leases of all replicas, and deletes the forgotten ones.
+func (k *Keeper) listLeases(ctx context.Context) error {
+	limited, cancel := k.limitRequest(ctx)
 	defer cancel()
 	// Any version will do that is not older than what this replica saw before.
 	list, err := k.config.Leases.List(limited, metav1.ListOptions{
@@ -117,24 +117,24 @@ func (k *Keeper) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the Leases of replicas: %w", err)
 	}
-	all := make([]sighting, 0, len(list.Items))
+	all := make([]observedLease, 0, len(list.Items))
 	for i := range list.Items {
-		all = append(all, read(&list.Items[i]))
+		all = append(all, readLease(&list.Items[i]))
 	}
 	k.mu.Lock()
-	k.view.observe(k.config.Now(), all)
+	k.view.observeLeases(k.config.Now(), all)
 	k.listed = true
-	forgotten := k.view.forgotten()
+	forgotten := k.view.forgottenLeases()
 	k.mu.Unlock()
 	for _, s := range forgotten {
-		k.delete(ctx, s)
+		k.deleteLease(ctx, s)
 	}
 	return nil
 }
 
-// delete deletes a Lease if it is still the one that was seen, in that version. If that fails
+// deleteLease deletes a Lease if it is still the one that was seen, in that version. If that fails
 // another replica, or a later cycle, does it.
-func (k *Keeper) delete(ctx context.Context, s sighting) {
+func (k *Keeper) deleteLease(ctx context.Context, s observedLease) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	uid, version := types.UID(s.uid), s.version
@@ -143,15 +143,15 @@ func (k *Keeper) delete(ctx context.Context, s sighting) {
 	})
 }
 
-// leave deletes this replica's Lease, unless another process holds it.
-func (k *Keeper) leave(ctx context.Context) {
+// deleteOwnLease deletes this replica's Lease, unless another process holds it.
+func (k *Keeper) deleteOwnLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	if k.self().Generation == 0 {
+	if k.ownMember().Generation == 0 {
 		return
 	}
 	lease, err := k.config.Leases.Get(ctx, prefix+k.config.Replica, metav1.GetOptions{})
-	if err == nil && read(lease).Holder == k.config.Holder {
-		k.delete(ctx, read(lease))
+	if err == nil && readLease(lease).Holder == k.config.Holder {
+		k.deleteLease(ctx, readLease(lease))
 	}
 }

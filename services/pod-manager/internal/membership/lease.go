@@ -26,8 +26,8 @@ const (
 // prefix begins the names of Leases: others may be in the namespace.
 const prefix = "fnr-"
 
-// write puts what a member is into its Lease. The time is for users: no replica reads it.
-func write(lease *coordinationv1.Lease, m Member, now time.Time) {
+// writeMember puts what a member is into its Lease. The time is for users: no replica reads it.
+func writeMember(lease *coordinationv1.Lease, m Member, now time.Time) {
 	lease.Name = prefix + m.Name
 	if lease.Labels == nil {
 		lease.Labels = make(map[string]string)
@@ -43,9 +43,9 @@ func write(lease *coordinationv1.Lease, m Member, now time.Time) {
 	lease.Spec.RenewTime = &renewed
 }
 
-// read returns what a Lease says.
-func read(lease *coordinationv1.Lease) sighting {
-	return sighting{
+// readLease returns what a Lease says.
+func readLease(lease *coordinationv1.Lease) observedLease {
+	return observedLease{
 		Member: Member{
 			Name: lease.Name[min(len(prefix), len(lease.Name)):], Holder: ptr.Deref(lease.Spec.HolderIdentity, ""),
 			Generation: ptr.Deref(lease.Spec.LeaseTransitions, 0),

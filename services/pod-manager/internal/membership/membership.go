@@ -94,7 +94,7 @@ func New(config Config) (*Keeper, error) {
 		starting:  config.Starting,
 		published: Owners{shared: true, Lost: notJoined},
 	}
-	return k, k.measure(config.Meter)
+	return k, k.registerMetrics(config.Meter)
 }
 
 // Why a replica owns nothing: right after its start, and while its Lease is not renewed.
@@ -115,13 +115,13 @@ func randomSuffix() string {
 
 // Run keeps the Lease until ctx ends, then deletes it: other replicas take over at once.
 func (k *Keeper) Run(ctx context.Context) error {
-	defer k.leave(ctx)
+	defer k.deleteOwnLease(ctx)
 	k.mu.Lock()
 	k.began = k.config.Now()
 	k.mu.Unlock()
 	for {
 		begin := k.config.Now()
-		next := k.cycle(ctx)
+		next := k.renewAndList(ctx)
 		// The time counts from the begin of a cycle, which takes long if the Kubernetes API is slow.
 		timer := time.NewTimer(max(next-k.config.Now().Sub(begin), minPause))
 		select {
@@ -136,19 +136,19 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// cycle writes the Lease once, lists all, and returns when to do so again.
-func (k *Keeper) cycle(ctx context.Context) time.Duration {
-	err := k.renew(ctx)
-	if err == nil || answered(err) && !apierrors.IsForbidden(err) {
-		err = cmp.Or(err, k.look(ctx)) // without its Lease, this replica has to know who is alive
+// renewAndList writes the Lease once, lists all, and returns when to do so again.
+func (k *Keeper) renewAndList(ctx context.Context) time.Duration {
+	err := k.renewLease(ctx)
+	if err == nil || isRefusal(err) && !apierrors.IsForbidden(err) {
+		err = cmp.Or(err, k.listLeases(ctx)) // without its Lease, this replica has to know who is alive
 	}
-	next := k.judge(ctx, err)
-	k.publish()
+	next := k.recordCycle(ctx, err)
+	k.publishOwners()
 	return next + time.Duration(rand.Int64N(int64(next)/10)) //nolint:gosec // it only spreads the load
 }
 
-// publish reports the present division of functions if it is another one than before.
-func (k *Keeper) publish() {
+// publishOwners reports the present division of functions if it is another one than before.
+func (k *Keeper) publishOwners() {
 	now := k.Owners()
 	k.mu.Lock()
 	before := k.published
@@ -207,19 +207,19 @@ func (k *Keeper) Owners() Owners {
 	if k.alone {
 		return Owners{}
 	}
-	owners := newOwners(k.me, k.view.alive(k.me.Name), k.lost(k.config.Now()))
+	owners := newOwners(k.me, k.view.aliveMembers(k.me.Name), k.lostReason(k.config.Now()))
 	if owners.Lost == apiFailed && k.failure != nil {
 		owners.Cause = k.failure.Error()
 	}
 	return owners
 }
 
-// lost is why this replica must not act as a member. The caller holds the lock.
-func (k *Keeper) lost(now time.Time) string {
+// lostReason is why this replica must not act as a member. The caller holds the lock.
+func (k *Keeper) lostReason(now time.Time) string {
 	switch {
 	case k.fenced:
 		return "another process holds the Lease of this replica's name"
-	case (k.renewed.IsZero() || !k.listed) && !k.overdue(now):
+	case (k.renewed.IsZero() || !k.listed) && !k.isOverdue(now):
 		return notJoined
 	case !k.listed || now.Sub(k.renewed) >= actsFor:
 		return apiFailed

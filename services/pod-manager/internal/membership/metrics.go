@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// measure reports how many replicas are alive, and whether this one owns functions.
-func (k *Keeper) measure(meter metric.Meter) error {
+// registerMetrics reports how many replicas are alive, and whether this one owns functions.
+func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	members, err := meter.Int64ObservableGauge("fn.replicas",
 		metric.WithDescription("Replicas of the pod-manager that are alive, as this one sees them; 0 without membership."))
 	owning, err2 := meter.Int64ObservableGauge("fn.replica.owning",
@@ -27,7 +27,7 @@ func (k *Keeper) measure(meter metric.Meter) error {
 		if now.Idle() == "" {
 			may = 1
 		}
-		o.ObserveInt64(owning, may, metric.WithAttributes(attribute.String("reason", k.state())))
+		o.ObserveInt64(owning, may, metric.WithAttributes(attribute.String("reason", k.stateName())))
 		return nil
 	}, members, owning)
 	if err != nil {
@@ -36,8 +36,8 @@ func (k *Keeper) measure(meter metric.Meter) error {
 	return nil
 }
 
-// state is why this replica owns functions or not, in one of few words.
-func (k *Keeper) state() string {
+// stateName is why this replica owns functions or not, in one of few words.
+func (k *Keeper) stateName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -47,7 +47,7 @@ func (k *Keeper) state() string {
 		return "replaced"
 	case k.renewed.IsZero() || !k.listed:
 		return "joining"
-	case k.lost(k.config.Now()) != "":
+	case k.lostReason(k.config.Now()) != "":
 		return "api"
 	case k.me.StoodDown != "":
 		return "stood_down"

@@ -50,7 +50,7 @@ func newOwners(self Member, others []Member, lost string) Owners {
 		o.owning = all // functions that nothing owns would never be collected
 	}
 	for _, m := range o.owning {
-		o.keys = append(o.keys, m.key())
+		o.keys = append(o.keys, m.ownershipKey())
 	}
 	if lost == "" && !slices.ContainsFunc(o.owning, func(m Member) bool { return m.Name == self.Name }) {
 		o.StoodDown = self.StoodDown

@@ -29,11 +29,11 @@ type Member struct {
 	StoodDown string
 }
 
-// key is what the replica's score is computed from: the address, as in gateways.
-func (m Member) key() string { return cmp.Or(m.Address, m.Name) }
+// ownershipKey is what the replica's score is computed from: the address, as in gateways.
+func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// sighting is a Lease as it was read.
-type sighting struct {
+// observedLease is a Lease as it was read.
+type observedLease struct {
 	Member
 	uid, version string
 }
@@ -42,33 +42,33 @@ type sighting struct {
 // from a clock or a time that another replica wrote, and relative to the last list: that no later one
 // succeeded says nothing about other replicas.
 type view struct {
-	seen map[string]seen // by name
-	at   time.Time       // of the last list
+	seen map[string]agedLease // by name
+	at   time.Time            // of the last list
 }
 
-// seen is the last sighting of a Lease, with when it was first seen in this version.
-type seen struct {
-	sighting
+// agedLease is the last sighting of a Lease, with when it was first seen in this version.
+type agedLease struct {
+	observedLease
 	changed time.Time
 }
 
-func newView() *view { return &view{seen: make(map[string]seen)} }
+func newView() *view { return &view{seen: make(map[string]agedLease)} }
 
-// observe takes over a list of all Leases. A Lease that is not in it is gone.
-func (v *view) observe(now time.Time, all []sighting) {
-	next := make(map[string]seen, len(all))
+// observeLeases takes over a list of all Leases. A Lease that is not in it is gone.
+func (v *view) observeLeases(now time.Time, all []observedLease) {
+	next := make(map[string]agedLease, len(all))
 	for _, s := range all {
 		changed := now
 		if before, known := v.seen[s.Name]; known && before.uid == s.uid && before.version == s.version {
 			changed = before.changed
 		}
-		next[s.Name] = seen{s, changed}
+		next[s.Name] = agedLease{s, changed}
 	}
 	v.seen, v.at = next, now
 }
 
-// alive returns the living replicas by name, without one of that name.
-func (v *view) alive(without string) []Member {
+// aliveMembers returns the living replicas by name, without one of that name.
+func (v *view) aliveMembers(without string) []Member {
 	var alive []Member
 	for name, s := range v.seen {
 		if name != without && v.at.Sub(s.changed) < aliveFor {
@@ -79,18 +79,18 @@ func (v *view) alive(without string) []Member {
 	return alive
 }
 
-// silent reports whether a Lease has not changed for as long as a replica counts as alive.
-func (v *view) silent(name string) bool {
+// isSilent reports whether a Lease has not changed for as long as a replica counts as alive.
+func (v *view) isSilent(name string) bool {
 	s, known := v.seen[name]
 	return !known || v.at.Sub(s.changed) >= aliveFor
 }
 
-// forgotten returns the Leases that have not changed for so long that they can be deleted.
-func (v *view) forgotten() []sighting {
-	var old []sighting
+// forgottenLeases returns the Leases that have not changed for so long that they can be deleted.
+func (v *view) forgottenLeases() []observedLease {
+	var old []observedLease
 	for _, s := range v.seen {
 		if v.at.Sub(s.changed) >= forgetAfter {
-			old = append(old, s.sighting)
+			old = append(old, s.observedLease)
 		}
 	}
 	return old

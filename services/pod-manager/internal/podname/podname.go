@@ -45,15 +45,15 @@ const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 // out whose id another image's pod has: they would share a Service.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
-	name, tag := readable(reference)
+	name, tag := readableParts(reference)
 	if plain := strings.ReplaceAll(name+tag, "_", "-"); label.MatchString(plain) && len(plain)+len(tail) <= maxID {
 		return plain + tail
 	}
-	tag = labelled(tag, maxTag)
-	tail = tag + "-" + hash(reference) + tail
-	name = labelled(name, maxID-len(tail))
+	tag = labelPart(tag, maxTag)
+	tail = tag + "-" + hashDigits(reference) + tail
+	name = labelPart(name, maxID-len(tail))
 	if name == "" || name[0] < 'a' {
-		name = labelled("fn-"+name, maxID-len(tail))
+		name = labelPart("fn-"+name, maxID-len(tail))
 	}
 	return name + tail
 }
@@ -64,7 +64,7 @@ func PoolID(reference, digest string) string { return PodID(reference, digest, 0
 // PodName returns the name of the pod in a slot: its id and a suffix that distinguishes
 // it from its predecessor there, the pod with that UID; empty if there was none.
 func PodName(reference, digest string, slot int, predecessor string) string {
-	sum := sum(reference, digest, strconv.Itoa(slot), predecessor)
+	sum := hashParts(reference, digest, strconv.Itoa(slot), predecessor)
 	suffix := make([]byte, suffixLength)
 	for i := range suffix {
 		suffix[i] = suffixAlphabet[int(sum[i])%len(suffixAlphabet)]
@@ -75,9 +75,9 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 // label is what the readable part may be: what comes after it makes it a whole one.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readable returns the parts of the id that users read: the last path segment, and
+// readableParts returns the parts of the id that users read: the last path segment, and
 // the tag without dots, with a dash in front, if there is one.
-func readable(reference string) (name, tag string) {
+func readableParts(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")
 	if tag != "" {
 		tag = "-" + strings.ReplaceAll(tag, ".", "")
@@ -85,13 +85,13 @@ func readable(reference string) (name, tag string) {
 	return name, tag
 }
 
-// foreign are characters that no label has.
-var foreign = regexp.MustCompile(`[^a-z0-9-]+`)
+// invalidRunes are characters that no label has.
+var invalidRunes = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// labelled makes a text part of a label, of at most limit characters. Its beginning
+// labelPart makes a text part of a label, of at most limit characters. Its beginning
 // is the most specific.
-func labelled(text string, limit int) string {
-	text = foreign.ReplaceAllString(strings.ToLower(text), "-")
+func labelPart(text string, limit int) string {
+	text = invalidRunes.ReplaceAllString(strings.ToLower(text), "-")
 	return strings.TrimRight(text[:min(len(text), limit)], "-")
 }
 
@@ -103,18 +103,18 @@ func digestDigits(digest string) string {
 	if match := hexDigits.FindStringSubmatch(digest); match != nil {
 		return match[1]
 	}
-	return hash(digest)
+	return hashDigits(digest)
 }
 
-// hash returns the first digits of a text's hash.
-func hash(text string) string {
-	sum := sum(text)
+// hashDigits returns the first digits of a text's hash.
+func hashDigits(text string) string {
+	sum := hashParts(text)
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// sum hashes the parts. Each comes with its length, so that no two lists of parts
+// hashParts hashes the parts. Each comes with its length, so that no two lists of parts
 // are the same bytes.
-func sum(parts ...string) [sha256.Size]byte {
+func hashParts(parts ...string) [sha256.Size]byte {
 	var b strings.Builder
 	for _, part := range parts {
 		b.WriteString(strconv.Itoa(len(part)) + ":" + part)

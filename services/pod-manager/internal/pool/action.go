@@ -9,7 +9,7 @@ import (
 )
 
 // Action is something to be done. None of them may keep the machine waiting.
-type Action interface{ action() }
+type Action interface{ isAction() }
 
 // Grant answers a lease with a pod.
 type Grant struct {
@@ -76,6 +76,8 @@ type Delete struct {
 	Reason    string
 	// Eviction is the kind of reason, for metrics.
 	Eviction string
+	// Foreign is true if the pod may be deleted although another replica owns the function.
+	Foreign bool
 }
 
 // Reason is why a pod is created.
@@ -117,13 +119,13 @@ type Unprobe struct{ Name, UID string }
 // StandDown makes this replica own no functions, for a reason, while another replica can. An empty reason ends that.
 type StandDown struct{ Reason string }
 
-func (Grant) action()  {}
-func (Reject) action() {}
-func (Report) action() {}
-func (Create) action() {}
-func (Delete) action() {}
-func (Extend) action() {}
-func (Probe) action()  {}
+func (Grant) isAction()  {}
+func (Reject) isAction() {}
+func (Report) isAction() {}
+func (Create) isAction() {}
+func (Delete) isAction() {}
+func (Extend) isAction() {}
+func (Probe) isAction()  {}
 
-func (Unprobe) action()   {}
-func (StandDown) action() {}
+func (Unprobe) isAction()   {}
+func (StandDown) isAction() {}

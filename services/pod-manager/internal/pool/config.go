@@ -54,9 +54,9 @@ type Config struct {
 	PodID func(f Function, slot int) string
 }
 
-// limits returns the limits of a function. There is one of everything at least: none would have callers wait for
+// limitsOf returns the limits of a function. There is one of everything at least: none would have callers wait for
 // ever.
-func (c Config) limits(f Function) Limits {
+func (c Config) limitsOf(f Function) Limits {
 	l := c.Limits(f)
 	l.MaxPods = max(l.MaxPods, 1)
 	l.MaxWaitlistLength = max(l.MaxWaitlistLength, 1)

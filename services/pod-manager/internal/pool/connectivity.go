@@ -26,44 +26,44 @@ const (
 type connectivity struct {
 	// silent are the silent pods by name, with the time at which each was found.
 	silent map[string]moment
-	// heard is the event of the last answer of any pod, and confirmed the last probe that was answered.
-	heard, confirmed uint64
-	sampled          time.Time // when pods were last probed only to learn whether one answers
-	lost             string    // why this replica counts as cut off; empty if it does not
+	// lastAnswer is the event of the last answer of any pod, and confirmed the last probe that was answered.
+	lastAnswer, lastAnsweredProbe uint64
+	sampledAt                     time.Time // when pods were last probed only to learn whether one answers
+	lost                          string    // why this replica counts as cut off; empty if it does not
 }
 
-func (e Unanswered) apply(m *Machine) {
+func (e Unanswered) applyTo(m *Machine) {
 	p, ok := m.pods.byName[e.Name]
-	if ok && p.uid == e.UID && p.health.asked != "" && p.health.question == e.Question {
+	if ok && p.uid == e.UID && p.health.probedAddress != "" && p.health.probeNumber == e.Question {
 		m.recordSilence(&m.step, p)
 	}
 }
 
 // recordSilence records that a pod does not answer.
 func (m *Machine) recordSilence(s *step, p *pod) {
-	if _, known := m.connectivity.silent[p.name]; known || !p.seen.Ready {
+	if _, known := m.connectivity.silent[p.name]; known || !p.observed.Ready {
 		return // a pod that is not ready may just not have started
 	}
 	m.connectivity.silent[p.name] = s.moment
-	m.sample(s)
+	m.sampleServing(s)
 }
 
-// sample probes some serving pods, on different nodes, to learn whether any of them answers.
-func (m *Machine) sample(s *step) {
-	if s.age(m.connectivity.sampled) < silenceTimeout {
+// sampleServing probes some serving pods, on different nodes, to learn whether any of them answers.
+func (m *Machine) sampleServing(s *step) {
+	if s.age(m.connectivity.sampledAt) < silenceTimeout {
 		return
 	}
-	m.connectivity.sampled = s.at
+	m.connectivity.sampledAt = s.at
 	asked, nodes := 0, make(map[string]bool)
 	for _, p := range m.pools {
 		for _, pod := range p.pods {
 			if asked == sampleSize {
 				return
 			}
-			if pod.state != ready || pod.health.asked != "" || nodes[pod.seen.Node] {
+			if pod.state != ready || pod.health.probedAddress != "" || nodes[pod.observed.Node] {
 				continue
 			}
-			nodes[pod.seen.Node] = pod.seen.Node != ""
+			nodes[pod.observed.Node] = pod.observed.Node != ""
 			pod.probe(s, 0)
 			asked++
 		}
@@ -75,8 +75,8 @@ func (m *Machine) sample(s *step) {
 func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
 	p.removal.unexplained = true
-	if p.seen.Ready {
-		p.removal.silent = s.moment
+	if p.observed.Ready {
+		p.removal.silentSince = s.moment
 		m.recordSilence(s, p)
 		p.probe(s, 0)
 	}
@@ -84,16 +84,16 @@ func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 
 // recordAnswer records that a pod answered a probe.
 func (m *Machine) recordAnswer(p *pod) {
-	m.connectivity.heard = m.step.event
-	m.connectivity.confirmed = max(m.connectivity.confirmed, p.health.question)
+	m.connectivity.lastAnswer = m.step.event
+	m.connectivity.lastAnsweredProbe = max(m.connectivity.lastAnsweredProbe, p.health.probeNumber)
 	delete(m.connectivity.silent, p.name)
 }
 
 // judgeConnectivity drains silent pods, and finds out whether this replica is cut off. It does so with each tick.
 func (m *Machine) judgeConnectivity(s *step) {
 	c := &m.connectivity
-	if m.ownership.replicas > 1 && s.age(c.sampled) >= sampleInterval {
-		m.sample(s) // another replica can take over
+	if m.ownership.replicas > 1 && s.age(c.sampledAt) >= sampleInterval {
+		m.sampleServing(s) // another replica can take over
 	}
 	if len(c.silent) == 0 && c.lost == "" {
 		return
@@ -101,21 +101,21 @@ func (m *Machine) judgeConnectivity(s *step) {
 	unheard := 0
 	for name, since := range c.silent {
 		p := m.pods.byName[name]
-		if p == nil || !p.seen.Ready || p.seen.Deleting {
+		if p == nil || !p.observed.Ready || p.observed.Deleting {
 			delete(c.silent, name)
 			continue
 		}
 		silent := s.age(since.at) >= silenceTimeout
-		if (silent || c.lost != "") && since.event > c.heard {
+		if (silent || c.lost != "") && since.event > c.lastAnswer {
 			unheard++ // a replica that is cut off needs a pod's answer, not a new pod, to count as connected
 		}
-		if silent && p.state.usable() && p.pool.managed() {
+		if silent && p.state.usable() && p.pool.isManaged() {
 			reason := "pod " + name + " does not answer, although Kubernetes reports it as ready"
 			p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
-			p.removal.silent = since
+			p.removal.silentSince = since
 		}
 	}
-	m.sample(s)
+	m.sampleServing(s)
 	m.setLost(s, unheard)
 }
 
@@ -134,29 +134,29 @@ func (m *Machine) setLost(s *step, unheard int) {
 	}
 	s.emit(StandDown{Reason: c.lost})
 	for _, p := range m.pools {
-		s.mark(p)
+		s.markDirty(p)
 	}
 }
 
-// confirms reports whether a pod may be deleted for its silence: another pod has answered a probe that was sent later
+// confirmsSilence reports whether a pod may be deleted for its silence: another pod has answered a probe that was sent later
 // and this one has not since, or Kubernetes no longer reports it as ready. When a network recovers, one pod is the
 // first to answer.
-func (m *Machine) confirms(s *step, p *pod) bool {
+func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {
-	case r.silent.event == 0 || !p.seen.Ready:
+	case r.silentSince.event == 0 || !p.observed.Ready:
 		return true
-	case m.connectivity.confirmed < r.silent.event:
+	case m.connectivity.lastAnsweredProbe < r.silentSince.event:
 		return false
-	case r.confirmed.IsZero():
-		r.confirmed = s.at
+	case r.confirmedAt.IsZero():
+		r.confirmedAt = s.at
 	}
-	return s.age(r.confirmed) >= silenceTimeout
+	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// revive keeps a pod that was drained for its silence, and answers.
-func (p *pod) revive(s *step) {
-	if p.state == draining && p.removal.silent.event != 0 {
+// reviveSilent keeps a pod that was drained for its silence, and answers.
+func (p *pod) reviveSilent(s *step) {
+	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}
 		p.markReady(s)
 	}

@@ -10,7 +10,7 @@ import (
 
 // Event is something that happened. Events may be late, repeated or lost. An observation with an older resource
 // version is ignored.
-type Event interface{ apply(m *Machine) }
+type Event interface{ applyTo(m *Machine) }
 
 // LeaseID identifies a lease. The owner of the machine never uses one twice.
 type LeaseID uint64
@@ -75,8 +75,8 @@ type Observation struct {
 // a pod without a certificate.
 type Identity struct{ ID, Secret string }
 
-// running reports whether the containers of a pod run.
-func (o Observation) running() bool { return o.Phase == PhaseConnecting && o.Address != "" }
+// containersRun reports whether the containers of a pod run.
+func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
 // Phase is a step on the way to a lease. Later steps are greater.
 type Phase = podmanagerv1.Phase
@@ -123,8 +123,8 @@ const (
 	Fatal
 )
 
-// open reports whether the pod may become ready by itself.
-func (k ProblemKind) open() bool { return k == Stuck || k == Held }
+// mayPass reports whether the pod may become ready by itself.
+func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 
 // broken reports whether it will not.
 func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }

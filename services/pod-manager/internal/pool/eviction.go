@@ -12,6 +12,9 @@ import (
 // deleted.
 const quotaRetry = 10 * time.Second
 
+// watchLag is how late this replica may learn that another one extended a pod.
+const watchLag = 2 * time.Second
+
 // capacity is what a ResourceQuota of the namespace leaves. While the quota is reached, the pod that has been idle for
 // the longest time is evicted for a pool that needs a pod. If no pod is idle, pools wait in line.
 type capacity struct {
@@ -22,19 +25,19 @@ type capacity struct {
 	refusedUntil time.Time
 }
 
-// refuse records that a quota refused a pod.
-func (c *capacity) refuse(now time.Time, reason string) {
+// recordRefusal records that a quota refused a pod.
+func (c *capacity) recordRefusal(now time.Time, reason string) {
 	c.refused = reason
 	c.refusedUntil = now.Add(quotaRetry)
 }
 
-// exhausted reports whether the quota is reached.
-func (c *capacity) exhausted(now time.Time) bool { return now.Before(c.refusedUntil) }
+// atQuota reports whether the quota is reached.
+func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
 // admits reports whether p may have a further pod: there is capacity, and no other pool comes first.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	first := c.first()
-	return !c.exhausted(now) && (first == nil || first == p)
+	return !c.atQuota(now) && (first == nil || first == p)
 }
 
 // first returns the pool that gets the next pod; nil if none waits. Pools without a pod come before pools that want
@@ -43,39 +46,39 @@ func (c *capacity) first() *pool {
 	if len(c.line) == 0 {
 		return nil
 	}
-	return c.ranked()[0]
+	return c.rankedLine()[0]
 }
 
-// ranked returns the line with the pools without a pod first.
-func (c *capacity) ranked() []*pool {
+// rankedLine returns the line with the pools without a pod first.
+func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
-	slices.SortStableFunc(line, func(a, b *pool) int { return cmp.Compare(min(a.usable(), 1), min(b.usable(), 1)) })
+	slices.SortStableFunc(line, func(a, b *pool) int { return cmp.Compare(min(a.countUsable(), 1), min(b.countUsable(), 1)) })
 	return line
 }
 
-// leave removes a pool from the line.
-func (c *capacity) leave(p *pool) {
+// leaveLine removes a pool from the line.
+func (c *capacity) leaveLine(p *pool) {
 	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
 }
 
-// wait puts a pool in line for a pod if leases or outdated pods wait for that.
-func (m *Machine) wait(s *step, p *pool) {
-	if len(p.queue) == 0 && !p.surges(s.at) {
-		m.capacity.leave(p)
+// enterLine puts a pool in line for a pod if leases or outdated pods wait for that.
+func (m *Machine) enterLine(s *step, p *pool) {
+	if len(p.queue) == 0 && !p.needsSurge(s.at) {
+		m.capacity.leaveLine(p)
 	} else if !slices.Contains(m.capacity.line, p) {
 		m.capacity.line = append(m.capacity.line, p)
 	}
 }
 
-// evict drains as many idle pods as the line needs while the quota is reached. Pods that are leaving already count. A
-// pool without a pod for which this replica has no idle pod sends its callers to other replicas, which own idle pods of
-// their own.
-func (m *Machine) evict(s *step) {
-	if !m.capacity.exhausted(s.at) || len(m.capacity.line) == 0 {
+// evictIdle drains as many idle pods as the line needs while the quota is reached: first pods of this replica, then pods
+// of other replicas. Pods that are leaving already count. A pool without a pod for which there is no idle pod sends its
+// callers to other replicas, which know better which of their pods are idle.
+func (m *Machine) evictIdle(s *step) {
+	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
 	}
-	idle := m.idlePods()
-	line := m.capacity.ranked()
+	idle := slices.Concat(m.idlePods(s, true), m.idlePods(s, false))
+	line := m.capacity.rankedLine()
 	for _, p := range line[min(m.countLeaving(s.at), len(line)):] {
 		i := slices.IndexFunc(idle, func(pod *pod) bool { return pod.pool != p })
 		if i < 0 {
@@ -99,12 +102,15 @@ func (m *Machine) countLeaving(now time.Time) int {
 	return n
 }
 
-// idlePods returns the idle pods of the pools that this replica owns, least recently used first.
-func (m *Machine) idlePods() []*pod {
+// idlePods returns the idle pods of the pools that this replica owns, or of the other pools, least recently used first.
+// A pod that another replica uses is extended once per extensionInterval, so a pod that was not extended for longer is
+// idle there, too.
+func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {
 		for _, pod := range p.pods {
-			if p.owner.Mine && pod.idle() {
+			unused := owned || s.age(pod.lastUse()) > extensionInterval(p.limits.TTL)+watchLag
+			if p.owner.Mine == owned && pod.isIdle() && unused {
 				idle = append(idle, pod)
 			}
 		}
@@ -119,18 +125,18 @@ func (m *Machine) idlePods() []*pod {
 // sendOn sends the waiting leases of a pool without a pod to other replicas. A caller that has asked all of them waits
 // here.
 func (m *Machine) sendOn(s *step, p *pool) {
-	if p.usable() > 0 || m.config.InProcess {
+	if p.countUsable() > 0 || m.config.InProcess {
 		return
 	}
 	for _, l := range slices.Clone(p.queue) {
 		if len(l.tried)+1 < m.ownership.replicas {
-			m.leases.redirect(s, l, "", m.capacity.reason())
-			s.mark(p)
+			m.leases.redirectLease(s, l, "", m.capacity.waitReason())
+			s.markDirty(p)
 		}
 	}
 }
 
-// reason returns why pools wait in line.
-func (c *capacity) reason() string {
+// waitReason returns why pools wait in line.
+func (c *capacity) waitReason() string {
 	return "Kubernetes has no room for a further function pod, and all are in use: " + c.refused
 }

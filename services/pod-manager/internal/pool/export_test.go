@@ -22,5 +22,5 @@ func (m *Machine) Waiting() (waiting int) {
 // IsOutdated reports whether a pod is of another version than new ones.
 func (m *Machine) IsOutdated(pod string) bool {
 	p := m.pods.byName[pod]
-	return p.pool.outdated(m.step.at, p)
+	return p.pool.isOutdated(m.step.at, p)
 }

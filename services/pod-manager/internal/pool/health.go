@@ -12,11 +12,11 @@ import (
 
 // health is what a pod answered about its health.
 type health struct {
-	asked    string // address of the open probe; empty if there is none
-	question uint64 // number of the last probe
+	probedAddress string // address of the open probe; empty if there is none
+	probeNumber   uint64 // number of the last probe
 	// checkedEarly is true if the check began before any lease reported the pod as broken.
-	checkedEarly bool
-	reported     bool // Kubernetes reported the pod as ready at least once
+	checkedEarly  bool
+	reportedReady bool // Kubernetes reported the pod as ready at least once
 }
 
 // stall is a problem that the pod may still overcome.
@@ -30,21 +30,21 @@ const checkTimeout = 3 * time.Second
 
 // probe asks a pod for its health.
 func (p *pod) probe(s *step, timeout time.Duration) {
-	address := cmp.Or(p.seen.HealthAddress, p.seen.Address)
-	if p.health.asked == address {
+	address := cmp.Or(p.observed.HealthAddress, p.observed.Address)
+	if p.health.probedAddress == address {
 		return
 	}
-	p.health.asked, p.health.question = address, s.event
+	p.health.probedAddress, p.health.probeNumber = address, s.event
 	s.emit(Probe{
-		Name: p.name, UID: p.uid, Address: address, Identity: p.seen.Identity, Question: p.health.question,
+		Name: p.name, UID: p.uid, Address: address, Identity: p.observed.Identity, Question: p.health.probeNumber,
 		Timeout: timeout,
 	})
 }
 
 // endProbe ends a pod's open probe.
 func (p *pod) endProbe(s *step) {
-	if p.health.asked != "" {
-		p.health.asked = ""
+	if p.health.probedAddress != "" {
+		p.health.probedAddress = ""
 		s.emit(Unprobe{Name: p.name, UID: p.uid})
 	}
 }
@@ -64,49 +64,49 @@ func (p *pod) markReady(s *step) {
 	if p.becameReady.at.IsZero() {
 		p.becameReady = s.moment
 		if !p.adopted {
-			p.extend(s) // an adopted pod has the expiry that its creator wrote
+			p.extendExpiry(s) // an adopted pod has the expiry that its creator wrote
 		}
 	}
 	p.setState(s.at, ready, "")
 }
 
-// stopped reports whether the containers of a pod no longer run. That Kubernetes has not reported yet that they run
+// containersStopped reports whether the containers of a pod no longer run. That Kubernetes has not reported yet that they run
 // means nothing: a probe may have been faster.
-func (p *pod) stopped(before Observation) bool {
-	stalled := p.state == ready && p.seen.Problem.Kind.open()
-	lostAddress := before.Address != "" && p.seen.Address == ""
-	return !p.seen.running() && (p.ran || stalled || lostAddress)
+func (p *pod) containersStopped(before Observation) bool {
+	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
+	lostAddress := before.Address != "" && p.observed.Address == ""
+	return !p.observed.containersRun() && (p.ran || stalled || lostAddress)
 }
 
 // lostReadiness reports whether Kubernetes no longer reports a pod as ready that serves, for instance because its
 // node is not ready.
 func (p *pod) lostReadiness(before Observation) bool {
-	return p.state == ready && before.Ready && !p.seen.Ready && p.seen.Address != ""
+	return p.state == ready && before.Ready && !p.observed.Ready && p.observed.Address != ""
 }
 
 // restart returns a pod whose containers stopped to starting.
 func (p *pod) restart(now time.Time) {
 	p.setState(now, starting, "")
-	p.since, p.health.asked, p.ran = now, "", false
+	p.since, p.health.probedAddress, p.ran = now, "", false
 }
 
-// explainable reports whether the kubelet may still report why a pod broke: while the pod is checked, and until it is
+// awaitsExplanation reports whether the kubelet may still report why a pod broke: while the pod is checked, and until it is
 // gone, since a busy node takes longer than a check does.
-func (p *pod) explainable() bool {
+func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || !p.state.usable() && p.removal.unexplained
 }
 
 // stallTimeout is how long a problem of the pod may last until waiting leases are rejected. An autoscaler may take
 // minutes to add a node. Other problems, such as a registry that is not available, are worth a short wait.
 func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
-	if p.seen.Phase == PhaseScheduling {
+	if p.observed.Phase == PhaseScheduling {
 		return unscheduled
 	}
 	return min(unscheduled, 2*time.Second)
 }
 
-// stalling reports whether a problem has just lasted for too long.
-func (p *pod) stalling(now time.Time, timeout time.Duration) bool {
+// startsStalling reports whether a problem has just lasted for too long.
+func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
 	if p.stall.since.IsZero() || p.stall.tooLong || now.Sub(p.stall.since) < timeout {
 		return false
 	}
@@ -114,37 +114,37 @@ func (p *pod) stalling(now time.Time, timeout time.Duration) bool {
 	return true
 }
 
-// overdue returns the problem of a pod that has been in its state for too long, else the zero Problem.
-func (p *pod) overdue(now time.Time, unscheduled time.Duration) Problem {
+// overdueProblem returns the problem of a pod that has been in its state for too long, else the zero Problem.
+func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
 	switch {
 	case p.state == checking && age >= 2*checkTimeout:
 		return Problem{Kind: Lost, Reason: "pod " + p.name + " was found broken, and nothing is known of its health since"}
 	case p.state == creating && age >= timeout:
-		return p.late("there")
-	case p.state == starting && p.seen.Phase == PhaseScheduling && age < timeout+unscheduled:
+		return p.lateProblem("there")
+	case p.state == starting && p.observed.Phase == PhaseScheduling && age < timeout+unscheduled:
 		return Problem{} // its time begins when it has a node
 	case p.state == starting && age >= timeout:
-		return p.late("ready")
+		return p.lateProblem("ready")
 	default:
 		return Problem{}
 	}
 }
 
-// late is the problem of a pod that took too long.
-func (p *pod) late(expected string) Problem {
-	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.standstill())
+// lateProblem is the problem of a pod that took too long.
+func (p *pod) lateProblem(expected string) Problem {
+	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
 }
 
-// standstill is the last known progress of a pod that does not become ready.
-func (p *pod) standstill() string {
-	switch reason := cmp.Or(p.seen.Problem.Reason, p.seen.Reason); {
+// lastProgress is the last known progress of a pod that does not become ready.
+func (p *pod) lastProgress() string {
+	switch reason := cmp.Or(p.observed.Problem.Reason, p.observed.Reason); {
 	case reason != "":
 		return reason
 	case p.state == creating:
 		return "Kubernetes has not confirmed it"
-	case p.seen.Phase == PhaseConnecting:
+	case p.observed.Phase == PhaseConnecting:
 		return "its containers run, but the wrapper server does not answer"
 	default:
 		return "its containers do not run"
@@ -173,8 +173,8 @@ type failure struct {
 	until    time.Time
 }
 
-// add counts a failed attempt.
-func (f *failure) add(problem Problem, now time.Time) {
+// countAttempt counts a failed attempt.
+func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
 	}
@@ -196,16 +196,16 @@ func (f *failure) backsOff(needed bool, now time.Time) bool {
 // reset forgets the failed attempts: a pod became ready, or their cause has changed.
 func (f *failure) reset() { *f = failure{} }
 
-// expire resets attempts and backoff if the last failure was at least failureMemory before since, when the oldest
+// forgetOld resets attempts and backoff if the last failure was at least failureMemory before since, when the oldest
 // waiting lease was requested.
-func (f *failure) expire(since time.Time) {
+func (f *failure) forgetOld(since time.Time) {
 	if since.Sub(f.at) >= failureMemory {
 		f.attempts, f.backoff = 0, 0
 	}
 }
 
-// class is the class of the error that waiting leases get.
-func (k ProblemKind) class() fault.Class {
+// faultClass is the class of the error that waiting leases get.
+func (k ProblemKind) faultClass() fault.Class {
 	switch k {
 	case Lost, Held:
 		return fault.Unavailable
@@ -220,15 +220,15 @@ func (k ProblemKind) class() fault.Class {
 
 // countFailure counts a failed attempt to have a pod.
 func (p *pool) countFailure(s *step, problem Problem) {
-	p.failure.add(problem, s.at)
-	s.mark(p)
+	p.failure.countAttempt(problem, s.at)
+	s.markDirty(p)
 }
 
 // countLoss counts a lost pod as a failed attempt, unless the pod was ready and a new one may work. Pods that were
 // lost together count once.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
-	if !pod.countsAsAttempt || problem.Kind == Lost && (wasReady || pod.known.at.Before(p.failure.at)) {
+	if !pod.countsAsAttempt || problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at)) {
 		return
 	}
 	p.countFailure(s, problem)
@@ -246,9 +246,9 @@ func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
-// recheck checks a pod that a lease reported as broken, before the pod gets leases again. A pod that leases report
+// recheckBroken checks a pod that a lease reported as broken, before the pod gets leases again. A pod that leases report
 // too often is drained.
-func (p *pool) recheck(s *step, pod *pod, reason string) {
+func (p *pool) recheckBroken(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {
 		return // it is being checked already, or leaving
 	}

@@ -28,7 +28,7 @@ type Machine struct {
 // New returns a machine without pods.
 func New(config Config) *Machine {
 	m := &Machine{
-		config: config, ownership: ownership{of: alone, replicas: 1},
+		config: config, ownership: ownership{of: ownAll, replicas: 1},
 		connectivity: connectivity{silent: make(map[string]moment)},
 		byFunction:   make(map[Function]*pool), pods: newPodIndex(),
 	}
@@ -47,17 +47,17 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	}
 	s.event++
 	s.actions = nil
-	event.apply(m)
+	event.applyTo(m)
 	// Reconciling a pool may mark another one that gets the capacity.
-	for p := m.next(); p != nil; p = m.next() {
+	for p := m.nextPool(); p != nil; p = m.nextPool() {
 		m.reconcile(s, p)
 	}
 	return s.actions
 }
 
-// next returns a pool to reconcile: first dirty pools, then a pool that waits for capacity, if there is capacity now;
+// nextPool returns a pool to reconcile: first dirty pools, then a pool that waits for capacity, if there is capacity now;
 // nil if there is none.
-func (m *Machine) next() *pool {
+func (m *Machine) nextPool() *pool {
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
 		m.step.dirty = slices.Delete(dirty, 0, 1) // keeps its memory
@@ -73,7 +73,7 @@ func (m *Machine) next() *pool {
 func (m *Machine) pool(s *step, f Function) *pool {
 	p, ok := m.byFunction[f]
 	if !ok {
-		limits := m.config.limits(f)
+		limits := m.config.limitsOf(f)
 		p = &pool{
 			function: f, limits: limits, version: m.config.version(limits), since: m.since,
 			predecessors: make(map[int]string), emptySince: s.at, owner: m.ownership.of(f),
@@ -84,16 +84,16 @@ func (m *Machine) pool(s *step, f Function) *pool {
 	return p
 }
 
-// add adds a pod that is new here.
-func (m *Machine) add(s *step, p *pod) {
-	p.known = s.moment
+// addPod adds a pod that is new here.
+func (m *Machine) addPod(s *step, p *pod) {
+	p.learnedAt = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
 	m.pods.add(p)
 	p.pool.add(p)
 }
 
-// remove forgets a pod that is gone.
-func (m *Machine) remove(s *step, p *pod) {
+// removePod forgets a pod that is gone.
+func (m *Machine) removePod(s *step, p *pod) {
 	m.pods.remove(p, s.at)
 	delete(m.connectivity.silent, p.name)
 	m.capacity.refusedUntil = time.Time{} // there may be room in the quota now
@@ -103,60 +103,60 @@ func (m *Machine) remove(s *step, p *pod) {
 // reconcile does what the state of a pool requires.
 func (m *Machine) reconcile(s *step, p *pool) {
 	m.leases.rejectOutOfMemory(s, p)
-	m.leases.grant(s, p)
-	m.redirect(s, p)
+	m.leases.grantWaiting(s, p)
+	m.redirectWaiting(s, p)
 	p.probeForOwner(s)
 	p.replaceOutdated(s)
-	m.grow(s, p)
-	m.reject(s, p)
-	m.leases.report(s, p, m.fullReason(p))
-	m.release(s, p)
+	m.createMissing(s, p)
+	m.rejectWaiting(s, p)
+	m.leases.reportWaiting(s, p, m.fullReason(p))
+	m.deleteDrained(s, p)
 }
 
-// grow creates the pods that a pool needs and may have.
-func (m *Machine) grow(s *step, p *pool) {
-	if !m.mayCreate(p) || p.failure.backsOff(p.demand() > 0, s.at) {
-		m.capacity.leave(p)
+// createMissing creates the pods that a pool needs and may have.
+func (m *Machine) createMissing(s *step, p *pool) {
+	if !m.mayCreate(p) || p.failure.backsOff(p.countDemand() > 0, s.at) {
+		m.capacity.leaveLine(p)
 		return
 	}
-	for reason, missing := p.missing(s.at); missing; reason, missing = p.missing(s.at) {
+	for reason, missing := p.needsPod(s.at); missing; reason, missing = p.needsPod(s.at) {
 		if !m.capacity.admits(s.at, p) {
-			m.wait(s, p)
+			m.enterLine(s, p)
 			return
 		}
-		m.capacity.leave(p) // for a further pod it enters the line again
-		m.create(s, p, reason)
+		m.capacity.leaveLine(p) // for a further pod it enters the line again
+		m.createPod(s, p, reason)
 	}
-	m.capacity.leave(p)
+	m.capacity.leaveLine(p)
 }
 
-// create requests one more pod.
-func (m *Machine) create(s *step, p *pool, reason Reason) {
+// createPod requests one more pod.
+func (m *Machine) createPod(s *step, p *pool, reason Reason) {
 	since := s.at
 	if len(p.queue) > 0 {
 		since = p.queue[0].requested.at
 	}
-	p.failure.expire(since)
+	p.failure.forgetOld(since)
 	slot, name := m.pods.freeSlot(m.config, p)
 	end := s.at.Add(p.limits.TTL)
-	m.add(s, &pod{
+	m.addPod(s, &pod{
 		pool: p, slot: slot, name: name, state: creating, since: s.at, created: s.at,
 		countsAsAttempt: true, expiry: expiry{at: end, written: end},
 	})
 	s.emit(Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end, Reason: reason})
 }
 
-// reject rejects the waiting leases of a pool for which there will be no pod.
-func (m *Machine) reject(s *step, p *pool) {
+// rejectWaiting rejects the waiting leases of a pool for which there will be no pod.
+func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if len(p.queue) == 0 {
 		return
 	}
 	if problem, retryAfter := p.terminalProblem(s.at); problem.Kind != None {
 		m.leases.rejectAll(s, p, problem, retryAfter)
-		m.capacity.leave(p)
+		m.capacity.leaveLine(p)
 		return
 	}
-	if p.usable() > 0 || !slices.Contains(m.capacity.line, p) {
+	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
 	// There was no capacity for as long as a pod may take to become ready: Kubernetes may not delete draining pods, or
@@ -164,12 +164,12 @@ func (m *Machine) reject(s *step, p *pool) {
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
-			m.leases.exhausted(s, l, "no capacity for a pod of %s within %s: %s", p.function.Reference, timeout,
-				m.capacity.reason())
+			m.leases.rejectExhausted(s, l, "no capacity for a pod of %s within %s: %s", p.function.Reference, timeout,
+				m.capacity.waitReason())
 		}
 	}
 	if len(p.queue) == 0 {
-		m.capacity.leave(p)
+		m.capacity.leaveLine(p)
 	}
 }
 
@@ -178,67 +178,67 @@ func (m *Machine) fullReason(p *pool) string {
 	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
 		return ""
 	}
-	return m.capacity.reason()
+	return m.capacity.waitReason()
 }
 
-// release deletes draining pods that hold no lease, if this replica owns them.
-func (m *Machine) release(s *step, p *pool) {
-	if !p.owner.Mine {
-		return
-	}
+// deleteDrained deletes draining pods that hold no lease, if this replica owns them.
+func (m *Machine) deleteDrained(s *step, p *pool) {
 	for _, pod := range p.pods {
-		if pod.state.usable() || pod.use.leases > 0 || s.at.Before(pod.removal.retryAt) || !m.confirms(s, pod) {
+		if !p.owner.Mine && pod.removal.eviction != evictionCapacity {
+			continue
+		}
+		if pod.state.usable() || pod.use.leases > 0 || s.at.Before(pod.removal.retryAt) || !m.confirmsSilence(s, pod) {
 			continue
 		}
 		first := pod.removal.retryAt.IsZero()
 		pod.removal.retryAt = s.at.Add(deletionTimeout)
-		if pod.seen.Deleting && first {
+		if pod.observed.Deleting && first {
 			continue // another client deletes it
 		}
-		pod.setState(s.at, deleting, pod.why)
-		pod.health.asked = ""
+		pod.setState(s.at, deleting, pod.reason)
+		pod.health.probedAddress = ""
 		s.emit(Delete{
 			Name: pod.name, UID: pod.uid, Function: p.function, Slot: pod.slot,
-			Reason: pod.why, Eviction: pod.removal.eviction,
+			Reason: pod.reason, Eviction: pod.removal.eviction, Foreign: !p.owner.Mine,
 		})
 	}
 }
 
-func (e LeaseRequested) apply(m *Machine) {
+func (e LeaseRequested) applyTo(m *Machine) {
 	s := &m.step
 	p := m.pool(s, e.Function)
-	s.mark(p)
-	l := &lease{id: e.Lease, pool: p, avoid: distinct(e.Avoid), tried: e.Tried, requested: s.moment}
+	s.markDirty(p)
+	l := &lease{id: e.Lease, pool: p, avoid: distinctNames(e.Avoid), tried: e.Tried, requested: s.moment}
 	m.leases.enqueue(l)
 	m.leases.checkAvoided(s, l)
 	m.leases.rejectOutOfMemory(s, p)
-	m.leases.grant(s, p) // a lease that is granted at once never fills the queue
-	m.redirect(s, p)
-	if m.leases.waits(l) && len(p.queue) > p.limits.MaxQueue {
-		m.leases.exhausted(s, l, "%d evaluations wait for %s already, which is the limit",
+	m.leases.grantWaiting(s, p) // a lease that is granted at once never fills the queue
+	m.redirectWaiting(s, p)
+	if m.leases.isWaiting(l) && len(p.queue) > p.limits.MaxQueue {
+		m.leases.rejectExhausted(s, l, "%d evaluations wait for %s already, which is the limit",
 			p.limits.MaxQueue, p.function.Reference)
 	}
 }
 
-func (e LeaseEnded) apply(m *Machine) {
+func (e LeaseEnded) applyTo(m *Machine) {
 	s := &m.step
 	l, ok := m.leases.known[e.Lease]
 	if !ok {
 		return
 	}
 	delete(m.leases.known, l.id)
-	s.mark(l.pool)
+	s.markDirty(l.pool)
 	if l.pod == nil {
 		m.leases.dequeue(l)
 		return
 	}
 	l.pod.use.leases--
 	if l.pod.state.usable() { // a draining pod is not extended
-		l.pod.extend(s)
+		l.pod.extendExpiry(s)
 	}
 	switch {
 	case e.Broken != "":
-		l.pool.recheck(s, l.pod, e.Broken)
+		l.pool.recheckBroken(s, l.pod, e.Broken)
 	case e.Abandoned && l.pod.state == ready:
 		l.pod.check(s, true, "a caller left without an answer, and its health is being probed")
 	default:
@@ -246,7 +246,7 @@ func (e LeaseEnded) apply(m *Machine) {
 	}
 }
 
-func (e PodObserved) apply(m *Machine) {
+func (e PodObserved) applyTo(m *Machine) {
 	s, o := &m.step, e.Observation
 	if _, gone := m.pods.gone[o.UID]; gone {
 		return
@@ -256,30 +256,30 @@ func (e PodObserved) apply(m *Machine) {
 		return
 	}
 	another := known && p.uid != "" && p.uid != o.UID
-	if another && o.Created.Before(p.seen.Created) {
+	if another && o.Created.Before(p.observed.Created) {
 		return // a late event of the pod that had the name before
 	}
 	if another {
-		m.remove(s, p) // its name is another pod's now
+		m.removePod(s, p) // its name is another pod's now
 		known = false
 	}
 	if !known {
 		p = &pod{
 			pool: m.pool(s, o.Function), slot: o.Slot, name: o.Name, state: starting, since: s.at,
-			adopted: true, foundRunning: o.running(), created: o.Created,
+			adopted: true, foundRunning: o.containersRun(), created: o.Created,
 		}
-		m.add(s, p)
+		m.addPod(s, p)
 	}
 	if o.Problem.OutOfMemory {
 		m.leases.outOfMemory[p.name] = s.at
 	}
-	p.pool.follow(s, p, p.observe(s, o))
-	s.mark(p.pool)
+	p.pool.followObservation(s, p, p.storeObservation(s, o))
+	s.markDirty(p.pool)
 }
 
-func (e ForeignObserved) apply(m *Machine) { m.pods.setForeign(e.Name, e.ID) }
+func (e ForeignObserved) applyTo(m *Machine) { m.pods.setForeign(e.Name, e.ID) }
 
-func (e PodGone) apply(m *Machine) {
+func (e PodGone) applyTo(m *Machine) {
 	s := &m.step
 	m.pods.setForeign(e.Name, "")
 	p, ok := m.pods.byName[e.Name]
@@ -293,20 +293,20 @@ func (e PodGone) apply(m *Machine) {
 	if p.state.usable() {
 		p.pool.countDeletion(s, p)
 	}
-	m.remove(s, p)
+	m.removePod(s, p)
 }
 
-func (e CreateFailed) apply(m *Machine) {
+func (e CreateFailed) applyTo(m *Machine) {
 	s := &m.step
 	p, ok := m.pods.byName[e.Name]
 	if !ok || p.state != creating {
 		return
 	}
-	m.remove(s, p)
+	m.removePod(s, p)
 	if e.Problem.Kind == Full {
-		m.capacity.refuse(s.at, e.Problem.Reason)
-		m.wait(s, p.pool)
-		m.evict(s)
+		m.capacity.recordRefusal(s.at, e.Problem.Reason)
+		m.enterLine(s, p.pool)
+		m.evictIdle(s)
 		return
 	}
 	p.pool.countFailure(s, e.Problem)
@@ -315,28 +315,28 @@ func (e CreateFailed) apply(m *Machine) {
 	}
 }
 
-func (e DeleteFailed) apply(m *Machine) {
+func (e DeleteFailed) applyTo(m *Machine) {
 	s := &m.step
 	p, ok := m.pods.byName[e.Name]
-	if !ok || p.uid != e.UID || p.state != deleting || p.seen.Deleting {
+	if !ok || p.uid != e.UID || p.state != deleting || p.observed.Deleting {
 		return
 	}
-	p.setState(s.at, draining, p.why)
+	p.setState(s.at, draining, p.reason)
 	p.removal.backOff(s.at)
-	s.mark(p.pool)
+	s.markDirty(p.pool)
 }
 
-func (e Probed) apply(m *Machine) {
+func (e Probed) applyTo(m *Machine) {
 	s := &m.step
 	p, ok := m.pods.byName[e.Name]
-	if !ok || p.uid != e.UID || p.health.asked == "" || p.health.question != e.Question {
+	if !ok || p.uid != e.UID || p.health.probedAddress == "" || p.health.probeNumber != e.Question {
 		return
 	}
-	p.health.asked = ""
-	s.mark(p.pool)
+	p.health.probedAddress = ""
+	s.markDirty(p.pool)
 	if e.Unhealthy == "" {
 		m.recordAnswer(p)
-		p.revive(s)
+		p.reviveSilent(s)
 	}
 	if p.state != starting && p.state != checking {
 		return
@@ -349,16 +349,16 @@ func (e Probed) apply(m *Machine) {
 	p.pool.failure.reset()
 }
 
-func (e MinPodsSet) apply(m *Machine) {
+func (e MinPodsSet) applyTo(m *Machine) {
 	if e.Pods <= 0 && m.byFunction[e.Function] == nil {
 		return
 	}
 	p := m.pool(&m.step, e.Function)
 	p.minPods = e.Pods
-	m.step.mark(p)
+	m.step.markDirty(p)
 }
 
-func (e Configured) apply(m *Machine) {
+func (e Configured) applyTo(m *Machine) {
 	s := &m.step
 	if m.config.Template != "" && m.config.Template != e.Config.Template {
 		m.since = s.moment
@@ -369,35 +369,35 @@ func (e Configured) apply(m *Machine) {
 	}
 }
 
-func (Tick) apply(m *Machine) {
+func (Tick) applyTo(m *Machine) {
 	s := &m.step
-	m.evict(s)
+	m.evictIdle(s)
 	m.judgeConnectivity(s)
 	for _, p := range m.pools {
 		p.extendNeeded(s)
 	}
 	if s.age(m.lastScan) >= m.config.ScanInterval {
 		m.lastScan = s.at
-		m.scan(s)
+		m.collectGarbage(s)
 	}
 	for _, p := range m.pools {
 		m.timeOut(s, p)
 		p.reportPositions = true
 		if p.needsTick(s.at) {
-			s.mark(p)
+			s.markDirty(p)
 		}
 	}
 }
 
-// scan drains pods that expired and pods beyond limits, and forgets old records.
-func (m *Machine) scan(s *step) {
+// collectGarbage drains pods that expired and pods beyond limits, and forgets old records.
+func (m *Machine) collectGarbage(s *step) {
 	m.scanOwned(s)
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
-		if !p.forgettable(s.at) {
+		if !p.canDelete(s.at) {
 			return false
 		}
 		delete(m.byFunction, p.function)
-		m.capacity.leave(p)
+		m.capacity.leaveLine(p)
 		return true
 	})
 	old := func(_ string, at time.Time) bool { return s.age(at) >= goneFor }
@@ -409,17 +409,17 @@ func (m *Machine) scan(s *step) {
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // one may be removed
 		pod := p.pods[i]
-		if pod.stalling(s.at, pod.stallTimeout(m.config.SchedulingTimeout)) {
-			s.mark(p)
+		if pod.startsStalling(s.at, pod.stallTimeout(m.config.SchedulingTimeout)) {
+			s.markDirty(p)
 		}
-		switch problem := pod.overdue(s.at, m.config.SchedulingTimeout); {
+		switch problem := pod.overdueProblem(s.at, m.config.SchedulingTimeout); {
 		case problem.Kind == None:
-		case !p.managed() && pod.state == starting: // its owner decides about it
+		case !p.isManaged() && pod.state == starting: // its owner decides about it
 		case pod.state == creating:
 			// The pod may not exist, or be in use by another replica, which chose the same name. If it exists it will be
 			// adopted.
 			p.countFailure(s, problem)
-			m.remove(s, pod)
+			m.removePod(s, pod)
 		case pod.state == checking:
 			m.drainSilent(s, pod, problem.Reason)
 		default:

@@ -12,10 +12,10 @@ type ownership struct {
 	takeovers int64  // pools with pods that this replica began to own
 }
 
-// alone is the owner of all functions if this replica has no membership.
-func alone(Function) Owner { return Owner{Mine: true, Alone: true} }
+// ownAll is the owner of all functions if this replica has no membership.
+func ownAll(Function) Owner { return Owner{Mine: true, Alone: true} }
 
-func (e OwnersChanged) apply(m *Machine) {
+func (e OwnersChanged) applyTo(m *Machine) {
 	o := &m.ownership
 	o.of, o.replicas, o.lost = e.Owner, max(e.Replicas, 1), e.Lost
 	for _, p := range m.pools {
@@ -23,20 +23,20 @@ func (e OwnersChanged) apply(m *Machine) {
 		p.owner = o.of(p.function)
 		switch {
 		case p.owner.Mine && !former.Mine:
-			p.adopt(&m.step)
+			p.adoptPods(&m.step)
 			o.takeovers += int64(min(len(p.pods), 1))
 		case former.Mine && !p.owner.Mine:
 			p.handOver(&m.step)
 		}
-		m.step.mark(p)
+		m.step.markDirty(p)
 	}
 }
 
-// adopt begins to own a pool.
-func (p *pool) adopt(s *step) {
+// adoptPods begins to own a pool.
+func (p *pool) adoptPods(s *step) {
 	for _, pod := range p.pods {
-		p.follow(s, pod, pod.seen)
-		if pod.state == ready && pod.seen.Address != "" {
+		p.followObservation(s, pod, pod.observed)
+		if pod.state == ready && pod.observed.Address != "" {
 			pod.probe(s, 0) // it serves as Kubernetes reports it, until it is found silent
 		}
 	}
@@ -46,17 +46,17 @@ func (p *pool) adopt(s *step) {
 // handOver gives a pool to another owner, which decides anew about its pods. Leases on its pods continue.
 func (p *pool) handOver(s *step) {
 	for _, pod := range p.pods {
-		pod.recycle(s)
+		pod.returnToStarting(s)
 		pod.endProbe(s)
 		pod.trustReadiness(s)
 	}
 }
 
-// managed reports whether this replica makes pods of the pool ready: it owns the pool, or leases wait here.
-func (p *pool) managed() bool { return p.owner.Mine || len(p.queue) > 0 }
+// isManaged reports whether this replica makes pods of the pool ready: it owns the pool, or leases wait here.
+func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
 // mayCreate reports whether this replica may create pods of a pool.
-func (m *Machine) mayCreate(p *pool) bool { return p.managed() && m.incapacity(p) == "" }
+func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity(p) == "" }
 
 // incapacity is why this replica cannot serve a pool; empty if it can. A replica that reaches no pod continues to
 // create pods if no other replica can do better: it remains the owner only if all replicas stood down.
@@ -75,12 +75,12 @@ func (m *Machine) incapacity(p *pool) string {
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
-	case p.state == starting && p.seen.Ready && p.seen.Address != "" && p.health.asked == "":
+	case p.state == starting && p.observed.Ready && p.observed.Address != "" && p.health.probedAddress == "":
 		if p.becameReady.at.IsZero() {
 			p.becameReady = s.moment
 		}
 		p.setState(s.at, ready, "")
-	case p.state == ready && !p.seen.Ready && p.health.reported:
+	case p.state == ready && !p.observed.Ready && p.health.reportedReady:
 		p.setState(s.at, starting, "")
 	}
 }
@@ -91,15 +91,15 @@ func (p *pool) probeForOwner(s *step) {
 		return
 	}
 	for _, pod := range p.pods {
-		if pod.state == starting && pod.seen.Address != "" {
+		if pod.state == starting && pod.observed.Address != "" {
 			pod.probe(s, 0)
 		}
 	}
 }
 
-// redirect sends the waiting leases of a pool to its owner, or to any other replica if this one cannot serve them. A
+// redirectWaiting sends the waiting leases of a pool to its owner, or to any other replica if this one cannot serve them. A
 // lease whose caller could not reach the owner waits here.
-func (m *Machine) redirect(s *step, p *pool) {
+func (m *Machine) redirectWaiting(s *step, p *pool) {
 	incapacity := m.incapacity(p)
 	if incapacity == "" && p.owner.Mine {
 		return
@@ -107,9 +107,9 @@ func (m *Machine) redirect(s *step, p *pool) {
 	for _, l := range slices.Clone(p.queue) {
 		switch {
 		case !p.owner.Mine && p.owner.Address != "" && !slices.Contains(l.tried, p.owner.Address):
-			m.leases.redirect(s, l, p.owner.Address, "another pod-manager owns the function")
+			m.leases.redirectLease(s, l, p.owner.Address, "another pod-manager owns the function")
 		case incapacity != "":
-			m.leases.redirect(s, l, "", "this pod-manager cannot manage function pods: "+incapacity)
+			m.leases.redirectLease(s, l, "", "this pod-manager cannot manage function pods: "+incapacity)
 		}
 	}
 }
@@ -118,8 +118,8 @@ func (m *Machine) redirect(s *step, p *pool) {
 func (m *Machine) scanOwned(s *step) {
 	for _, p := range m.pools {
 		if p.owner.Mine {
-			p.collect(s)
-			p.trim(s)
+			p.collectExpired(s)
+			p.trimSurplus(s)
 		}
 	}
 }

@@ -243,7 +243,9 @@ func TestQuotaSendsCallersToReplicasWithIdlePods(t *testing.T) {
 		return pool.Owner{Mine: f.Reference == "g", Address: "10.0.0.2:9448"}
 	}})
 	refused := pool.CreateFailed{Name: "g-1", Problem: pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}}
-	s.handle(observed("f-1", function("f"), 1, s.now), pool.LeaseRequested{Lease: 1, Function: function("g")}, refused)
+	pod := observed("f-1", function("f"), 1, s.now)
+	pod.ReclaimAfter = s.now.Add(10 * time.Minute) // it was used now
+	s.handle(pod, pool.LeaseRequested{Lease: 1, Function: function("g")}, refused)
 	if a, rejected := last[pool.Reject](s); !rejected || !a.Elsewhere || !strings.Contains(a.Reason, "exceeded quota") {
 		t.Errorf("the caller gets %+v, want it sent to the replica that owns the idle pod", a)
 	}
@@ -426,5 +428,28 @@ func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 		if a, deleted := last[pool.Delete](s); !deleted || a.Name != "f-1" {
 			t.Errorf("%s: the outdated pod is not deleted when the new one is ready: %+v", name, a)
 		}
+	}
+}
+
+// TestQuotaInTheProcessOfItsCallersEvictsForeignPods has all idle pods belong to another replica, whose callers no longer
+// use one of them.
+func TestQuotaInTheProcessOfItsCallersEvictsForeignPods(t *testing.T) {
+	t.Parallel()
+	s := newStage(func(p *player) { p.config.InProcess = true })
+	s.handle(pool.OwnersChanged{Replicas: 2, Owner: func(f pool.Function) pool.Owner {
+		return pool.Owner{Mine: f.Reference == "g"}
+	}})
+	used, unused := observed("used-1", function("used"), 1, s.now), observed("unused-1", function("unused"), 1, s.now)
+	unused.ReclaimAfter = s.now.Add(8 * time.Minute) // two minutes ago, and its time to live is ten
+	used.ReclaimAfter = s.now.Add(10 * time.Minute)
+	s.handle(used, unused, pool.LeaseRequested{Lease: 1, Function: function("g")},
+		pool.CreateFailed{Name: "g-1", Problem: pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}})
+	if a, deleted := last[pool.Delete](s); !deleted || a.Name != "unused-1" || !a.Foreign {
+		t.Errorf("%+v is deleted, want the pod that the other replica has not used for two minutes", a)
+	}
+	s.handle(pool.PodGone{Name: "unused-1", UID: "unused-1"},
+		pool.CreateFailed{Name: "g-1", Problem: pool.Problem{Kind: pool.Full, Reason: "exceeded quota"}})
+	if a, deleted := last[pool.Delete](s); deleted {
+		t.Errorf("%+v is deleted, which the other replica uses", a)
 	}
 }

@@ -24,8 +24,8 @@ type step struct {
 // emit adds an action.
 func (s *step) emit(a Action) { s.actions = append(s.actions, a) }
 
-// mark marks a pool as dirty: it is reconciled before the step ends.
-func (s *step) mark(p *pool) {
+// markDirty marks a pool as dirty: it is reconciled before the step ends.
+func (s *step) markDirty(p *pool) {
 	if !slices.Contains(s.dirty, p) {
 		s.dirty = append(s.dirty, p)
 	}
@@ -68,11 +68,11 @@ type pod struct {
 	slot      int
 	id        string // label by which the pod's Service selects it
 	name, uid string
-	seen      Observation // the last one
+	observed  Observation // the last one
 
-	state state
-	why   string    // reason for the state, for users
-	since time.Time // start of the current stage
+	state  state
+	reason string    // reason for the state, for users
+	since  time.Time // start of the current stage
 
 	adopted bool // true if this machine found the pod instead of creating it
 	// countsAsAttempt is true if losing the pod counts as a failed attempt to have one. It is false for pods that had
@@ -81,7 +81,7 @@ type pod struct {
 	foundRunning    bool      // its containers already ran when the pod was adopted
 	ran             bool      // Kubernetes reported that its containers run
 	created         time.Time // by Kubernetes' clock once the pod is known there
-	known           moment    // when this machine learned of the pod
+	learnedAt       moment    // when this machine learned of the pod
 	becameReady     moment    // zero until the pod was ready once
 
 	expiry  expiry
@@ -105,13 +105,13 @@ type removal struct {
 	unsound  bool   // true if the pod does not serve
 	// unexplained is true if the pod stopped answering and the kubelet has not reported why.
 	unexplained bool
-	// silent is when the pod was drained for not answering although Kubernetes reported it as ready. It is zero
+	// silentSince is when the pod was drained for not answering although Kubernetes reported it as ready. It is zero
 	// otherwise.
-	silent moment
-	// confirmed is when another pod was found to answer, which rules out a network failure.
-	confirmed time.Time
-	retryAt   time.Time // when to emit the deletion again
-	failures  int       // refused deletions
+	silentSince moment
+	// confirmedAt is when another pod was found to answer, which rules out a network failure.
+	confirmedAt time.Time
+	retryAt     time.Time // when to emit the deletion again
+	failures    int       // refused deletions
 }
 
 // Kinds of evictions, for metrics.
@@ -136,7 +136,7 @@ func (p *pod) setState(now time.Time, to state, why string) {
 		p.since = now
 	}
 	p.state = to
-	p.why = why
+	p.reason = why
 }
 
 // confirmed reports whether Kubernetes has confirmed a usable pod.
@@ -145,8 +145,8 @@ func (p *pod) confirmed() bool { return p.state.usable() && p.uid != "" }
 // wasReady reports whether a pod is ready, or was until its check began.
 func (p *pod) wasReady() bool { return p.state == ready || p.state == checking }
 
-// idle reports whether a pod serves, and no lease uses it or is about to.
-func (p *pod) idle() bool { return p.wasReady() && p.use.leases == 0 && len(p.pool.queue) == 0 }
+// isIdle reports whether a pod serves, and no lease uses it or is about to.
+func (p *pod) isIdle() bool { return p.wasReady() && p.use.leases == 0 && len(p.pool.queue) == 0 }
 
 // lastUse is when a pod was last used by any replica, as far as its expiry shows.
 func (p *pod) lastUse() time.Time { return p.expiry.at.Add(-p.pool.limits.TTL) }
@@ -156,11 +156,13 @@ func (p *pod) phase() Phase {
 	if p.state == creating {
 		return PhaseCreating
 	}
-	return p.seen.Phase
+	return p.observed.Phase
 }
 
 // version is what the pod was made from.
-func (p *pod) version() version { return version{p.seen.TemplateVersion, p.seen.SettingsVersion} }
+func (p *pod) version() version {
+	return version{p.observed.TemplateVersion, p.observed.SettingsVersion}
+}
 
 // newerThan reports whether the last observation of a pod is newer than o, as far as resource versions show. An
 // address that is missing in the same version was only not known yet.
@@ -168,35 +170,35 @@ func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false
 	}
-	last, errLast := strconv.ParseUint(p.seen.ResourceVersion, 10, 64)
+	last, errLast := strconv.ParseUint(p.observed.ResourceVersion, 10, 64)
 	version, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 	if errLast != nil || err != nil {
 		return false
 	}
-	return version < last || version == last && o.Address == "" && p.seen.Address != ""
+	return version < last || version == last && o.Address == "" && p.observed.Address != ""
 }
 
-// observe stores an observation, and returns the previous one.
-func (p *pod) observe(s *step, o Observation) (before Observation) {
-	before = p.seen
+// storeObservation stores an observation, and returns the previous one.
+func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
+	before = p.observed
 	if p.uid == "" {
 		p.expiry.written = o.ReclaimAfter // another replica's if that one created the pod
 	}
 	p.uid = o.UID
-	p.seen = o
-	p.health.reported = p.health.reported || o.Ready
+	p.observed = o
+	p.health.reportedReady = p.health.reportedReady || o.Ready
 	if p.state == creating {
 		p.setState(s.at, starting, "")
 	}
 	if p.state == starting && before.Phase == PhaseScheduling && o.Phase > PhaseScheduling {
 		p.since = s.at // the time to become ready begins when the pod has a node
 	}
-	p.expiry.observe(o.ReclaimAfter, s.at, p.pool.limits.TTL)
+	p.expiry.mergeAnnotation(o.ReclaimAfter, s.at, p.pool.limits.TTL)
 	if o.Problem.Kind.broken() && p.removal.unexplained {
-		p.why, p.removal.unexplained = o.Problem.Reason, false
+		p.reason, p.removal.unexplained = o.Problem.Reason, false
 	}
 	switch {
-	case !o.Problem.Kind.open():
+	case !o.Problem.Kind.mayPass():
 		p.stall = stall{}
 	case p.stall.since.IsZero():
 		p.stall.since = s.at
@@ -210,12 +212,12 @@ func (p *pod) drain(s *step, why string, r removal) {
 		p.setState(s.at, draining, why)
 		p.removal = r
 	}
-	s.mark(p.pool)
+	s.markDirty(p.pool)
 }
 
-// recycle returns a pod that was leaving to starting, unless it is deleted.
-func (p *pod) recycle(s *step) {
-	if !p.state.usable() && !p.seen.Deleting {
+// returnToStarting returns a pod that was leaving to starting, unless it is deleted.
+func (p *pod) returnToStarting(s *step) {
+	if !p.state.usable() && !p.observed.Deleting {
 		p.setState(s.at, starting, "")
 		p.since, p.removal = s.at, removal{}
 	}
@@ -241,9 +243,9 @@ type expiry struct {
 // extensionInterval is the minimum time between two extensions of a pod.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
-// observe takes over the annotation's value if another replica extended it. A pod without an annotation gets one with
+// mergeAnnotation takes over the annotation's value if another replica extended it. A pod without an annotation gets one with
 // the next scan.
-func (e *expiry) observe(annotation, now time.Time, ttl time.Duration) {
+func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation
 	}
@@ -255,16 +257,16 @@ func (e *expiry) observe(annotation, now time.Time, ttl time.Duration) {
 	}
 }
 
-// lags reports whether the annotation is an interval behind a value that would be written now.
-func (e *expiry) lags(now time.Time, ttl time.Duration) bool {
+// annotationLags reports whether the annotation is an interval behind a value that would be written now.
+func (e *expiry) annotationLags(now time.Time, ttl time.Duration) bool {
 	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
 }
 
-// extend moves the expiry of a pod that is used to a time to live from now. It never brings the expiry forward.
-func (p *pod) extend(s *step) {
+// extendExpiry moves the expiry of a pod that is used to a time to live from now. It never brings the expiry forward.
+func (p *pod) extendExpiry(s *step) {
 	if end := s.at.Add(p.pool.limits.TTL); end.After(p.expiry.at) {
 		p.expiry.at = end
-		s.mark(p.pool)
+		s.markDirty(p.pool)
 	}
 	p.writeExpiry(s)
 }

@@ -65,8 +65,8 @@ type pool struct {
 	leasesTotal, coldStartsTotal int64
 }
 
-// usable counts the pods that take leases or will.
-func (p *pool) usable() int {
+// countUsable counts the pods that take leases or will.
+func (p *pool) countUsable() int {
 	n := 0
 	for _, pod := range p.pods {
 		if pod.state.usable() {
@@ -76,8 +76,8 @@ func (p *pool) usable() int {
 	return n
 }
 
-// demand counts the waiting leases and those of usable pods.
-func (p *pool) demand() int {
+// countDemand counts the waiting leases and those of usable pods.
+func (p *pool) countDemand() int {
 	demand := len(p.queue)
 	for _, pod := range p.pods {
 		if pod.state.usable() {
@@ -100,32 +100,32 @@ func (p *pool) minimum() int {
 	return min(p.minPods, p.limits.MaxPods)
 }
 
-// missing returns whether the pool needs a further pod, and why.
-func (p *pool) missing(now time.Time) (reason Reason, missing bool) {
-	switch usable := p.usable(); {
-	case usable < p.podsFor(p.demand()):
+// needsPod returns whether the pool needs a further pod, and why.
+func (p *pool) needsPod(now time.Time) (reason Reason, missing bool) {
+	switch usable := p.countUsable(); {
+	case usable < p.podsFor(p.countDemand()):
 		return ForLeases, true
 	case usable < p.minimum():
 		return ForMinimum, true
 	default:
-		return ForVersion, p.surges(now)
+		return ForVersion, p.needsSurge(now)
 	}
 }
 
-// needs reports whether a lease uses a pod or waits for it.
-func (p *pool) needs(pod *pod) bool {
+// isNeeded reports whether a lease uses a pod or waits for it.
+func (p *pool) isNeeded(pod *pod) bool {
 	return pod.use.leases > 0 || pod.state.usable() && len(p.queue) > 0
 }
 
-// keeps reports whether a pod belongs to the minimum. Outdated pods do until a pod of the current version serves.
-func (p *pool) keeps(now time.Time, kept *pod) bool {
+// inMinimum reports whether a pod belongs to the minimum. Outdated pods do until a pod of the current version serves.
+func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	serving, _, _ := p.countVersions(now)
 	n := 0
 	for _, pod := range p.pods {
 		if n == p.minimum() {
 			return false
 		}
-		if !pod.state.usable() || serving > 0 && p.outdated(now, pod) {
+		if !pod.state.usable() || serving > 0 && p.isOutdated(now, pod) {
 			continue
 		}
 		if n++; pod == kept {
@@ -137,23 +137,23 @@ func (p *pool) keeps(now time.Time, kept *pod) bool {
 
 // needsTick reports whether anything in a pool waits for time to pass.
 func (p *pool) needsTick(now time.Time) bool {
-	if !p.managed() {
+	if !p.isManaged() {
 		return false
 	}
 	unready := slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
-	return unready || len(p.queue) > 0 || p.usable() < p.minPods || p.surges(now)
+	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
 }
 
-// forgettable reports whether a pool has been empty for so long that it can be forgotten. Until then it knows how its
+// canDelete reports whether a pool has been empty for so long that it can be forgotten. Until then it knows how its
 // pods were named: the next one gets another name.
-func (p *pool) forgettable(now time.Time) bool {
+func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
 
 // configure takes over the settings of a pool.
 func (p *pool) configure(s *step, c Config) {
 	former := p.version
-	p.limits = c.limits(p.function)
+	p.limits = c.limitsOf(p.function)
 	p.version = c.version(p.limits)
 	if former.template != "" && former != p.version {
 		p.since = s.moment
@@ -161,7 +161,7 @@ func (p *pool) configure(s *step, c Config) {
 	if former.template != p.version.template {
 		p.failure.reset() // the former template, or the lack of one, may have been the cause
 	}
-	s.mark(p)
+	s.markDirty(p)
 }
 
 // add adds a pod to the pool.
@@ -176,34 +176,34 @@ func (p *pool) remove(s *step, gone *pod) {
 	if gone.uid != "" {
 		p.predecessors[gone.slot] = gone.uid
 	}
-	gone.setState(s.at, deleting, gone.why) // for leases that it still holds
+	gone.setState(s.at, deleting, gone.reason) // for leases that it still holds
 	p.emptySince = s.at
-	s.mark(p)
+	s.markDirty(p)
 }
 
-// follow handles the last observation of a pod.
-func (p *pool) follow(s *step, pod *pod, before Observation) {
-	o := pod.seen
+// followObservation handles the last observation of a pod.
+func (p *pool) followObservation(s *step, pod *pod, before Observation) {
+	o := pod.observed
 	switch {
 	case o.Deleting && pod.state.usable():
 		pod.setState(s.at, deleting, "another client deleted it")
 		p.countDeletion(s, pod)
 	case o.Deleting:
-		pod.setState(s.at, deleting, pod.why)
+		pod.setState(s.at, deleting, pod.reason)
 	case !pod.state.usable():
 		pod.removal.unsound = pod.removal.unsound || o.Problem.Kind.broken()
 	case o.Problem.Kind.broken():
 		p.drainFailed(s, pod, o.Problem)
-	case pod.stopped(before):
+	case pod.containersStopped(before):
 		pod.restart(s.at)
-	case pod.state == starting && o.Address != "" && p.managed():
+	case pod.state == starting && o.Address != "" && p.isManaged():
 		pod.probe(s, 0) // Kubernetes shows only later that its containers run
 	case p.owner.Mine && pod.lostReadiness(before):
 		pod.check(s, true, "Kubernetes no longer reports it as ready, and its health is being probed")
 	default:
 		pod.trustReadiness(s)
 	}
-	pod.ran = pod.ran || o.running()
+	pod.ran = pod.ran || o.containersRun()
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
 }
 
@@ -211,17 +211,17 @@ func (p *pool) follow(s *step, pod *pod, before Observation) {
 // shorter time than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
-		lags := pod.uid != "" && pod.state <= draining && pod.expiry.lags(s.at, p.limits.TTL)
-		if lags && (p.needs(pod) || p.keeps(s.at, pod)) {
-			pod.extend(s)
+		lags := pod.uid != "" && pod.state <= draining && pod.expiry.annotationLags(s.at, p.limits.TTL)
+		if lags && (p.isNeeded(pod) || p.inMinimum(s.at, pod)) {
+			pod.extendExpiry(s)
 		}
 	}
 }
 
-// collect drains the pods that have expired, and writes the expiry of pods without an annotation.
-func (p *pool) collect(s *step) {
+// collectExpired drains the pods that have expired, and writes the expiry of pods without an annotation.
+func (p *pool) collectExpired(s *step) {
 	for _, pod := range p.pods {
-		if pod.confirmed() && !p.needs(pod) && !s.at.Before(pod.expiry.at) && !p.keeps(s.at, pod) {
+		if pod.confirmed() && !p.isNeeded(pod) && !s.at.Before(pod.expiry.at) && !p.inMinimum(s.at, pod) {
 			pod.drain(s, "it was not used for its time to live", removal{eviction: evictionTTL})
 		}
 		if pod.state.usable() {
@@ -230,10 +230,10 @@ func (p *pool) collect(s *step) {
 	}
 }
 
-// trim drains pods beyond the limit: limits may have been lowered, or two replicas may have created pods concurrently.
+// trimSurplus drains pods beyond the limit: limits may have been lowered, or two replicas may have created pods concurrently.
 // Idle pods are drained first, outdated ones before others, and those in the highest slots. Pods in use are drained only
 // if enough other pods are ready. They finish their leases.
-func (p *pool) trim(s *step) {
+func (p *pool) trimSurplus(s *step) {
 	limit := p.limits.MaxPods
 	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
 		limit += maxSurge // this replica or another one replaces outdated pods
@@ -244,8 +244,8 @@ func (p *pool) trim(s *step) {
 			candidates = append(candidates, pod)
 		}
 	}
-	slices.SortStableFunc(candidates, func(a, b *pod) int { return cmp.Compare(p.worth(s, a), p.worth(s, b)) })
-	usable, serving := p.usable(), len(candidates)
+	slices.SortStableFunc(candidates, func(a, b *pod) int { return cmp.Compare(p.drainOrder(s, a), p.drainOrder(s, b)) })
+	usable, serving := p.countUsable(), len(candidates)
 	for _, pod := range candidates {
 		if serving > limit || usable > limit && pod.use.leases == 0 {
 			pod.drain(s, "the function has more pods than it may have", removal{eviction: evictionSurplus})
@@ -255,12 +255,12 @@ func (p *pool) trim(s *step) {
 	}
 }
 
-// worth ranks the pods that trim drains, the first one lowest.
-func (p *pool) worth(s *step, pod *pod) (worth int) {
+// drainOrder ranks the pods that trim drains, the first one lowest.
+func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
 	if pod.use.leases > 0 {
 		worth += 2
 	}
-	if !p.outdated(s.at, pod) {
+	if !p.isOutdated(s.at, pod) {
 		worth++
 	}
 	return worth
@@ -278,22 +278,22 @@ func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
-// outdated reports whether a pod must be replaced because it is of another version.
+// isOutdated reports whether a pod must be replaced because it is of another version.
 //
 // Versions have no order, and replicas of several versions may run for hours. The version that counts is that of the
 // function's owner. Without membership each replica owns all functions, and if each replaced the other versions'
 // pods, callers would get one cold start after the other: there, only pods from before this replica's version are
 // outdated, and any other pod serves as well.
-func (p *pool) outdated(now time.Time, pod *pod) bool {
+func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
 		return false
-	case pod.known.event <= p.since.event:
+	case pod.learnedAt.event <= p.since.event:
 		return true
-	case p.owner.Alone && pod.seen.Created.After(p.since.at):
+	case p.owner.Alone && pod.observed.Created.After(p.since.at):
 		return false
 	default:
-		return pod.known.at.Sub(pod.seen.Created) >= p.limits.ReadyTimeout || now.Sub(pod.known.at) >= versionGrace
+		return pod.learnedAt.at.Sub(pod.observed.Created) >= p.limits.ReadyTimeout || now.Sub(pod.learnedAt.at) >= versionGrace
 	}
 }
 
@@ -302,7 +302,7 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	for _, pod := range p.pods {
 		switch {
 		case !pod.state.usable():
-		case p.outdated(now, pod):
+		case p.isOutdated(now, pod):
 			outdated++
 		case pod.state == ready:
 			serving++
@@ -327,9 +327,9 @@ func (p *pool) versionTarget() int {
 	return max(p.podsFor(leases), p.minimum(), used)
 }
 
-// surges reports whether the pool needs a pod of the current version next to outdated ones, which serve until it is
+// needsSurge reports whether the pool needs a pod of the current version next to outdated ones, which serve until it is
 // ready. Pods are replaced one after the other, and only in pools that are used or have a minimum.
-func (p *pool) surges(now time.Time) bool {
+func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
 	wanted := p.versionTarget()
 	return p.owner.Mine && outdated > 0 && current < wanted && (current == 0 || current+outdated <= wanted)
@@ -343,7 +343,7 @@ func (p *pool) replaceOutdated(s *step) {
 	}
 	surplus := serving + outdated - p.versionTarget()
 	for _, pod := range p.pods {
-		if surplus > 0 && pod.state.usable() && p.outdated(s.at, pod) {
+		if surplus > 0 && pod.state.usable() && p.isOutdated(s.at, pod) {
 			pod.drain(s, "it was made from another template or with other settings", removal{eviction: evictionTemplate})
 			surplus--
 		}
@@ -374,13 +374,13 @@ func newPodIndex() podIndex {
 // add adds a pod. Its name is not in use.
 func (x *podIndex) add(p *pod) {
 	x.byName[p.name] = p
-	x.count(p.id, 1)
+	x.countID(p.id, 1)
 }
 
 // remove removes a pod that is gone.
 func (x *podIndex) remove(p *pod, now time.Time) {
 	delete(x.byName, p.name)
-	x.count(p.id, -1)
+	x.countID(p.id, -1)
 	if p.uid != "" {
 		x.gone[p.uid] = now
 	}
@@ -389,16 +389,16 @@ func (x *podIndex) remove(p *pod, now time.Time) {
 // setForeign records the id of a foreign pod; empty if the pod is gone.
 func (x *podIndex) setForeign(name, id string) {
 	if former, ok := x.foreign[name]; ok {
-		x.count(former, -1)
+		x.countID(former, -1)
 		delete(x.foreign, name)
 	}
 	if id != "" {
 		x.foreign[name] = id
-		x.count(id, 1)
+		x.countID(id, 1)
 	}
 }
 
-func (x *podIndex) count(id string, n int) {
+func (x *podIndex) countID(id string, n int) {
 	if x.ids[id] += n; x.ids[id] == 0 {
 		delete(x.ids, id)
 	}

@@ -27,11 +27,11 @@ type lease struct {
 	phases   []PhaseDuration
 }
 
-// avoids reports whether a pod failed the lease's caller before.
-func (l *lease) avoids(p *pod) bool { return slices.Contains(l.avoid, p.name) }
+// avoidsPod reports whether a pod failed the lease's caller before.
+func (l *lease) avoidsPod(p *pod) bool { return slices.Contains(l.avoid, p.name) }
 
-// enter begins the next phase of a lease.
-func (l *lease) enter(phase Phase, now time.Time) {
+// enterPhase begins the next phase of a lease.
+func (l *lease) enterPhase(phase Phase, now time.Time) {
 	if phase == l.reported.Phase {
 		return
 	}
@@ -74,8 +74,8 @@ func (t *leaseTable) dequeue(l *lease) {
 	}
 }
 
-// waits reports whether a lease has no answer yet.
-func (t *leaseTable) waits(l *lease) bool { return slices.Contains(l.pool.queue, l) }
+// isWaiting reports whether a lease has no answer yet.
+func (t *leaseTable) isWaiting(l *lease) bool { return slices.Contains(l.pool.queue, l) }
 
 // reject answers a waiting lease with an error.
 func (t *leaseTable) reject(s *step, l *lease, class fault.Class, reason string, retryAfter time.Duration) {
@@ -85,21 +85,21 @@ func (t *leaseTable) reject(s *step, l *lease, class fault.Class, reason string,
 	s.emit(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
 
-// exhausted rejects a waiting lease because of a limit.
-func (t *leaseTable) exhausted(s *step, l *lease, format string, args ...any) {
+// rejectExhausted rejects a waiting lease because of a limit.
+func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...any) {
 	t.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
 }
 
-// grant grants waiting leases, first come first served. A lease with a pending verdict does not block leases behind
+// grantWaiting grants waiting leases, first come first served. A lease with a pending verdict does not block leases behind
 // it.
-func (t *leaseTable) grant(s *step, p *pool) {
+func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
 		if t.memoryVerdictOf(s.at, l) == pending {
 			i++
 			continue
 		}
-		chosen := choose(p, l)
+		chosen := choosePod(p, l)
 		if chosen == nil {
 			return
 		}
@@ -123,30 +123,30 @@ func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 		p.coldStartsTotal++
 	}
 	if chosen.state.usable() {
-		chosen.extend(s)
+		chosen.extendExpiry(s)
 	}
 	s.emit(Grant{
-		Lease: l.id, Function: p.function, Pod: chosen.name, UID: chosen.uid, Address: chosen.seen.Address,
-		Identity: chosen.seen.Identity, ByTag: chosen.seen.ByTag, Cold: cold, Phases: l.phases,
+		Lease: l.id, Function: p.function, Pod: chosen.name, UID: chosen.uid, Address: chosen.observed.Address,
+		Identity: chosen.observed.Identity, ByTag: chosen.observed.ByTag, Cold: cold, Phases: l.phases,
 	})
 }
 
-// choose returns the pod for a lease; nil if none has capacity.
-func choose(p *pool, l *lease) *pod {
+// choosePod returns the pod for a lease; nil if none has capacity.
+func choosePod(p *pool, l *lease) *pod {
 	var best *pod
 	for _, candidate := range p.pods {
 		suitable := candidate.state == ready && candidate.use.leases < p.limits.MaxConcurrency
-		if suitable && (best == nil || better(candidate, best, l)) {
+		if suitable && (best == nil || isBetter(candidate, best, l)) {
 			best = candidate
 		}
 	}
 	return best
 }
 
-// better reports whether a is a better choice than b: the least loaded pod, the least recently used one among equals,
+// isBetter reports whether a is a better choice than b: the least loaded pod, the least recently used one among equals,
 // and a pod to be avoided only if there is no other.
-func better(a, b *pod, l *lease) bool {
-	if avoidA, avoidB := l.avoids(a), l.avoids(b); avoidA != avoidB {
+func isBetter(a, b *pod, l *lease) bool {
+	if avoidA, avoidB := l.avoidsPod(a), l.avoidsPod(b); avoidA != avoidB {
 		return avoidB
 	}
 	if a.use.leases != b.use.leases {
@@ -170,7 +170,7 @@ func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	}
 	switch {
 	case stalled != nil:
-		return stalled.seen.Problem, 0
+		return stalled.observed.Problem, 0
 	case p.failure.until.After(now):
 		return p.failure.problem, p.failure.until.Sub(now)
 	default:
@@ -178,8 +178,8 @@ func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	}
 }
 
-// redirect sends a lease to another replica: the one at an address, or any if that is empty.
-func (t *leaseTable) redirect(s *step, l *lease, owner, reason string) {
+// redirectLease sends a lease to another replica: the one at an address, or any if that is empty.
+func (t *leaseTable) redirectLease(s *step, l *lease, owner, reason string) {
 	t.dequeue(l)
 	delete(t.known, l.id)
 	s.emit(Reject{Lease: l.id, Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
@@ -189,16 +189,16 @@ func (t *leaseTable) redirect(s *step, l *lease, owner, reason string) {
 func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter time.Duration) {
 	for len(p.queue) > 0 {
 		if problem.Unreachable {
-			t.redirect(s, p.queue[0], "", problem.Reason)
+			t.redirectLease(s, p.queue[0], "", problem.Reason)
 			continue
 		}
-		t.reject(s, p.queue[0], problem.Kind.class(), problem.Reason, retryAfter)
+		t.reject(s, p.queue[0], problem.Kind.faultClass(), problem.Reason, retryAfter)
 	}
 }
 
-// report reports what waiting leases wait for; full is the reason if there is no capacity for a further pod.
+// reportWaiting reports what waiting leases wait for; full is the reason if there is no capacity for a further pod.
 // Positions alone are reported with the next tick only: they change with each grant, for all.
-func (t *leaseTable) report(s *step, p *pool, full string) {
+func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
 	if len(p.queue) == 0 {
 		return
 	}
@@ -216,7 +216,7 @@ func (t *leaseTable) report(s *step, p *pool, full string) {
 		if now == last {
 			continue
 		}
-		l.enter(now.Phase, s.at)
+		l.enterPhase(now.Phase, s.at)
 		l.reported = now
 		s.emit(Report{Lease: l.id, Waiting: now})
 	}
@@ -232,10 +232,10 @@ func (p *pool) progress(full string) Waiting {
 		}
 	}
 	if lead == nil {
-		busy := fmt.Sprintf("all %d pods of the function are busy", p.usable())
+		busy := fmt.Sprintf("all %d pods of the function are busy", p.countUsable())
 		return Waiting{Phase: PhaseQueued, Reason: cmp.Or(full, busy)}
 	}
-	reason := cmp.Or(lead.seen.Reason, "making pod "+lead.name+" ready")
+	reason := cmp.Or(lead.observed.Reason, "making pod "+lead.name+" ready")
 	return Waiting{Phase: lead.phase(), Reason: reason, Pod: lead.name}
 }
 
@@ -256,8 +256,8 @@ const (
 	outOfMemory
 )
 
-// distinct returns each name once: a pod that broke twice is one pod.
-func distinct(names []string) []string {
+// distinctNames returns each name once: a pod that broke twice is one pod.
+func distinctNames(names []string) []string {
 	var first []string
 	for _, name := range names {
 		if !slices.Contains(first, name) {
@@ -278,7 +278,7 @@ func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 		pod := t.pods[name]
 		switch {
 		case t.ranOutOfMemory(name):
-		case pod != nil && pod.explainable() && now.Sub(l.requested.at) < verdictTimeout:
+		case pod != nil && pod.awaitsExplanation() && now.Sub(l.requested.at) < verdictTimeout:
 			found = pending
 		default:
 			return notOutOfMemory

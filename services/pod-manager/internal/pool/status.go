@@ -38,7 +38,7 @@ func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	for _, p := range m.pools {
 		counts := make(map[PodState]int)
 		for _, pod := range p.pods {
-			counts[pod.public()]++
+			counts[pod.publicState()]++
 		}
 		for state, n := range counts {
 			count(p.function, state, n)
@@ -67,7 +67,7 @@ func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	}
 	for _, pod := range p.pods {
 		s.Active += clamp(pod.use.leases)
-		s.Pods = append(s.Pods, pod.status(p.outdated(m.step.at, pod)))
+		s.Pods = append(s.Pods, pod.status(p.isOutdated(m.step.at, pod)))
 	}
 	return s, true
 }
@@ -75,8 +75,8 @@ func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 // status returns the pod as the contract describes it.
 func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	s := &podmanagerv1.Pod{
-		Name: p.name, Uid: p.uid, Slot: clamp(p.slot), Address: p.seen.Address, Node: p.seen.Node,
-		TemplateVersion: p.seen.TemplateVersion, Adopted: p.adopted, State: p.public(), Reason: p.why,
+		Name: p.name, Uid: p.uid, Slot: clamp(p.slot), Address: p.observed.Address, Node: p.observed.Node,
+		TemplateVersion: p.observed.TemplateVersion, Adopted: p.adopted, State: p.publicState(), Reason: p.reason,
 		Active: clamp(p.use.leases), LeasesTotal: p.use.total, CreateTime: timestamp(p.created),
 		ReadyTime: timestamp(p.becameReady.at), ReclaimTime: timestamp(p.expiry.at),
 	}
@@ -86,7 +86,7 @@ func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 			s.Reason = "it is of another template or other settings, and serves until a new pod is ready"
 		}
 	case creating, starting:
-		s.Reason = cmp.Or(p.seen.Problem.Reason, p.seen.Reason)
+		s.Reason = cmp.Or(p.observed.Problem.Reason, p.observed.Reason)
 	default:
 	}
 	if s.GetState() == Starting {
@@ -95,8 +95,8 @@ func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	return s
 }
 
-// public is the state of a pod as others see it.
-func (p *pod) public() PodState {
+// publicState is the state of a pod as others see it.
+func (p *pod) publicState() PodState {
 	switch {
 	case p.state == ready:
 		return Ready

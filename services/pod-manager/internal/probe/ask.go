@@ -35,18 +35,18 @@ const (
 // asker asks pods, with the certificate of this program, if it has one.
 type asker struct{ identity *mtls.Identity }
 
-// ask asks the server of a pod until it serves. It returns what was wrong last when
+// askUntilServing asks the server of a pod until it serves. It returns what was wrong last when
 // ctx ends. No connection is left behind.
-func (a asker) ask(ctx context.Context, p pool.Probe) error {
+func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	address := p.Address
-	transport, err := a.transport(p.Identity)
+	transport, err := a.credentialsOf(p.Identity)
 	if err != nil {
 		return fmt.Errorf("ask %s for its health: %w", address, err)
 	}
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithNoProxy(), // a proxy is for what is outside; pods are here
-		grpc.WithContextDialer(connect),
+		grpc.WithContextDialer(dialPod),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
 			MinConnectTimeout: connectTimeout,
@@ -57,7 +57,7 @@ func (a asker) ask(ctx context.Context, p pool.Probe) error {
 	defer func() { _ = conn.Close() }() // it has done its work
 	client := healthv1.NewHealthClient(conn)
 	for waits := (retry.Backoff{First: firstBackoff, Max: maxBackoff}); ; {
-		last := attempt(ctx, client)
+		last := checkOnce(ctx, client)
 		if last == nil {
 			return nil
 		}
@@ -70,13 +70,13 @@ func (a asker) ask(ctx context.Context, p pool.Probe) error {
 	}
 }
 
-// connect opens a connection to a pod or its Service, also if the node does not have the rules for it yet.
-func connect(ctx context.Context, address string) (net.Conn, error) {
+// dialPod opens a connection to a pod or its Service, also if the node does not have the rules for it yet.
+func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
 }
 
-// transport returns how to connect to a pod. One that does not prove who it is has no TLS.
-func (a asker) transport(pod pool.Identity) (credentials.TransportCredentials, error) {
+// credentialsOf returns how to connect to a pod. One that does not prove who it is has no TLS.
+func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredentials, error) {
 	secure, err := a.identity.ClientOfProven(pod.ID, pod.Secret)
 	if err != nil || secure == nil {
 		return insecure.NewCredentials(), err
@@ -84,8 +84,8 @@ func (a asker) transport(pod pool.Identity) (credentials.TransportCredentials, e
 	return credentials.NewTLS(secure), nil
 }
 
-// attempt asks once, as soon as there is a connection.
-func attempt(ctx context.Context, client healthv1.HealthClient) error {
+// checkOnce asks once, as soon as there is a connection.
+func checkOnce(ctx context.Context, client healthv1.HealthClient) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	answer, err := client.Check(ctx, &healthv1.HealthCheckRequest{}, grpc.WaitForReady(true))

@@ -48,7 +48,7 @@ type probe struct {
 // New returns a prober that reports [pool.Probed] and [pool.Unanswered]. It shows pods the certificate of this
 // program, if that has one: then a pod serves that accepts it.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
-	return NewAsking(asker{identity}.ask, report)
+	return NewAsking(asker{identity}.askUntilServing, report)
 }
 
 // NewAsking returns a prober that asks in another way: ask returns nil as soon as the pod
@@ -62,14 +62,14 @@ func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(
 func (p *Prober) Probe(action pool.Probe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end(action.Name)
+	p.endProbe(action.Name)
 	next := &probe{action: action}
 	p.current[action.Name] = next
-	p.queue.first(next)
-	p.awake()
+	p.queue.addFresh(next)
+	p.wakeUp()
 }
 
-func (p *Prober) awake() {
+func (p *Prober) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -81,12 +81,12 @@ func (p *Prober) Forget(pod, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if current, ok := p.current[pod]; ok && current.action.UID == uid {
-		p.end(pod)
+		p.endProbe(pod)
 	}
 }
 
-// end ends the probe of a pod, begun or not. The caller holds the lock.
-func (p *Prober) end(pod string) {
+// endProbe ends the probe of a pod, begun or not. The caller holds the lock.
+func (p *Prober) endProbe(pod string) {
 	current, ok := p.current[pod]
 	if !ok {
 		return
@@ -96,7 +96,7 @@ func (p *Prober) end(pod string) {
 	if current.ended != nil {
 		current.ended()
 	} else {
-		p.queue.left()
+		p.queue.countEnded()
 	}
 }
 
@@ -106,9 +106,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // they return no errors
 	for {
-		for next, turn := p.next(ctx); next != nil; next, turn = p.next(ctx) {
+		for next, turn := p.nextTurn(ctx); next != nil; next, turn = p.nextTurn(ctx) {
 			running.Go(func() error {
-				p.probe(turn, next)
+				p.takeTurn(turn, next)
 				return nil
 			})
 		}
@@ -120,9 +120,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// next returns the probe whose turn it is, with the context of that turn; nil if none waits, or
+// nextTurn returns the probe whose turn it is, with the context of that turn; nil if none waits, or
 // as many as may run do.
-func (p *Prober) next(ctx context.Context) (*probe, context.Context) {
+func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.running == parallel || ctx.Err() != nil {
@@ -137,8 +137,8 @@ func (p *Prober) next(ctx context.Context) (*probe, context.Context) {
 	return next, ctx
 }
 
-// probe asks a pod for one turn, and reports what came of it.
-func (p *Prober) probe(ctx context.Context, current *probe) {
+// takeTurn asks a pod for one turn, and reports what came of it.
+func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	a := current.action
 	length := turn
 	if a.Timeout > 0 {
@@ -148,7 +148,7 @@ func (p *Prober) probe(ctx context.Context, current *probe) {
 	err := p.ask(asking, a)
 	cancel()
 	stopped := ctx.Err() != nil
-	switch p.finish(current, stopped, err == nil || a.Timeout > 0) {
+	switch p.finishTurn(current, stopped, err == nil || a.Timeout > 0) {
 	case unwanted:
 		return
 	case unanswered:
@@ -172,13 +172,13 @@ const (
 	answered
 )
 
-// finish ends the turn of a probe, and returns what is to be reported about it. One that is not
+// finishTurn ends the turn of a probe, and returns what is to be reported about it. One that is not
 // answered waits for another turn.
-func (p *Prober) finish(former *probe, stopped, over bool) result {
+func (p *Prober) finishTurn(former *probe, stopped, over bool) result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running--
-	p.awake()
+	p.wakeUp()
 	former.ended()
 	former.ended = nil
 	switch {
@@ -190,7 +190,7 @@ func (p *Prober) finish(former *probe, stopped, over bool) result {
 		return answered
 	}
 	former.turns++
-	p.queue.again(former)
+	p.queue.addTried(former)
 	if former.turns > 1 {
 		return unwanted
 	}

@@ -14,13 +14,13 @@ type queue struct {
 	turns        int
 }
 
-func (q *queue) first(p *probe) { q.fresh = append(q.fresh, p) }
-func (q *queue) again(p *probe) { q.tried = append(q.tried, p) }
+func (q *queue) addFresh(p *probe) { q.fresh = append(q.fresh, p) }
+func (q *queue) addTried(p *probe) { q.tried = append(q.tried, p) }
 
 // next removes and returns the probe whose turn it is; nil if none waits.
 func (q *queue) next() *probe {
 	for len(q.fresh)+len(q.tried) > 0 {
-		next := q.take()
+		next := q.removeNext()
 		if !next.over {
 			q.turns++
 			return next
@@ -30,8 +30,8 @@ func (q *queue) next() *probe {
 	return nil
 }
 
-// take removes a probe, ended or not. There is one.
-func (q *queue) take() (next *probe) {
+// removeNext removes a probe, ended or not. There is one.
+func (q *queue) removeNext() (next *probe) {
 	last := len(q.fresh) - 1
 	switch {
 	case last < 0, q.turns%3 == 2 && len(q.tried) > 0:
@@ -44,15 +44,15 @@ func (q *queue) take() (next *probe) {
 	return next
 }
 
-// left records that a probe in the queue has ended.
-func (q *queue) left() {
+// countEnded records that a probe in the queue has ended.
+func (q *queue) countEnded() {
 	if q.over++; 2*q.over > len(q.fresh)+len(q.tried) {
-		q.fresh, q.tried, q.over = live(q.fresh), live(q.tried), 0
+		q.fresh, q.tried, q.over = liveProbes(q.fresh), liveProbes(q.tried), 0
 	}
 }
 
-// live returns the probes that have not ended.
-func live(probes []*probe) []*probe {
+// liveProbes returns the probes that have not ended.
+func liveProbes(probes []*probe) []*probe {
 	var kept []*probe
 	for _, p := range probes {
 		if !p.over {
