@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// MachineMemory returns how many bytes of memory the machine has, and how many of them programs can still get, from a
-// file like /proc/meminfo. It returns false where that is not known.
+// MachineMemory returns the machine's memory and the memory available to programs in bytes, from a file like
+// /proc/meminfo. It returns false if they are unknown.
 func MachineMemory(file string) (total, available int64, ok bool) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return 0, 0, false
 	}
-	values := numbers([]byte(strings.NewReplacer(":", "", " kB", "").Replace(string(content))))
+	values := readNumbers([]byte(strings.NewReplacer(":", "", " kB", "").Replace(string(content))))
 	total, available = values["MemTotal"]<<10, values["MemAvailable"]<<10
 	return total, available, total > 0 && available > 0
 }

@@ -13,25 +13,24 @@ import (
 	"sync"
 )
 
-// Kills distinguishes processes that the kernel killed because their container had no memory left
-// from processes that another process killed: both end with SIGKILL. The zero value and nil know of
-// none. It is safe for concurrent use.
+// Kills distinguishes processes that the kernel killed because their container ran out of memory from processes that
+// another process killed: the signal is SIGKILL in both cases. The zero value and nil know no kills. It is safe for
+// concurrent use.
 type Kills struct {
-	root, counter string // of the control group, and the file in it
+	root, counter string // control group, and the file in it
 
 	mu        sync.Mutex
-	explained int64 // kills that have explained an end, or were before
+	explained int64 // kills before the start, or already returned by Explain
 }
 
 // counters are the files that count kills, of control groups of version 2 and of version 1.
 var counters = []string{"memory.events", "memory/memory.oom_control"}
 
-// NewKills returns the kills in the control group at root, for which there is [Container].
-// Where nothing is counted it knows of no kills.
+// NewKills returns the kills in the control group at root, such as [Container].
 func NewKills(root string) *Kills {
 	for _, counter := range counters {
 		k := &Kills{root: root, counter: filepath.Join(root, counter)}
-		if kills, ok := k.count(); ok {
+		if kills, ok := k.countKills(); ok {
 			k.explained = kills
 			return k
 		}
@@ -39,16 +38,16 @@ func NewKills(root string) *Kills {
 	return &Kills{}
 }
 
-// Explain is called for each process that ended with SIGKILL that we did not send. It
-// returns what is wrong and what to do if the kernel did it for memory, else nothing. Each
-// of the kernel's kills explains one end.
+// Explain must be called for each process that was killed by a SIGKILL that we did not send. If the kernel killed it
+// for memory, it returns the cause and the remedy, and otherwise an empty string. Each of the kernel's kills explains
+// a single process.
 func (k *Kills) Explain() string {
 	if k == nil || k.counter == "" {
 		return ""
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kills, ok := k.count()
+	kills, ok := k.countKills()
 	if !ok || kills <= k.explained {
 		return ""
 	}
@@ -56,11 +55,11 @@ func (k *Kills) Explain() string {
 	return k.Text()
 }
 
-// Text returns what is wrong with a function that ran out of memory, and what to do.
-func (k *Kills) Text() string { return "out of memory: " + k.advice() }
+// Text returns the cause and the remedy of a function that ran out of memory.
+func (k *Kills) Text() string { return "out of memory: " + k.remedy() }
 
-// count reads how many processes were killed; false if that is not known.
-func (k *Kills) count() (kills int64, ok bool) {
+// countKills reads the number of kills; false if it is unknown.
+func (k *Kills) countKills() (kills int64, ok bool) {
 	content, err := os.ReadFile(k.counter)
 	if err != nil {
 		return 0, false
@@ -75,8 +74,8 @@ func (k *Kills) count() (kills int64, ok bool) {
 	return 0, false
 }
 
-// advice returns what to do.
-func (k *Kills) advice() string {
+// remedy returns advice for users.
+func (k *Kills) remedy() string {
 	limit, ok := int64(0), false
 	if k != nil {
 		limit, ok = MemoryLimit(k.root)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// usualProcesses is the assumed limit of a container without a limit of its own: the pod or the node has one, which the
-// container does not see.
+// usualProcesses is the assumed limit of a container without its own limit: the limit of the pod or the node, which is
+// not visible in the container.
 const usualProcesses = 4096
 
 // Processes returns the maximum number of processes and threads in the control group at root, and their current number.

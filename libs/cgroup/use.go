@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// uses are the files with the memory in use, with details of it and what these call cached files,
-// of version 2 and of version 1.
+// uses are the files of version 2 and of version 1 with the used memory and its details, and the names of cached files
+// in the details.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -21,9 +21,8 @@ var uses = []struct{ used, details, inactive, active, mapped string }{
 	},
 }
 
-// MemoryUse returns how many bytes the container whose control group is at root needs: those in
-// use without cached files, which the kernel drops when it needs memory, except the programs that
-// run. It returns false where that is not known.
+// MemoryUse returns the memory that the container whose control group is at root needs, in bytes, without cached
+// files, which the kernel drops when it needs memory, except the running programs. It returns false if it is unknown.
 func MemoryUse(root string) (used int64, ok bool) {
 	for _, names := range uses {
 		content, err := os.ReadFile(filepath.Join(root, names.used))
@@ -38,15 +37,15 @@ func MemoryUse(root string) (used int64, ok bool) {
 		if err != nil {
 			return 0, false
 		}
-		values := numbers(details)
+		values := readNumbers(details)
 		files := values[names.inactive] + values[names.active]
 		return used - files + min(values[names.mapped], files), true
 	}
 	return 0, false
 }
 
-// numbers returns the values of lines that are a name and a number.
-func numbers(content []byte) map[string]int64 {
+// readNumbers returns the values of lines that are a name and a number.
+func readNumbers(content []byte) map[string]int64 {
 	values := map[string]int64{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	for lines.Scan() {

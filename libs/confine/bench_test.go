@@ -34,12 +34,12 @@ func BenchmarkConfinement(b *testing.B) {
 		cmd.Dir, cmd.MaxOutput, cmd.MaxLog = "/", 1<<20, 1<<20
 		cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "GOMAXPROCS=1"}
 		for _, spare := range []bool{true, false} {
-			b.Run(name+map[bool]string{true: "/spare", false: "/new"}[spare], func(b *testing.B) { compare(b, cmd, spare) })
+			b.Run(name+map[bool]string{true: "/spare", false: "/new"}[spare], func(b *testing.B) { compareCalls(b, cmd, spare) })
 		}
 	}
 }
 
-func compare(b *testing.B, cmd fnproc.Command, spare bool) {
+func compareCalls(b *testing.B, cmd fnproc.Command, spare bool) {
 	cfg := config(b)
 	c, err := confine.New(cfg)
 	if err != nil {

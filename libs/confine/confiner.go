@@ -19,25 +19,24 @@ type Confiner struct {
 	cfg         Config
 	kernel      kernel
 	files       fileRules
-	filters     map[bool]*filter // by whether the network is allowed; nil without seccomp
+	filters     map[bool]*filter // by network permission, nil without seccomp
 	temp        *tempDirs
 	shared      sharedDirs
 	sharedRules fileRules
 }
 
-// New returns a Confiner, nil if the level is Off. With Require it fails unless this kernel
-// can hold back everything.
+// New returns a Confiner; nil if the level is Off. With Require it fails if this kernel lacks restrictions.
 func New(cfg Config) (*Confiner, error) {
 	if cfg.Level == Off {
 		cfg.Log.Warn("functions are not confined", "setting", "FNR_CONFINE=off")
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
 	cfg = cfg.withDefaults()
-	c := &Confiner{cfg: cfg, kernel: cfg.probe()}
-	if err := c.build(); err != nil {
+	c := &Confiner{cfg: cfg, kernel: cfg.probeFeatures()}
+	if err := c.buildShared(); err != nil {
 		return nil, fmt.Errorf("confine functions: %w", err)
 	}
-	lacks := c.kernel.lacks()
+	lacks := c.kernel.missingFeatures()
 	if c.temp == nil {
 		lacks = append(lacks, "a directory for temporary files")
 	}
@@ -47,7 +46,7 @@ func New(cfg Config) (*Confiner, error) {
 			"use another kernel or container runtime, or set FNR_CONFINE=best-effort", strings.Join(lacks, ", "))
 	}
 	cfg.Log.Info("functions are confined", "level", cfg.Level, "landlock_abi", c.kernel.abi,
-		"lacks", lacks, "replaced", c.kernel.replaced())
+		"lacks", lacks, "replaced", c.kernel.replacedFeatures())
 	return c, nil
 }
 
@@ -58,20 +57,20 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// probe returns what the kernel can do, which a trial on a thread of its own confirms.
-func (cfg Config) probe() kernel {
+// probeFeatures returns the kernel's features, confirmed by a trial on a separate thread.
+func (cfg Config) probeFeatures() kernel {
 	if cfg.kernel != nil {
 		return *cfg.kernel
 	}
 	return probeKernel()
 }
 
-// build makes what all processes share.
-func (c *Confiner) build() error {
+// buildShared creates the resources that all processes share.
+func (c *Confiner) buildShared() error {
 	if c.kernel.seccomp {
 		c.filters = map[bool]*filter{}
 		for _, network := range []bool{false, true} {
-			calls, err := c.kernel.calls(network)
+			calls, err := c.kernel.filteredCalls(network)
 			if err != nil {
 				return err
 			}
@@ -88,25 +87,24 @@ func (c *Confiner) build() error {
 	if c.kernel.abi > 0 {
 		c.files = c.cfg.openFiles()
 		for _, path := range c.cfg.Shared {
-			c.sharedRules = c.sharedRules.add(path, own)
+			c.sharedRules = c.sharedRules.addPath(path, own)
 		}
 	}
 	return nil
 }
 
-// Close removes the temporary directories. No process may be started any more.
+// Close removes the temporary directories. No process may be started afterwards.
 func (c *Confiner) Close() {
 	if c == nil {
 		return
 	}
-	c.files.close()
-	c.sharedRules.close()
+	c.files.closeFiles()
+	c.sharedRules.closeFiles()
 	c.temp.close()
 }
 
-// Start calls start on a confined thread, with TMPDIR set in addition to env if the process has a
-// temporary directory. The caller removes the returned directory after the process has ended; it
-// may be nil.
+// Start calls start on a confined thread, with env and, if the process gets a temporary directory, TMPDIR. The caller
+// removes the returned directory, which may be nil, after the process has exited.
 func (c *Confiner) Start(
 	fn Function, env []string, start func(env []string) (*os.Process, error),
 ) (*os.Process, *TempDir, error) {
@@ -114,20 +112,20 @@ func (c *Confiner) Start(
 		p, err := start(env)
 		return p, nil, err
 	}
-	temp, err := c.temp.make()
+	temp, err := c.temp.makeDir()
 	if err != nil {
 		return nil, nil, err
 	}
-	rules, err := c.rules(fn, temp)
+	rules, err := c.newRules(fn, temp)
 	defer rules.close()
-	env = temp.environment(env)
+	env = temp.withTempDir(env)
 	if fn.Shared {
 		temp.countShared(c.shared)
 	}
 	var p *os.Process
 	if err == nil {
 		thread.Own(func() {
-			if err = c.restrict(fn, rules); err == nil {
+			if err = c.restrictThread(fn, rules); err == nil {
 				p, err = start(env)
 			}
 		})
@@ -135,6 +133,6 @@ func (c *Confiner) Start(
 	if err != nil {
 		return nil, nil, errors.Join(err, temp.Remove())
 	}
-	c.limit(p.Pid)
+	c.limitProcess(p.Pid)
 	return p, temp, nil
 }

@@ -10,12 +10,12 @@ import (
 	"runtime"
 )
 
-// Confiner starts processes without restrictions: only Linux has them.
+// Confiner starts processes without restrictions, which only Linux supports.
 type Confiner struct{}
 
-// New returns nil, which is a Confiner. With Require it fails.
+// New returns nil, the Confiner that does nothing. With Require it fails.
 func New(cfg Config) (*Confiner, error) {
-	if err := cfg.Level.elsewhere(runtime.GOOS); err != nil {
+	if err := cfg.Level.checkOtherSystem(runtime.GOOS); err != nil {
 		return nil, err
 	}
 	cfg.Log.Warn("functions are not confined", "setting", "FNR_CONFINE", "level", cfg.Level, "system", runtime.GOOS)
@@ -39,7 +39,7 @@ func (c *Confiner) Start(_ Function, env []string,
 // Set fails.
 func (Limits) Set(int, uint32, uint32) error { return errors.ErrUnsupported }
 
-// TempDir is the temporary directory of one process: always nil.
+// TempDir is the temporary directory of a process, always nil.
 type TempDir struct{}
 
 // Remove does nothing.

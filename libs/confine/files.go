@@ -17,10 +17,10 @@ import (
 const (
 	readFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readDir  = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// writeFile is what a function may do to a device that swallows or makes bytes.
+	// writeFile are the rights to a device that discards or generates bytes.
 	writeFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// own is what a function may do in its temporary directory: all but to make devices.
+	// own are the rights to the function's temporary directory: all but creating devices.
 	own = readDir | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
@@ -29,9 +29,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// What functions may read where they are many beside each other and beside a server with
-// secrets: programs, libraries and what these need to know of the system. Of /etc only what
-// is public by its nature: settings may place credentials there.
+// Readable files of functions that run next to each other and next to a server with secrets: programs, libraries and
+// their information about the system. Of /etc only public files: other settings may contain credentials.
 var (
 	readable = []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt",
@@ -46,39 +45,39 @@ var (
 		"pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "resolv.conf",
 		"rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	// processes has what runtimes read of themselves: Node.js takes a millisecond longer to start where it
-	// does not find its own memory map, and with its cgroup it knows its memory limit. Memory,
-	// environment and files of processes outside of a function's domain are not readable all the same, by
-	// Landlock's rule on tracing, and the directory cannot be listed.
+	// processes contains information that runtimes read about themselves: Node.js starts a millisecond slower if it
+	// cannot read its own memory map, and reads its memory limit from its cgroup. Memory, environment and files of
+	// processes outside of a function's domain stay unreadable, by Landlock's rule on tracing, and the directory cannot
+	// be listed.
 	processes = "/proc"
 	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )
 
-// fileRule allows what is in access beneath a file or directory.
+// fileRule allows access to a file or directory and everything below it.
 type fileRule struct {
-	file   *os.File // with O_PATH
+	file   *os.File // opened with O_PATH
 	access uint64
 }
 
 // fileRules are Landlock rules with open files.
 type fileRules []fileRule
 
-// openFiles opens what all functions may use. What is not there is left out.
+// openFiles opens the files that all functions may use. It skips missing files.
 func (cfg Config) openFiles() fileRules {
 	var rules fileRules
 	for _, path := range cfg.readablePaths() {
-		rules = rules.add(path, readDir)
+		rules = rules.addPath(path, readDir)
 	}
 	for _, path := range writable {
-		rules = rules.add(path, writeFile)
+		rules = rules.addPath(path, writeFile)
 	}
 	if cfg.OwnFiles {
 		return rules
 	}
-	return rules.add(processes, unix.LANDLOCK_ACCESS_FS_READ_FILE)
+	return rules.addPath(processes, unix.LANDLOCK_ACCESS_FS_READ_FILE)
 }
 
-func (rules fileRules) add(path string, access uint64) fileRules {
+func (rules fileRules) addPath(path string, access uint64) fileRules {
 	file, err := openPath(path)
 	if err != nil {
 		return rules
@@ -89,13 +88,13 @@ func (rules fileRules) add(path string, access uint64) fileRules {
 	return append(rules, fileRule{file, access})
 }
 
-func (rules fileRules) close() {
+func (rules fileRules) closeFiles() {
 	for _, rule := range rules {
 		_ = rule.file.Close()
 	}
 }
 
-// openPath opens a file or directory to name it only, which needs no right to read it.
+// openPath opens a file or directory only to name it, which requires no right to read it.
 func openPath(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -104,7 +103,7 @@ func openPath(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// readablePaths returns what functions may read, without what is hidden.
+// readablePaths returns the paths that functions may read, without hidden paths.
 func (cfg Config) readablePaths() []string {
 	if cfg.OwnFiles {
 		return nil
@@ -116,21 +115,20 @@ func (cfg Config) readablePaths() []string {
 	if cfg.ReadAll {
 		roots = []string{"/"}
 	}
-	hidden := []string{resolved(cfg.tempDir())}
+	hidden := []string{resolvePath(cfg.tempDir())}
 	for _, path := range cfg.Hidden {
-		hidden = append(hidden, resolved(path))
+		hidden = append(hidden, resolvePath(path))
 	}
 	var paths []string
 	for _, root := range roots {
-		paths = append(paths, without(resolved(root), hidden)...)
+		paths = append(paths, pathsWithout(resolvePath(root), hidden)...)
 	}
 	return paths
 }
 
-// without returns paths that cover root except what is hidden below it. Landlock has no
-// rules that forbid, so a directory with something hidden in it is replaced by what else
-// is in it.
-func without(root string, hidden []string) []string {
+// pathsWithout returns paths that cover root except hidden paths below it. Landlock rules can only allow, so a
+// directory with something hidden in it is replaced by its other entries.
+func pathsWithout(root string, hidden []string) []string {
 	if slices.Contains(hidden, root) {
 		return nil
 	}
@@ -138,18 +136,18 @@ func without(root string, hidden []string) []string {
 	if !slices.ContainsFunc(hidden, below) {
 		return []string{root}
 	}
-	entries, _ := os.ReadDir(root) // one that cannot be read is of no use to a function either
+	entries, _ := os.ReadDir(root) // an unreadable directory is of no use to a function either
 	var paths []string
 	for _, entry := range entries {
-		if entry.Type()&os.ModeSymlink == 0 { // what it leads to has a place of its own
-			paths = append(paths, without(filepath.Join(root, entry.Name()), hidden)...)
+		if entry.Type()&os.ModeSymlink == 0 { // the target is covered by its own path
+			paths = append(paths, pathsWithout(filepath.Join(root, entry.Name()), hidden)...)
 		}
 	}
 	return paths
 }
 
-// resolved returns path without symbolic links, as far as it exists.
-func resolved(path string) string {
+// resolvePath returns path without symbolic links, as far as it exists.
+func resolvePath(path string) string {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}

@@ -18,31 +18,30 @@ import (
 // filter is a seccomp program, ready to be loaded.
 type filter struct{ program []unix.SockFilter }
 
-// Offsets in struct seccomp_data. Of arguments, the half is taken that the kernel takes of
-// an int, on a machine whose lower half comes first: amd64 and arm64 are such.
+// Offsets in struct seccomp_data. Of an argument, the filter reads the half that the kernel uses for an int, on
+// little-endian machines such as amd64 and arm64.
 const (
 	numberOffset    = 0
 	archOffset      = 4
 	argumentsOffset = 16
 )
 
-// lastReviewed is the highest number of a system call that the rules take into account: file_setattr of Linux 6.17.
-// Calls with higher numbers are not implemented for functions. Programs then use older calls, until the rules have the
-// new one. The calls of amd64 with 32-bit pointers have higher numbers too.
+// lastReviewed is the highest system call number that the rules cover: file_setattr of Linux 6.17. Higher numbers are
+// answered with "not implemented", so that programs use older calls until the rules cover the new calls. The calls of
+// amd64 with 32-bit pointers use higher numbers too.
 const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// newFilter returns a filter that allows everything but calls.
+// newFilter returns a filter that allows everything except calls.
 //
-// The calls are found by halving their numbers. When a filter is loaded, the kernel runs it
-// once for each number: a list of comparisons takes some three times as long for that as
-// starting a thread.
+// It finds a call by binary search. When a filter is loaded, the kernel runs it for each number: with a list of
+// comparisons that lasts three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
 	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	program := []bpf.Instruction{
-		// Calls of other architectures have other numbers.
+		// Other architectures use other numbers.
 		bpf.LoadAbsolute{Off: archOffset, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: native, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
@@ -50,7 +49,7 @@ func newFilter(calls []call) (*filter, error) {
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: lastReviewed, SkipTrue: 1},
 		notImplemented,
 	}
-	raw, err := bpf.Assemble(append(program, search(calls)...))
+	raw, err := bpf.Assemble(append(program, searchCalls(calls)...))
 	if err != nil {
 		return nil, fmt.Errorf("assemble the seccomp filter: %w", err)
 	}
@@ -61,26 +60,26 @@ func newFilter(calls []call) (*filter, error) {
 	return f, nil
 }
 
-// maxRun is how many calls are compared one after the other.
+// maxRun is the maximum number of calls that are compared sequentially.
 const maxRun = 8
 
-// search returns instructions that find the loaded number among sorted calls, and answer it.
-func search(calls []call) []bpf.Instruction {
+// searchCalls returns instructions that find the loaded number among sorted calls, and answer it.
+func searchCalls(calls []call) []bpf.Instruction {
 	if len(calls) <= maxRun {
-		return compare(calls)
+		return compareCalls(calls)
 	}
 	middle := len(calls) / 2
-	lower, higher := search(calls[:middle]), search(calls[middle:])
+	lower, higher := searchCalls(calls[:middle]), searchCalls(calls[middle:])
 	return slices.Concat([]bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: calls[middle].number, SkipTrue: 1},
-		// Which may be farther than a conditional jump reaches.
+		// A jump without a condition reaches farther.
 		bpf.Jump{Skip: uint32(len(lower))}, //nolint:gosec // a program has at most 4,096 instructions
 	}, lower, higher)
 }
 
-// compare returns instructions that compare the loaded number with each of some calls.
-func compare(calls []call) []bpf.Instruction {
-	// From the end, where the answers are, to know how far they are.
+// compareCalls returns instructions that compare the loaded number with each of some calls.
+func compareCalls(calls []call) []bpf.Instruction {
+	// Built from the end, because jumps are relative to the answers at the end.
 	program := []bpf.Instruction{allowed, forbidden, notImplemented}
 	for _, c := range slices.Backward(calls) {
 		beyond := uint8(len(program)) //nolint:gosec // eight calls have less than 256 instructions
@@ -99,7 +98,7 @@ func compare(calls []call) []bpf.Instruction {
 	return program
 }
 
-// skipIf returns an instruction that skips the next ones if the loaded number is this one.
+// skipIf returns an instruction that skips the next instructions if the loaded number equals number.
 func skipIf(number uint32, instructions uint8) bpf.Instruction {
 	return bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipTrue: instructions}
 }
@@ -109,7 +108,7 @@ type call struct {
 	name   string
 	number uint32
 	answer bpf.RetConstant
-	// cases are the arguments with which it is not; none are all.
+	// cases are the forbidden arguments; if it is empty, the call is forbidden with all arguments.
 	cases []match
 }
 
@@ -123,7 +122,7 @@ type condition struct {
 	value    uint32
 }
 
-// instructions returns the program for the call, which answers by its arguments.
+// instructions returns the program that answers the call by its arguments.
 func (c call) instructions() []bpf.Instruction {
 	var program []bpf.Instruction
 	for _, match := range c.cases {
@@ -143,13 +142,13 @@ func allowAll() *filter {
 	return &filter{program: []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}}
 }
 
-// load puts the calling thread under the filter. A nil filter is none.
-func (f *filter) load() error {
+// loadFilter puts the calling thread under the filter. A nil filter is none.
+func (f *filter) loadFilter() error {
 	if f == nil {
 		return nil
 	}
-	// Without the flag, kernels before 5.16 slow every filtered process down by measures against
-	// speculation that are for programs which run foreign code beside their own secrets.
+	// Without the flag, kernels before 5.16 slow down filtered processes with mitigations against speculation, which are
+	// for programs that run foreign code next to their own secrets.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
 	program := unix.SockFprog{Len: length, Filter: &f.program[0]}

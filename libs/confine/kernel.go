@@ -2,24 +2,24 @@
 
 package confine
 
-// The versions of Landlock's interface in which something came that is used here.
+// Versions of Landlock's interface that introduced features used here.
 const (
 	abiFiles     = 1 // rules for files; no tracing across domains
-	abiRefer     = 2 // renaming from one directory to another
+	abiRefer     = 2 // renaming across directories
 	abiTruncate  = 3
 	abiIoctl     = 5
 	abiScopes    = 6 // no signals and no abstract sockets across domains
 	newestNeeded = abiScopes
 )
 
-// kernel is what the running kernel, and the container around this program, allow.
+// kernel contains the features that the running kernel and the container allow.
 type kernel struct {
-	abi     int  // of Landlock, 0 without
+	abi     int  // version of Landlock, 0 without Landlock
 	seccomp bool // filters
 }
 
-// lacks returns what this kernel cannot hold back at all.
-func (k kernel) lacks() []string {
+// missingFeatures returns the restrictions that this kernel lacks.
+func (k kernel) missingFeatures() []string {
 	var lacks []string
 	if k.abi < abiFiles {
 		lacks = append(lacks,
@@ -31,9 +31,8 @@ func (k kernel) lacks() []string {
 	return lacks
 }
 
-// replaced returns what this kernel holds back in another way than the newest ones, at the
-// price that is named.
-func (k kernel) replaced() []string {
+// replacedFeatures returns the restrictions that this kernel implements differently than newer kernels, with the drawbacks.
+func (k kernel) replacedFeatures() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil
 	}

@@ -19,7 +19,7 @@ func probeKernel() kernel {
 		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
 			return
 		}
-		k.seccomp = allowAll().load() == nil
+		k.seccomp = allowAll().loadFilter() == nil
 		if k.abi > 0 && tryRestrict() != nil {
 			k.abi = 0
 		}
@@ -27,7 +27,7 @@ func probeKernel() kernel {
 	return k
 }
 
-// landlockABI returns the version of the kernel's Landlock interface, 0 without.
+// landlockABI returns the version of the kernel's Landlock interface, 0 without Landlock.
 func landlockABI() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -47,7 +47,7 @@ func tryRestrict() error {
 	return restrictSelf(fd)
 }
 
-// createRuleset wraps the system call, which golang.org/x/sys has no function for.
+// createRuleset wraps the system call, for which golang.org/x/sys provides no function.
 func createRuleset(attr *unix.LandlockRulesetAttr) (fd int, err error) {
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
 		uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0) //nolint:gosec // there is no other way to pass it

@@ -8,13 +8,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// Level is what to do where the kernel cannot hold back everything.
+// Level is the reaction to a kernel that lacks restrictions.
 type Level string
 
 // The levels.
 const (
 	Require    Level = "require"     // do not start
-	BestEffort Level = "best-effort" // hold back what can be held back
+	BestEffort Level = "best-effort" // confine as far as possible
 	Off        Level = "off"         // hold back nothing
 )
 
@@ -23,9 +23,8 @@ func (l Level) Check(checks *config.Checks, name string) {
 	checks.That(l == "" || l == Require || l == BestEffort || l == Off, name, string(l), "require, best-effort or off")
 }
 
-// elsewhere returns why a program does not start on a system other than Linux, where nothing is held
-// back; nil if it starts.
-func (l Level) elsewhere(system string) error {
+// checkOtherSystem returns an error if a program must not start on a system other than Linux.
+func (l Level) checkOtherSystem(system string) error {
 	if l != Require {
 		return nil
 	}

@@ -10,11 +10,11 @@ import (
 // TestOtherSystems is what New decides where nothing can be held back.
 func TestOtherSystems(t *testing.T) {
 	for _, level := range []Level{"", BestEffort, Off} {
-		if err := level.elsewhere("darwin"); err != nil {
+		if err := level.checkOtherSystem("darwin"); err != nil {
 			t.Errorf("with %q a program does not start: %v", level, err)
 		}
 	}
-	err := Require.elsewhere("darwin")
+	err := Require.checkOtherSystem("darwin")
 	if err == nil {
 		t.Fatal("with require there is no error")
 	}

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OCISeccomp returns the rules of [SandboxFilter] as the seccomp section of an OCI runtime's
-// configuration, in JSON. A runtime leaves out calls whose names its version does not know.
+// OCISeccomp returns the rules of [SandboxFilter] as the seccomp section of an OCI runtime's configuration, in JSON. A
+// runtime ignores unknown names of calls.
 func OCISeccomp() ([]byte, error) {
-	calls, err := kernel{abi: newestNeeded}.calls(true)
+	calls, err := kernel{abi: newestNeeded}.filteredCalls(true)
 	if err != nil {
 		return nil, fmt.Errorf("make the seccomp rules of sandboxes: %w", err)
 	}
@@ -58,9 +58,8 @@ type ociRule struct {
 	Arguments []ociArgument `json:"args,omitempty"`
 }
 
-// The two comparisons: with an argument whose bits in Mask are those of Value, and, of all 64 bits, with
-// one that is not Mask. An argument may occur once in a rule, so that "neither a nor b" has to be said in
-// one comparison, which the first can.
+// Operators of comparisons: "the bits in Mask equal Value", and "all 64 bits differ from Mask". A rule may use an
+// argument only once, so "neither a nor b" must be a single comparison, with the first operator.
 const (
 	bitsAre  = "SCMP_CMP_MASKED_EQ"
 	notEqual = "SCMP_CMP_NE"
@@ -74,7 +73,7 @@ type ociArgument struct {
 	Operator string `json:"op"`
 }
 
-// ociArguments returns the arguments of the rules that together match what cases match.
+// ociArguments returns the arguments of rules that together match the same calls as cases.
 func ociArguments(cases []match) (rules [][]ociArgument) {
 	for _, conditions := range cases {
 		matching := [][]ociArgument{nil}
@@ -96,8 +95,8 @@ func ociArguments(cases []match) (rules [][]ociArgument) {
 	return rules
 }
 
-// ociAlternatives returns what an argument may be for the conditions about it to hold; limited is
-// whether there are any.
+// ociAlternatives returns comparisons of an argument that together express the conditions about it. The result limited
+// is false if there are no conditions.
 func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument, limited bool) {
 	var others []uint32
 	for _, c := range conditions {
@@ -109,10 +108,10 @@ func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument
 		case bpf.JumpNotEqual:
 			others = append(others, c.value)
 		case bpf.JumpEqual:
-			alternatives = append(alternatives, masked(index, math.MaxUint32, c.value))
+			alternatives = append(alternatives, compareBits(index, math.MaxUint32, c.value))
 		case bpf.JumpBitsSet:
 			for rest := c.value; rest != 0; rest &= rest - 1 {
-				alternatives = append(alternatives, masked(index, rest&-rest, rest))
+				alternatives = append(alternatives, compareBits(index, rest&-rest, rest))
 			}
 		case bpf.JumpGreaterOrEqual:
 			for value := range c.value {
@@ -130,19 +129,19 @@ func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument
 	return alternatives, limited
 }
 
-// masked returns the comparison of an argument's lower half, of which mask are the bits that count.
-func masked(index, mask, value uint32) ociArgument {
+// compareBits returns the comparison of the bits in mask, in the lower half of an argument.
+func compareBits(index, mask, value uint32) ociArgument {
 	return ociArgument{index, uint64(mask), uint64(value & mask), bitsAre}
 }
 
-// allBut returns comparisons of which one holds for each value but those: it goes down from the highest bit
-// as long as one of those begins with the same bits, and takes the branches that none of them has.
+// allBut returns comparisons that together match all values except the given ones: it descends from the highest bit
+// while a given value starts with the same bits, and emits the other branches.
 func allBut(values []uint32, index uint32) (comparisons []ociArgument) {
 	var down func(prefix uint32, length int)
 	down = func(prefix uint32, length int) {
-		mask := ^uint32(0) << (32 - length) // none of them for 0
+		mask := ^uint32(0) << (32 - length) // zero for length 0
 		if !slices.ContainsFunc(values, func(value uint32) bool { return value&mask == prefix }) {
-			comparisons = append(comparisons, masked(index, mask, prefix))
+			comparisons = append(comparisons, compareBits(index, mask, prefix))
 			return
 		}
 		if length == 32 {

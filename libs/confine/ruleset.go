@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ruleset is the Landlock rules of one process.
+// ruleset contains the Landlock rules of a process.
 type ruleset struct{ fd int }
 
-// noRules is where there is no Landlock.
+// noRules is the ruleset without Landlock.
 var noRules = ruleset{-1}
 
-// rules returns the rules of a process that runs fn, with its temporary directory.
-func (c *Confiner) rules(fn Function, temp *TempDir) (ruleset, error) {
+// newRules returns the rules of a process that runs fn, with its temporary directory.
+func (c *Confiner) newRules(fn Function, temp *TempDir) (ruleset, error) {
 	if c.kernel.abi < abiFiles {
 		return noRules, nil
 	}
-	fd, err := createRuleset(c.kernel.attributes())
+	fd, err := createRuleset(c.kernel.rulesetAttributes())
 	if err != nil {
 		return noRules, fmt.Errorf("make the Landlock rules of a function: %w", err)
 	}
@@ -32,22 +32,22 @@ func (c *Confiner) rules(fn Function, temp *TempDir) (ruleset, error) {
 	if !filepath.IsAbs(program) {
 		program = filepath.Join(fn.Dir, program)
 	}
-	private := fileRules(nil).add(program, readFile) // no rule if the program is missing: the start reports that
+	private := fileRules(nil).addPath(program, readFile) // no rule if the program is missing: the start reports that
 	for _, path := range fn.Readable {
-		private = private.add(path, readDir)
+		private = private.addPath(path, readDir)
 	}
 	if temp != nil {
-		private = private.add(temp.path, own)
+		private = private.addPath(temp.path, own)
 	}
-	defer private.close()
-	err = errors.Join(r.add(c.kernel, c.files), r.add(c.kernel, private))
+	defer private.closeFiles()
+	err = errors.Join(r.addRules(c.kernel, c.files), r.addRules(c.kernel, private))
 	if fn.Shared {
-		err = errors.Join(err, r.add(c.kernel, c.sharedRules))
+		err = errors.Join(err, r.addRules(c.kernel, c.sharedRules))
 	}
 	return r, err
 }
 
-func (r ruleset) add(k kernel, rules fileRules) error {
+func (r ruleset) addRules(k kernel, rules fileRules) error {
 	if r.fd < 0 {
 		return nil
 	}
@@ -60,8 +60,8 @@ func (r ruleset) add(k kernel, rules fileRules) error {
 	return nil
 }
 
-// attributes returns what a domain forbids on this kernel, as far as no rule allows it.
-func (k kernel) attributes() *unix.LandlockRulesetAttr {
+// rulesetAttributes returns the rights that a domain denies on this kernel unless a rule allows them.
+func (k kernel) rulesetAttributes() *unix.LandlockRulesetAttr {
 	attr := &unix.LandlockRulesetAttr{Handled_access_fs: k.handled()}
 	if k.abi >= abiScopes {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
@@ -69,7 +69,7 @@ func (k kernel) attributes() *unix.LandlockRulesetAttr {
 	return attr
 }
 
-// handled returns the rights to files that this kernel knows.
+// handled returns the file rights that this kernel supports.
 func (k kernel) handled() uint64 {
 	rights := uint64(handled)
 	if k.abi < abiRefer {
@@ -79,13 +79,13 @@ func (k kernel) handled() uint64 {
 		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE // the filter does it
 	}
 	if k.abi < abiIoctl {
-		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // no device can be opened on which it would matter
+		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // functions can open no device for which it matters
 	}
 	return rights
 }
 
-// enforce puts the calling thread into a new domain.
-func (r ruleset) enforce() error {
+// enforceRules puts the calling thread into a new domain.
+func (r ruleset) enforceRules() error {
 	if r.fd < 0 {
 		return nil
 	}

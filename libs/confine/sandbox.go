@@ -9,11 +9,10 @@ import (
 	"fmt"
 )
 
-// SandboxFilter returns a seccomp program for functions that a launcher starts in namespaces of their
-// own, in the form that seccomp(2) takes. Sockets and signals are allowed: what a function could
-// reach by them is in the same namespaces.
+// SandboxFilter returns a seccomp program for functions that a launcher starts in separate namespaces, in the format
+// of seccomp(2). Sockets and signals are allowed: they reach only the same namespaces.
 func SandboxFilter() ([]byte, error) {
-	calls, err := kernel{abi: newestNeeded}.calls(true)
+	calls, err := kernel{abi: newestNeeded}.filteredCalls(true)
 	if err != nil {
 		return nil, fmt.Errorf("make the seccomp filter of sandboxes: %w", err)
 	}

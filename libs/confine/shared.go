@@ -24,10 +24,10 @@ func newSharedDirs(paths []string) sharedDirs {
 	return s
 }
 
-// entries returns the paths of what is in the directories.
+// entries returns the paths of the directories' entries.
 func (s sharedDirs) entries() (entries []string) {
 	for _, dir := range s.paths {
-		found, _ := os.ReadDir(dir) // one that is missing is of no use to a function either
+		found, _ := os.ReadDir(dir) // a missing directory is of no use to a function either
 		for _, entry := range found {
 			entries = append(entries, filepath.Join(dir, entry.Name()))
 		}
@@ -35,14 +35,14 @@ func (s sharedDirs) entries() (entries []string) {
 	return entries
 }
 
-// EmptyShared removes what functions have written to the shared directories. No function may run that uses them.
+// EmptyShared removes the files that functions wrote to the shared directories. No function may be using them.
 func (c *Confiner) EmptyShared() {
 	if c == nil {
 		return
 	}
 	for _, entry := range c.shared.entries() {
 		if !c.shared.kept[entry] {
-			_ = removeAll(entry) // what is left counts in the limits of the next function
+			_ = removeAll(entry) // remaining files count towards the limits of the next function
 		}
 	}
 }

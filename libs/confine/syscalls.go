@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Answers of the filter. "Not implemented" is for calls whose callers know another way.
+// Answers of the filter. Callers of "not implemented" calls fall back to other calls.
 var (
 	forbidden      = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	notImplemented = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
 	unsupported    = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)}
 )
 
-// rules are what the filter answers, by the names of calls; no cases are all.
+// rules are the answers of the filter by call name; without cases, a rule matches all arguments.
 type rules map[string][]match
 
-// always are the calls that no function needs, by what they would be good for.
+// always lists calls that no function needs, grouped by purpose.
 var always = []string{
 	// Other processes.
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
@@ -30,8 +30,8 @@ var always = []string{
 	// Memory and queues that outlive processes, and are shared by all of a user.
 	"shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
 	"mq_open", "mq_unlink",
-	// Names of files in directories of others, which Landlock does not hide from it. Instances are
-	// counted for all processes of a user on the machine.
+	// Names of files in others' directories, which Landlock does not hide. The kernel limits instances per user of the
+	// machine.
 	"inotify_add_watch", "inotify_init", "inotify_init1",
 	// Parts of the kernel with a history of holes.
 	"bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "memfd_secret", "fanotify_init",
@@ -47,33 +47,33 @@ var always = []string{
 // counted for the whole machine.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional are calls without which programs do what they can: of files, their space is written
-// then, and their attributes, which would persist, are left out.
+// optional lists calls that programs can do without: they write the space of files instead of allocating it, and skip
+// attributes, which would persist.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
 }
 
-// recent are calls that the library's table does not have yet. Their numbers are the same on all architectures.
+// recent lists calls that are missing in the library's table. Their numbers are the same on all architectures.
 var recent = map[string]uint32{"file_getattr": 468, "file_setattr": 469}
 
-// offline are calls on sockets that functions without network have no use for. Pairs of
-// sockets remain, by which programs talk to what they start.
+// offline lists socket calls that functions without network do not need. Socket pairs stay allowed, because programs
+// use them to communicate with their children.
 var offline = []string{"socket", "connect", "bind", "listen", "accept", "accept4"}
 
 // namespaces are the flags of clone and unshare that make namespaces.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// calls returns the calls that are not allowed on this architecture.
-func (k kernel) calls(network bool) ([]call, error) {
+// filteredCalls returns the calls that are not allowed on this architecture.
+func (k kernel) filteredCalls(network bool) ([]call, error) {
 	here, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
 	}
 	var calls []call
 	add := func(name string, answer bpf.RetConstant, cases []match) {
-		// The library knows names and numbers: constants of golang.org/x/sys differ between architectures.
+		// The library provides names and numbers: constants of golang.org/x/sys differ between architectures.
 		number, ok := here.SyscallNames[name]
 		if n, isRecent := recent[name]; isRecent {
 			number, ok = int(n), true
@@ -82,7 +82,7 @@ func (k kernel) calls(network bool) ([]call, error) {
 			calls = append(calls, call{name, uint32(number), answer, cases}) //nolint:gosec // numbers of calls are small
 		}
 	}
-	for name, cases := range k.forbidden(network) {
+	for name, cases := range k.forbiddenCalls(network) {
 		add(name, forbidden, cases)
 	}
 	for _, name := range k.notImplemented() {
@@ -94,11 +94,11 @@ func (k kernel) calls(network bool) ([]call, error) {
 	return calls, nil
 }
 
-// anyArguments are cases of which one always holds.
+// anyArguments are cases that together match all arguments.
 var anyArguments = []match{{{0, bpf.JumpNotEqual, 0}}, {{0, bpf.JumpEqual, 0}}}
 
-// forbidden returns the rules for this kernel.
-func (k kernel) forbidden(network bool) rules {
+// forbiddenCalls returns the rules for this kernel.
+func (k kernel) forbiddenCalls(network bool) rules {
 	r := othersProcesses()
 	for _, name := range always {
 		r[name] = nil
@@ -110,8 +110,8 @@ func (k kernel) forbidden(network bool) rules {
 			r[name] = nil
 		}
 	}
-	// A pair of datagram sockets could be used to send to any other local socket. Of other families than local ones, the
-	// kernel loads modules.
+	// A pair of datagram sockets could send to any other local socket. For other families than local sockets, the kernel
+	// loads modules.
 	r["socketpair"] = []match{{{0, bpf.JumpNotEqual, unix.AF_UNIX}}, {{1, bpf.JumpBitsSet, unix.SOCK_DGRAM}}}
 	if k.abi < abiScopes {
 		addSignals(r)
@@ -129,8 +129,7 @@ func (k kernel) notImplemented() []string {
 	return otherwise
 }
 
-// othersProcesses returns rules for calls that a function may make about itself, but not
-// about others.
+// othersProcesses returns rules for calls that a function may make only about itself.
 func othersProcesses() rules {
 	r := rules{
 		"setpriority": {{{0, bpf.JumpGreaterOrEqual, unix.PRIO_USER}}, {{1, bpf.JumpNotEqual, 0}}},
@@ -152,15 +151,15 @@ func othersProcesses() rules {
 	} {
 		r[name] = []match{{{0, bpf.JumpNotEqual, 0}}}
 	}
-	// Signals by the kernel, leases that make others wait when they open a file, and the older way
-	// to watch a directory.
+	// Signals by the kernel, leases that delay other programs when they open a file, and the older API to watch a
+	// directory.
 	for _, command := range []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE, unix.F_NOTIFY} {
 		r["fcntl"] = append(r["fcntl"], match{{1, bpf.JumpEqual, command}})
 	}
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
 	// Older ways to allocate space.
 	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
-	// Flags of files, which persist.
+	// Flags of files persist.
 	const fsSetFlags, fsSetAttributes, fsEnableVerity = 0x40086602, 0x401c5820, 0x40806685
 	for _, request := range []uint32{
 		fioSetOwn, siocSetGroup, unix.TIOCSTI, unix.TIOCLINUX, fsReserve, fsReserve64, fsZero,
@@ -171,9 +170,9 @@ func othersProcesses() rules {
 	return r
 }
 
-// otherSockets matches sockets that programs with a network do not need: all but those of the
-// network, by its usual protocols, and what a resolver asks the kernel by. Local sockets of other
-// programs are files to which no rule of Landlock holds, or names without files.
+// otherSockets matches sockets that programs with network do not need: all except network sockets of usual protocols,
+// and the sockets that resolvers use to query the kernel. Local sockets of other programs are files without a Landlock
+// rule, or names without files.
 func otherSockets() []match {
 	var families match
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
@@ -188,10 +187,9 @@ func otherSockets() []match {
 	return []match{families, protocols, {{0, bpf.JumpEqual, unix.AF_NETLINK}, {2, bpf.JumpNotEqual, unix.NETLINK_ROUTE}}}
 }
 
-// addSignals adds rules for kernels without Landlock's signal scope. A filter does not know whose
-// process or thread a number is. A process keeps its group, and tgkill, by which Go and C libraries
-// signal their own threads, for all but this program: a function that guesses the numbers of another
-// one can signal it.
+// addSignals adds rules for kernels without Landlock's signal scope. A filter cannot tell the owner of a number. A
+// process may signal its group, and use tgkill, by which Go and C libraries signal their own threads, except for this
+// program: a function that guesses thread numbers of another function can signal it.
 func addSignals(r rules) {
 	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}

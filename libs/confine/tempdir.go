@@ -15,21 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTempDepth bounds how deep directories may be nested, so that they can be counted and
-// removed.
+// maxTempDepth limits the nesting of directories, so that they can be counted and removed.
 const maxTempDepth = 64
 
-// TempDir is the temporary directory of one process. A nil TempDir is none.
+// TempDir is the temporary directory of a process. A nil TempDir does nothing.
 type TempDir struct {
 	dirs *tempDirs
 	path string
-	// shared are the directories that the process uses besides; it has none as a rule.
+	// shared are further directories that the process uses, usually none.
 	shared sharedDirs
 }
 
-// environment returns env with the variable that names the directory, which is also the home directory of a process
-// that has no other.
-func (d *TempDir) environment(env []string) []string {
+// withTempDir returns env with TMPDIR, and with HOME if the process lacks a usable home directory.
+func (d *TempDir) withTempDir(env []string) []string {
 	if d == nil {
 		return env
 	}
@@ -53,69 +51,67 @@ func (d *TempDir) countShared(shared sharedDirs) {
 	}
 }
 
-// Remove removes the directory. What cannot be removed, since a process still writes to it,
-// is removed with a later one.
+// Remove removes the directory. If a process still writes to it, it is removed together with a later directory.
 func (d *TempDir) Remove() error {
 	if d == nil {
 		return nil
 	}
-	return d.dirs.remove(d.path)
+	return d.dirs.removeDir(d.path)
 }
 
-// RemoveLater removes the directory after the evaluation, unless many wait for that already: a
-// file system with a journal takes as long for it as a small function runs.
+// RemoveLater removes the directory after the evaluation, unless many removals are pending: on a file system with a
+// journal, a removal lasts as long as a small function runs.
 func (d *TempDir) RemoveLater() {
 	if d == nil {
 		return
 	}
-	_ = d.dirs.restoreMode() // tried again before the next one is made
+	_ = d.dirs.restoreMode() // retried before the next directory is created
 	if !d.dirs.removeLater(d.path) {
-		_ = d.Remove() // tried again with a later one
+		_ = d.Remove() // retried with a later directory
 	}
 }
 
-// Limit returns how many bytes the directory may have.
+// Limit returns the maximum size of the directory in bytes.
 func (d *TempDir) Limit() int64 { return d.dirs.maxBytes }
 
-// Free returns how many bytes may still be written to the directory. It reports false if
-// there is more in it than allowed, or what cannot be counted: directories nested too deep,
-// or unreadable ones.
+// Free returns the number of bytes that may still be written to the directory. It returns false if a limit is
+// exceeded, or if a directory cannot be counted because it is nested too deeply or unreadable.
 func (d *TempDir) Free() (bytes int64, ok bool) {
 	count := counter{bytes: d.dirs.maxBytes, files: d.dirs.maxFiles, kept: d.shared.kept}
 	for _, path := range append([]string{d.path}, d.shared.paths...) {
-		if !count.takeAll(path) {
+		if !count.countTree(path) {
 			return count.bytes, false
 		}
 	}
 	return count.bytes, true
 }
 
-// counter counts down what is left of the limits.
+// counter counts down from the limits.
 type counter struct {
 	bytes, files int64
 	// kept are the paths that do not count.
 	kept map[string]bool
 }
 
-// takeAll takes what is in the directory at a path, which may be missing.
-func (c *counter) takeAll(path string) bool {
+// countTree counts the entries of the directory at a path, which may be missing.
+func (c *counter) countTree(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
 	}
 	defer func() { _ = dir.Close() }()
-	return c.take(dir, maxTempDepth)
+	return c.countEntries(dir, maxTempDepth)
 }
 
-// take takes what is in dir, and reports whether there was enough left.
-func (c *counter) take(dir *os.File, depth int) bool {
+// countEntries counts the entries of dir, and reports whether they are within the limits.
+func (c *counter) countEntries(dir *os.File, depth int) bool {
 	if depth == 0 {
 		return false
 	}
 	for {
 		names, err := dir.Readdirnames(128)
 		for _, name := range names {
-			if !c.kept[filepath.Join(dir.Name(), name)] && !c.takeEntry(dir, name, depth) {
+			if !c.kept[filepath.Join(dir.Name(), name)] && !c.countEntry(dir, name, depth) {
 				return false
 			}
 		}
@@ -125,12 +121,12 @@ func (c *counter) take(dir *os.File, depth int) bool {
 	}
 }
 
-func (c *counter) takeEntry(dir *os.File, name string, depth int) bool {
+func (c *counter) countEntry(dir *os.File, name string, depth int) bool {
 	var stat unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return errors.Is(err, unix.ENOENT) // removed meanwhile
+		return errors.Is(err, unix.ENOENT) // removed in between
 	}
-	const blockSize = 512 // of Blocks, whatever the file system's is
+	const blockSize = 512 // unit of Blocks on all file systems
 	c.files--
 	c.bytes -= stat.Blocks * blockSize
 	if c.files < 0 || c.bytes < 0 {
@@ -145,5 +141,5 @@ func (c *counter) takeEntry(dir *os.File, name string, depth int) bool {
 	}
 	below := os.NewFile(uintptr(fd), name)
 	defer func() { _ = below.Close() }()
-	return c.take(below, depth-1)
+	return c.countEntries(below, depth-1)
 }

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempPrefix is how the names of the directories begin in which programs keep the
-// temporary directories of their functions. No other directory may have such a name: sweep removes it.
+// tempPrefix starts the names of the directories in which programs keep the temporary directories of their functions.
+// No other directory may use it, because sweep removes such directories.
 const tempPrefix = "fnr-function-files-"
 
 // tempDirs makes temporary directories in a directory of this program's own, whose lock
@@ -29,19 +29,19 @@ type tempDirs struct {
 	lock     *os.File
 	maxBytes int64
 	maxFiles int64
-	removals sync.WaitGroup // of removeLater
+	removals sync.WaitGroup // waits for removeLater
 
 	mu        sync.Mutex
-	unremoved []string // what could not be removed yet
+	unremoved []string // failed removals, to be retried
 	removing  int      // directories that are being removed, or will be
 	closed    bool
 }
 
-// removeAfter is how long an evaluation may go on whose directory is removed later: on two
-// processors, the removal would take one of them from what the answer still needs.
+// removeAfter is the delay of a removal: on two processors, an immediate removal would occupy a processor that the
+// answer still needs.
 const removeAfter = 5 * time.Millisecond
 
-// maxRemoving is how many directories wait for removeLater at a time.
+// maxRemoving is the maximum number of pending removals.
 const maxRemoving = 16
 
 func (cfg Config) tempDir() string {
@@ -51,7 +51,7 @@ func (cfg Config) tempDir() string {
 	return cfg.TempDir
 }
 
-// newTempDirs also removes what programs left that ended before they could do it.
+// newTempDirs also removes directories that crashed programs left behind.
 func newTempDirs(cfg Config) (*tempDirs, error) {
 	parent := cfg.tempDir()
 	sweep(parent)
@@ -67,7 +67,7 @@ func newTempDirs(cfg Config) (*tempDirs, error) {
 	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}, nil
 }
 
-// lockDir locks a directory until the file is closed, or this program has ended.
+// lockDir locks a directory until the file is closed, or this program exits.
 func lockDir(path string) (*os.File, error) {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func lockDir(path string) (*os.File, error) {
 	return dir, nil
 }
 
-// sweep removes the directories in parent that no program has locked.
+// sweep removes the directories in parent that no program locks.
 func sweep(parent string) {
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {
@@ -94,20 +94,20 @@ func sweep(parent string) {
 	}
 }
 
-// make returns a new directory; nil if there are none.
-func (t *tempDirs) make() (*TempDir, error) {
+// makeDir creates a directory; it returns nil if functions get no directories.
+func (t *tempDirs) makeDir() (*TempDir, error) {
 	if t == nil {
 		return nil, nil //nolint:nilnil // functions go without
 	}
-	path := filepath.Join(t.base, rand.Text()) // for no other function to find
+	path := filepath.Join(t.base, rand.Text()) // unpredictable for other functions
 	if err := errors.Join(t.restoreMode(), os.Mkdir(path, 0o700)); err != nil {
 		return nil, fmt.Errorf("make a function's temporary directory: %w", err)
 	}
 	return &TempDir{dirs: t, path: path}, nil
 }
 
-// remove removes a directory, and what could not be removed before.
-func (t *tempDirs) remove(path string) error {
+// removeDir removes a directory, and retries failed removals.
+func (t *tempDirs) removeDir(path string) error {
 	t.mu.Lock()
 	paths := t.unremoved
 	t.unremoved = nil
@@ -124,8 +124,8 @@ func (t *tempDirs) remove(path string) error {
 	return errors.Join(errs...)
 }
 
-// restoreMode makes the directory of all of them usable again. A function can change its mode, as
-// that of all that its user owns.
+// restoreMode makes the parent of all temporary directories usable again: a function can change its mode, because the
+// user owns it.
 func (t *tempDirs) restoreMode() error {
 	info, err := t.lock.Stat()
 	if err != nil || info.Mode().Perm() == 0o700 {
@@ -145,7 +145,7 @@ func (t *tempDirs) removeLater(path string) bool {
 	t.removals.Add(1)
 	time.AfterFunc(removeAfter, func() {
 		defer t.removals.Done()
-		_ = t.remove(path) // tried again with a later one
+		_ = t.removeDir(path) // retried with a later directory
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.removing--
@@ -162,11 +162,11 @@ func (t *tempDirs) close() {
 	t.closed = true
 	t.mu.Unlock()
 	t.removals.Wait()
-	_ = removeAll(t.base) // what is left is for the next program to sweep
+	_ = removeAll(t.base) // the next program sweeps the rest
 	_ = t.lock.Close()
 }
 
-// removeAll removes a directory in which a function may have taken any rights from itself.
+// removeAll removes a directory even if a function removed its own rights in it.
 func removeAll(path string) error {
 	if os.Remove(path) == nil { // most are empty
 		return nil

@@ -22,7 +22,7 @@ func TestRemoveLaterIsBounded(t *testing.T) {
 		defer dirs.close()
 		const more = 3
 		for range maxRemoving + more {
-			dir, err := dirs.make()
+			dir, err := dirs.makeDir()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,8 +47,8 @@ func TestCloseWaitsForRemovals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		early, earlyErr := dirs.make()
-		late, lateErr := dirs.make()
+		early, earlyErr := dirs.makeDir()
+		late, lateErr := dirs.makeDir()
 		if earlyErr != nil || lateErr != nil {
 			t.Fatal(earlyErr, lateErr)
 		}

@@ -22,7 +22,7 @@ import (
 // fault.Exhausted.
 type LimitError struct {
 	Stream string // "output", or a directory
-	Unit   string // of Limit; empty is bytes
+	Unit   string // unit of Limit, bytes if empty
 	Limit  int64
 }
 
@@ -31,12 +31,11 @@ func (e *LimitError) Error() string {
 		e.Limit, cmp.Or(e.Unit, "bytes"), e.Stream)
 }
 
-// StoppedError is a function that was killed, or not even started, because the
-// context ended.
+// StoppedError reports a function that was killed, or not even started, because the context was canceled.
 type StoppedError struct {
 	Err   error // context.Canceled or context.DeadlineExceeded
 	Cause error // the context's cause, Err itself if none was given
-	// OutputHeld is true if the function had exited, and a process that it started still held its output.
+	// OutputHeld is true if the function had exited while a process that it started kept its output open.
 	OutputHeld bool
 }
 
@@ -49,8 +48,8 @@ func limitError(stream string, limit int64) error {
 	return fault.New(fault.Exhausted, "%w", &LimitError{Stream: stream, Limit: limit})
 }
 
-// stopped is the error for an evaluation whose ctx ended.
-func stopped(ctx context.Context) error {
+// stoppedError returns the error of an evaluation whose context was canceled.
+func stoppedError(ctx context.Context) error {
 	return &StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx)}
 }
 
@@ -59,7 +58,7 @@ func stopped(ctx context.Context) error {
 type StartError struct {
 	Path string
 	Err  error  // the system's error
-	Hint string // the probable cause, if more is known than Err
+	Hint string // probable cause, empty if Err is all that is known
 }
 
 func (e *StartError) Error() string {
@@ -71,10 +70,9 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// startError adds what the file shows to the system's words, which are the same for different
-// mistakes.
+// startError adds a hint from the file to the system's error, which is the same for different mistakes.
 func startError(cmd Command, err error) error {
-	if exhausted(err) {
+	if isExhausted(err) {
 		return exhaustedError(cmd.Path, err)
 	}
 	l := cmd.Launch
@@ -84,26 +82,25 @@ func startError(cmd Command, err error) error {
 	switch {
 	case l != nil && errors.Is(err, syscall.E2BIG):
 		return &StartError{Path: l.Name, Err: err, Hint: tooLong}
-	case l != nil: // what does not start is the launcher, or the machine lacks what it needs
+	case l != nil: // the launcher did not start, or the machine lacks something that it needs
 		return fault.New(fault.Unavailable, "%w", &LaunchError{Words: err.Error(), Advice: l.Advice})
 	default:
-		return &StartError{Path: cmd.Path, Err: err, Hint: hint(cmd, err)}
+		return &StartError{Path: cmd.Path, Err: err, Hint: guessCause(cmd, err)}
 	}
 }
 
-// exhaustedError is the error of a function for which nothing was left.
+// exhaustedError returns the error of a function for which the system had no resources left.
 func exhaustedError(path string, err error) error {
 	start := &StartError{Path: path, Err: err, Hint: "the limit of processes, open files or memory is reached: " +
 		"try again later, or raise the container's limits"}
 	return fault.WithRetryAfter(fault.New(fault.Exhausted, "%w", start), tryAgain)
 }
 
-// tryAgain is the retry hint when the process limit or memory is exhausted: other functions
-// end soon.
+// tryAgain is the retry hint when the process limit or memory is exhausted: other functions exit soon.
 const tryAgain = time.Second
 
-// exhausted reports whether the container, or the machine, ran out of a resource.
-func exhausted(err error) bool {
+// isExhausted reports whether the container, or the machine, ran out of a resource.
+func isExhausted(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
@@ -111,8 +108,8 @@ func exhausted(err error) bool {
 // OtherFormat is the hint for a file that the system does not execute.
 const OtherFormat = "the file is for another architecture, or a script without a first line that names its interpreter"
 
-// hint guesses why cmd does not start.
-func hint(cmd Command, err error) string {
+// guessCause returns the probable cause why cmd does not start.
+func guessCause(cmd Command, err error) string {
 	if cmd.Dir != "" {
 		if _, dirErr := os.Stat(cmd.Dir); dirErr != nil {
 			return fmt.Sprintf("the working directory is not usable: %v", dirErr)
@@ -134,12 +131,12 @@ func hint(cmd Command, err error) string {
 	return ""
 }
 
-// LaunchError is a launcher that failed before the function began, which is not the function's failure. Its class is
-// fault.Unavailable.
+// LaunchError reports a launcher that failed before it started the function, so the function did not fail. Its class
+// is fault.Unavailable.
 type LaunchError struct {
 	// Words are the launcher's.
 	Words string
-	// Advice is what to do about it.
+	// Advice is the remedy, for users.
 	Advice string
 }
 
@@ -147,7 +144,7 @@ func (e *LaunchError) Error() string {
 	return "the launcher of sandboxes failed: " + e.Words + ": " + e.Advice
 }
 
-// maxWords bounds the excerpt of what a launcher has written, in bytes.
+// maxWords bounds the excerpt of a launcher's text, in bytes.
 const maxWords = 600
 
 // limits are the system's errors of exhausted limits.
@@ -156,7 +153,8 @@ var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, sys
 // tooLong is the hint for a command that the system does not execute.
 const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
 
-// unfit are what launchers that work write about images that cannot be started, in lower case, with the probable cause.
+// unfit lists texts by which working launchers report images that cannot be started, in lower case, with the probable
+// cause.
 var unfit = []struct {
 	texts []string
 	hint  string
@@ -173,9 +171,9 @@ var unfit = []struct {
 	},
 }
 
-// startError returns the error of a launcher that could not start a function, nil if out is anything else.
+// startError returns the error of a launcher that could not start a function; nil if the function was started.
 func (l *Launch) startError(out Outcome) error {
-	words, failed := l.words(out)
+	words, failed := l.failureText(out)
 	if !failed {
 		return nil
 	}
@@ -193,8 +191,8 @@ func (l *Launch) startError(out Outcome) error {
 	return fault.New(fault.Unavailable, "%w", &LaunchError{Words: words, Advice: l.Advice})
 }
 
-// begins reports whether a line begins with a message, in which "*" is any text.
-func begins(line, message string) bool {
+// matchesMessage reports whether a line begins with a message, in which "*" matches any text.
+func matchesMessage(line, message string) bool {
 	for i, part := range strings.Split(message, "*") {
 		at := strings.Index(line, part)
 		if at < 0 || i == 0 && at > 0 {
@@ -205,15 +203,15 @@ func begins(line, message string) bool {
 	return true
 }
 
-// words returns what a launcher has written that failed before the function began: each line is one of its messages,
-// or continues one. A function that has begun writes others.
-func (l *Launch) words(out Outcome) (words string, failed bool) {
+// failureText returns the text of a launcher that failed before it started the function: each line matches a message
+// of the launcher, or continues the line before. A function that has started writes other lines.
+func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false
 	}
 	words = strings.TrimSpace(string(out.Log))
 	for i, line := range strings.Split(words, "\n") {
-		own := func(message string) bool { return begins(line, message) }
+		own := func(message string) bool { return matchesMessage(line, message) }
 		continued := i > 0 && strings.HasPrefix(line, " ")
 		if !continued && !slices.ContainsFunc(l.Messages, own) {
 			return "", false

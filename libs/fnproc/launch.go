@@ -12,40 +12,40 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
-// Launch is how a command's program starts the function in a sandbox: a launcher, such as bubblewrap,
-// which confines the function and ends with it. Its exit code is the function's, or 128 and the
-// number of the signal that ended the function. It must leave nothing running once the processes of
-// its group are killed.
+// Launch configures a launcher such as bubblewrap, which is the command's program, confines the function in a sandbox
+// and exits with it. Its exit code is the function's, or 128 plus the number of the signal that killed the function.
+// It must leave nothing running once the processes of its group are killed.
 type Launch struct {
-	// Direct is true if the program is the function itself, which the Confiner confines. Of the other fields, Name, Key and
-	// Limits apply.
+	// Direct is true if the program is the function itself, so that the Confiner confines it. Of the other fields, only
+	// Name, Key and Limits apply.
 	Direct bool
-	// Name distinguishes the functions that one launcher starts.
+	// Name distinguishes the functions of a launcher.
 	Name string
-	// Key distinguishes commands by their arguments, which may be long: it is the same for the same ones.
-	// Empty compares the arguments themselves.
+	// Key stands for the command's arguments, which may be long, when commands are compared. If it is empty, the
+	// arguments are compared.
 	Key string
-	// Messages are how the lines begin that the launcher itself writes when it fails, such as "bwrap: ", with "*" for
-	// any text; none if it writes none of its own.
+	// Messages are the beginnings of lines that the launcher itself writes when it fails, such as "bwrap: ", with "*" for
+	// any text.
 	Messages []string
 	Advice   string
-	// Files are opened for reading for each process, which has them as descriptors from 3 on.
+	// Files are opened for reading for each process, from descriptor 3 on.
 	Files []string
-	// Arguments, if there are any, are what the launcher reads from the descriptor after those of Files before it does
-	// anything. They are not seen in lists of processes.
+	// Arguments, if not empty, are written to the descriptor after those of Files: the launcher reads them first. They do
+	// not appear in lists of processes.
 	Arguments []byte
-	// Limits, if not nil, returns the limits of a process that has started, which are set before it gets its Arguments.
+	// Limits, if not nil, returns the limits of a started process. They are set before the process gets its Arguments.
 	Limits func() confine.Limits
-	// TempFiles, if not zero, bounds the files in the sandbox's /tmp and in its /dev/shm, which are file systems in memory
-	// of TempBytes: a launcher may have no way to say so. A function that makes more of them is killed.
+	// TempFiles, if not zero, bounds the files in the sandbox's /tmp and /dev/shm, which are file systems in memory of
+	// TempBytes. It is for launchers without such a limit. A function that creates more files is killed.
 	TempFiles, TempBytes int64
-	// User and Group are what the launcher runs as; user zero is the runner's own, and its group.
+	// User and Group are the ids of the launcher's process; user zero means the runner's user and group.
 	User, Group uint32
-	// Starter, if not nil, starts the launcher, which then ends with this program. It has to end what it starts itself.
+	// Starter, if not nil, starts the launcher, which is then killed with this program. The launcher must kill its own
+	// processes.
 	Starter *Starter
 }
 
-// Function returns the name of the function: where many have the same program, it is not the path.
+// Function returns the name of the function. It differs from the path if several functions share a program.
 func (c Command) Function() string {
 	if c.Launch != nil {
 		return c.Launch.Name
@@ -53,8 +53,8 @@ func (c Command) Function() string {
 	return c.Path
 }
 
-// parts returns what distinguishes a command from others with the same program.
-func (c Command) parts() []string {
+// keyParts returns the parts of a command that distinguish it from commands with the same program.
+func (c Command) keyParts() []string {
 	switch {
 	case c.Launch == nil:
 		return c.Args
@@ -65,9 +65,9 @@ func (c Command) parts() []string {
 	}
 }
 
-// open opens the files that the launcher inherits, and the pipe for its arguments, nil if it reads none. The caller
-// closes them.
-func (l *Launch) open() (files []*os.File, arguments *os.File, err error) {
+// openFiles opens the files that the launcher inherits, and a pipe for its arguments, which is nil without arguments.
+// The caller closes them.
+func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	if l == nil {
 		return nil, nil, nil
 	}
@@ -90,9 +90,9 @@ func (l *Launch) open() (files []*os.File, arguments *os.File, err error) {
 	return append(files, theirs), arguments, nil
 }
 
-// instruct limits a process of the launcher, and then writes its arguments to pipe, which is closed at last. A process
-// that has ended reports that itself.
-func (l *Launch) instruct(pid int, pipe *os.File, background *sync.WaitGroup) error {
+// sendArguments limits a process of the launcher and then writes its arguments to pipe, which it closes. It reports no
+// error if the process has exited.
+func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGroup) error {
 	if l != nil && l.Limits != nil {
 		if err := l.Limits().Set(pid, l.User, l.Group); err != nil && !errors.Is(err, syscall.ESRCH) {
 			_ = pipe.Close()
@@ -113,24 +113,23 @@ func (l *Launch) instruct(pid int, pipe *os.File, background *sync.WaitGroup) er
 	return nil
 }
 
-// starter returns what starts the launcher.
-func (l *Launch) starter() *Starter {
+func (l *Launch) launchStarter() *Starter {
 	if l == nil {
 		return nil
 	}
 	return l.Starter
 }
 
-// credential returns the user to run as, nil for the runner's own.
-func (l *Launch) credential() *syscall.Credential {
+// userCredential returns the user of the process; nil means the runner's user.
+func (l *Launch) userCredential() *syscall.Credential {
 	if l == nil || l.User == 0 {
 		return nil
 	}
 	return &syscall.Credential{Uid: l.User, Gid: l.Group}
 }
 
-// own gives pipes to the user that the launcher runs as: functions open them again by /dev/stdin or /proc/self/fd.
-func (l *Launch) own(pipes []*os.File) error {
+// chownPipes gives pipes to the user that the launcher runs as: functions open them again by /dev/stdin or /proc/self/fd.
+func (l *Launch) chownPipes(pipes []*os.File) error {
 	if l == nil || l.User == 0 {
 		return nil
 	}
@@ -142,11 +141,11 @@ func (l *Launch) own(pipes []*os.File) error {
 	return nil
 }
 
-// signaled is what shells and containers add to the number of a signal.
+// signaled is the number that shells and containers add to a signal's number.
 const signaled = 128
 
-// translate makes an outcome of a launcher that of the function.
-func (l *Launch) translate(out *Outcome) {
+// translateExit replaces the exit code of a launcher with the function's.
+func (l *Launch) translateExit(out *Outcome) {
 	if l == nil || l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return
 	}
@@ -154,15 +153,15 @@ func (l *Launch) translate(out *Outcome) {
 	out.ExitCode, out.Status = -1, "signal: "+out.Signal.String()
 }
 
-// Starter starts launchers on a thread that ends with the program, and only then: the kernel ends a launcher with the
-// thread that started it, however the program ends. Go ends other threads at any time.
+// Starter starts launchers on a thread that exits only with the program: the kernel kills a launcher when the thread
+// that started it exits, even if the program crashes. Go may stop other threads at any time.
 type Starter struct {
 	starts chan func()
 	closed chan struct{}
 	ended  sync.WaitGroup
 }
 
-// NewStarter returns a starter, which has to be closed.
+// NewStarter returns a starter. Callers must close it.
 func NewStarter() *Starter {
 	s := &Starter{starts: make(chan func()), closed: make(chan struct{})}
 	s.ended.Go(func() { thread.Own(s.serve) })
@@ -181,14 +180,14 @@ func (s *Starter) serve() {
 	}
 }
 
-// Close ends the thread, and the launchers that it started.
+// Close stops the thread, and with it the launchers that it started.
 func (s *Starter) Close() {
 	close(s.closed)
 	s.ended.Wait()
 }
 
-// run calls start on the thread; a nil Starter calls it on any one.
-func (s *Starter) run(start func()) error {
+// runOnThread calls start on the thread. A nil Starter calls it on the calling thread.
+func (s *Starter) runOnThread(start func()) error {
 	if s == nil {
 		start()
 		return nil

@@ -13,47 +13,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// collector gathers what a function writes to one pipe.
+// collector reads the output of a function from a pipe.
 type collector struct {
 	stream string
 	pipe   *os.File
 	limit  int64 // bytes
-	// cut is true if the middle of what is too long is left out. Else too many bytes are an error.
+	// cut is true if the middle of a long output is left out. If false, an output above the limit is an error.
 	cut     bool
 	buf     []byte
 	omitted int64         // bytes that were left out
-	ended   chan struct{} // closed when the pipe has ended, or reading it
-	// expected is how large buf will probably get.
+	ended   chan struct{} // closed after the last read
+	// expected is the probable size of buf.
 	expected atomic.Int64
 }
 
-// newCollector returns a collector for at most limit bytes; size is how many are
-// expected.
+// newCollector returns a collector for at most limit bytes, of which size are expected.
 func newCollector(stream string, pipe *os.File, limit int64, size int) *collector {
 	c := &collector{stream: stream, pipe: pipe, limit: limit, ended: make(chan struct{})}
-	c.buf = make([]byte, 0, min(int64(size), c.capacity()))
+	c.buf = make([]byte, 0, min(int64(size), c.maxSize()))
 	return c
 }
 
-// capacity returns how many bytes buf may have. One byte more than the limit is what tells "full" from "too much".
-// More are read before the middle of them is left out, which copies the rest.
-func (c *collector) capacity() int64 {
+// maxSize returns the maximum size of buf. One byte above the limit distinguishes "full" from "too much". If the
+// middle is left out, buf is larger: leaving out copies the rest.
+func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
 	}
 	return c.limit + 1
 }
 
-// expect records how many bytes are expected, which may be known late.
-func (c *collector) expect(size int) { c.expected.Store(int64(size)) }
+// expectSize records the expected size, after the collector may have started.
+func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
-// gather reads the pipe to its end. If there is more than the limit it keeps the
-// first limit bytes and returns an error, or leaves out the middle. tooMuch is asked after each read whether the
-// bytes so far are too many for a process that is idle.
-func (c *collector) gather(tooMuch func(size int) bool) error {
+// readAll reads the pipe until it is closed. Above the limit, it keeps the first limit bytes and returns an error, or
+// leaves out the middle. After each read, tooMuch reports whether an idle process has written too much.
+func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	for {
-		n, err := readAvailable(c.pipe, c.free())
+		n, err := readAvailable(c.pipe, c.freeSpace())
 		c.buf = c.buf[:len(c.buf)+n]
 		switch {
 		case !c.cut && int64(len(c.buf)) > c.limit:
@@ -62,7 +60,7 @@ func (c *collector) gather(tooMuch func(size int) bool) error {
 		case tooMuch(len(c.buf) + int(c.omitted)):
 			return errTalksBeforeInput
 		case errors.Is(err, io.EOF):
-			c.finish()
+			c.noteOmitted()
 			return nil
 		case err != nil:
 			return fmt.Errorf("read the function's %s: %w", c.stream, err)
@@ -70,29 +68,29 @@ func (c *collector) gather(tooMuch func(size int) bool) error {
 	}
 }
 
-// free returns the free part of the buffer. When it is full it is doubled, or made as
+// freeSpace returns the free part of the buffer. When it is full it is doubled, or made as
 // large as expected, or the middle of it is left out.
-func (c *collector) free() []byte {
-	if int64(len(c.buf)) == c.capacity() {
+func (c *collector) freeSpace() []byte {
+	if int64(len(c.buf)) == c.maxSize() {
 		c.leaveOut()
 	}
 	size := len(c.buf)
 	if size == cap(c.buf) {
 		more := max(int64(size), c.expected.Load()-int64(size))
-		c.buf = slices.Grow(c.buf, int(min(more, c.capacity()-int64(size))))
+		c.buf = slices.Grow(c.buf, int(min(more, c.maxSize()-int64(size))))
 	}
-	return c.buf[size:min(int64(cap(c.buf)), c.capacity())]
+	return c.buf[size:min(int64(cap(c.buf)), c.maxSize())]
 }
 
-// leaveOut leaves out the middle of what is more than the limit.
+// leaveOut removes the middle of buf, down to the limit.
 func (c *collector) leaveOut() {
 	more := int64(len(c.buf)) - c.limit
 	c.buf = slices.Delete(c.buf, int(c.limit/2), int(c.limit/2+more))
 	c.omitted += more
 }
 
-// finish puts a line with the number of bytes in the place of what was left out.
-func (c *collector) finish() {
+// noteOmitted inserts a line with the number of omitted bytes.
+func (c *collector) noteOmitted() {
 	if int64(len(c.buf)) > c.limit {
 		c.leaveOut()
 	}
@@ -102,8 +100,7 @@ func (c *collector) finish() {
 	}
 }
 
-// writeAvailable writes what fits into pipe without waiting, and returns how many bytes that
-// were.
+// writeAvailable writes as many bytes as the pipe accepts without blocking, and returns their number.
 func writeAvailable(pipe *os.File, data []byte) (n int) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
@@ -113,8 +110,8 @@ func writeAvailable(pipe *os.File, data []byte) (n int) {
 	return max(n, 0)
 }
 
-// readAvailable reads from pipe and waits for data until the pipe's read deadline.
-// After that it reads what is in the pipe without waiting, and then reports io.EOF.
+// readAvailable reads from pipe and blocks until the pipe's read deadline. After the deadline, it reads without
+// blocking until the pipe is empty, and then returns io.EOF.
 func readAvailable(pipe *os.File, buf []byte) (int, error) {
 	n, err := pipe.Read(buf)
 	if !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -21,25 +21,25 @@ func TestPolicyFills(t *testing.T) {
 		Unused: time.Minute,
 		Busy:   2,
 	})
-	a := policy.want(Command{Path: "a"}, epoch)
-	b := policy.want(Command{Path: "b"}, epoch.Add(time.Second))
-	if policy.want(Command{Path: "c"}, epoch) != nil {
+	a := policy.recordUse(Command{Path: "a"}, epoch)
+	b := policy.recordUse(Command{Path: "b"}, epoch.Add(time.Second))
+	if policy.recordUse(Command{Path: "c"}, epoch) != nil {
 		t.Error("there is a set for a command of which nothing is kept")
 	}
 	now := epoch.Add(2 * time.Second)
 	for i, want := range []*spareSet{b, b, a, nil} {
-		todo := policy.next(now)
+		todo := policy.nextPlan(now)
 		if todo.start != want {
 			t.Fatalf("start %d is for %+v, want %+v: the one used last goes first, and three in all", i, todo.start, want)
 		}
 		if todo.start != nil {
-			policy.put(todo.start, &process{})
+			policy.putProcess(todo.start, &process{})
 		}
 	}
-	policy.pop(a)
+	policy.popProcess(a)
 	for running, want := range map[int]*spareSet{1: a, 2: nil} {
 		policy.running = running
-		if got := policy.next(now).start; got != want {
+		if got := policy.nextPlan(now).start; got != want {
 			t.Errorf("with %d evaluations a process is started for %+v, want %+v", running, got, want)
 		}
 	}
@@ -47,20 +47,20 @@ func TestPolicyFills(t *testing.T) {
 
 func TestPolicyWaitsForCalm(t *testing.T) {
 	policy := newPolicy(Config{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 2})
-	a := policy.want(Command{Path: "a"}, epoch)
+	a := policy.recordUse(Command{Path: "a"}, epoch)
 	policy.began()
 	policy.began()
 	policy.ended(epoch) // a processor is free from here on
 	policy.ended(epoch.Add(calm - 1))
-	if todo := policy.next(epoch.Add(calm - 1)); todo.start != nil || !todo.wake.Equal(epoch.Add(calm)) {
+	if todo := policy.nextPlan(epoch.Add(calm - 1)); todo.start != nil || !todo.wake.Equal(epoch.Add(calm)) {
 		t.Errorf("%+v right after the processors were busy, want to be woken later", todo)
 	}
-	if policy.next(epoch.Add(calm)).start != a {
+	if policy.nextPlan(epoch.Add(calm)).start != a {
 		t.Error("none is started although a processor was free for a while")
 	}
 	policy.began()
 	policy.ended(epoch.Add(calm))
-	if policy.next(epoch.Add(calm)).start != a {
+	if policy.nextPlan(epoch.Add(calm)).start != a {
 		t.Error("none is started although there was always a processor free")
 	}
 }
@@ -68,10 +68,10 @@ func TestPolicyWaitsForCalm(t *testing.T) {
 // TestPolicyLeavesSteadyCallersAlone has callers come again as soon as they have their answers.
 func TestPolicyLeavesSteadyCallersAlone(t *testing.T) {
 	policy := newPolicy(Config{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
-	a := policy.want(Command{Path: "a"}, epoch)
+	a := policy.recordUse(Command{Path: "a"}, epoch)
 	expect := func(want bool, reason string) {
 		t.Helper()
-		if got := policy.early(a); got != want {
+		if got := policy.isEarly(a); got != want {
 			t.Errorf("early is %v, want %v: %s", got, want, reason)
 		}
 	}
@@ -79,18 +79,18 @@ func TestPolicyLeavesSteadyCallersAlone(t *testing.T) {
 	policy.began()
 	expect(false, "none is started while all processors are busy")
 	policy.ended(epoch)
-	policy.next(epoch)
+	policy.nextPlan(epoch)
 	expect(false, "it is checked as soon as it was calm")
 	policy.began()
 	policy.ended(epoch.Add(calm / 2))
 	expect(false, "that is soon enough, and it was not calm meanwhile")
 	now := epoch.Add(2 * calm)
-	policy.put(policy.next(now).start, &process{})
-	policy.next(now)
-	policy.pop(a)
+	policy.putProcess(policy.nextPlan(now).start, &process{})
+	policy.nextPlan(now)
+	policy.popProcess(a)
 	expect(true, "there is capacity, and nothing was to be done before the set is out of use")
-	a.failed(now)
-	policy.next(now)
+	a.recordFailure(now)
+	policy.nextPlan(now)
 	expect(false, "nothing may be started before it is checked again")
 }
 
@@ -98,23 +98,23 @@ func TestPolicyLeavesSteadyCallersAlone(t *testing.T) {
 // the other.
 func TestPolicyLeavesEvaluationsAlone(t *testing.T) {
 	policy := newPolicy(Config{Keep: keepOf(map[string]int{"a": 2}), Total: 2, Unused: time.Hour, Busy: 2})
-	a := policy.want(Command{Path: "a"}, epoch)
+	a := policy.recordUse(Command{Path: "a"}, epoch)
 	for range 2 {
-		policy.put(policy.next(epoch).start, &process{})
+		policy.putProcess(policy.nextPlan(epoch).start, &process{})
 	}
 	taken := epoch.Add(time.Minute)
-	policy.next(taken)
+	policy.nextPlan(taken)
 	policy.began()
-	policy.pop(a)
+	policy.popProcess(a)
 	a.lastTaken = taken
-	if policy.urgent(a, taken) || policy.next(taken).start != nil {
+	if policy.isUrgent(a, taken) || policy.nextPlan(taken).start != nil {
 		t.Error("a process is due beside the evaluation, although another one is left")
 	}
-	if todo := policy.next(taken); !todo.wake.Equal(taken.Add(calm)) || policy.next(taken.Add(calm)).start != a {
+	if todo := policy.nextPlan(taken); !todo.wake.Equal(taken.Add(calm)) || policy.nextPlan(taken.Add(calm)).start != a {
 		t.Errorf("%+v, want a process once the evaluation has had some time", todo)
 	}
-	policy.pop(a)
-	if policy.next(taken); !policy.urgent(a, taken) || policy.next(taken).start != a {
+	policy.popProcess(a)
+	if policy.nextPlan(taken); !policy.isUrgent(a, taken) || policy.nextPlan(taken).start != a {
 		t.Error("no process is due although none is left")
 	}
 }
@@ -122,49 +122,49 @@ func TestPolicyLeavesEvaluationsAlone(t *testing.T) {
 func TestPolicyRetires(t *testing.T) {
 	keep := map[string]int{"a": 2}
 	policy := newPolicy(Config{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})
-	a := policy.want(Command{Path: "a"}, epoch)
+	a := policy.recordUse(Command{Path: "a"}, epoch)
 	first, second := &process{}, &process{}
-	policy.put(a, first)
-	policy.put(a, second)
+	policy.putProcess(a, first)
+	policy.putProcess(a, second)
 
 	keep["a"] = 1
-	if todo := policy.next(epoch); len(todo.retire) != 1 || todo.retire[0] != first || policy.kept != 1 {
+	if todo := policy.nextPlan(epoch); len(todo.retire) != 1 || todo.retire[0] != first || policy.kept != 1 {
 		t.Errorf("%+v with %d kept: a setting that gets smaller retires the oldest", todo, policy.kept)
 	}
-	if todo := policy.next(epoch.Add(59 * time.Second)); len(todo.retire) > 0 || !todo.wake.Equal(epoch.Add(time.Minute)) {
+	if todo := policy.nextPlan(epoch.Add(59 * time.Second)); len(todo.retire) > 0 || !todo.wake.Equal(epoch.Add(time.Minute)) {
 		t.Errorf("%+v before the time is over, want to be woken then", todo)
 	}
-	todo := policy.next(epoch.Add(time.Minute))
+	todo := policy.nextPlan(epoch.Add(time.Minute))
 	if len(todo.retire) != 1 || todo.start != nil || policy.kept != 0 || len(policy.byKey) > 0 {
 		t.Errorf("%+v once it is over, want nothing left", todo)
 	}
-	if policy.drop(a, second) {
+	if policy.dropProcess(a, second) {
 		t.Error("a process that was retired is in its set")
 	}
 }
 
 func TestSpareSetBackoff(t *testing.T) {
 	policy := newPolicy(Config{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
-	a := policy.want(Command{Path: "a"}, epoch)
+	a := policy.recordUse(Command{Path: "a"}, epoch)
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		if got := a.failed(epoch); got != want {
+		if got := a.recordFailure(epoch); got != want {
 			t.Errorf("backoff %v, want %v", got, want)
 		}
 	}
-	if todo := policy.next(epoch); todo.start != nil || !todo.wake.Equal(epoch.Add(4*time.Second)) {
+	if todo := policy.nextPlan(epoch); todo.start != nil || !todo.wake.Equal(epoch.Add(4*time.Second)) {
 		t.Errorf("%+v during the backoff, want to be woken after it", todo)
 	}
-	if policy.next(epoch.Add(4*time.Second)).start != a {
+	if policy.nextPlan(epoch.Add(4*time.Second)).start != a {
 		t.Error("none is started after the backoff")
 	}
 	for range 100 {
-		a.failed(epoch)
+		a.recordFailure(epoch)
 	}
-	if got := a.failed(epoch); got != maxBackoff {
+	if got := a.recordFailure(epoch); got != maxBackoff {
 		t.Errorf("backoff %v, want at most %v", got, maxBackoff)
 	}
-	a.worked()
-	if got := a.failed(epoch); got != firstBackoff {
+	a.recordSuccess()
+	if got := a.recordFailure(epoch); got != firstBackoff {
 		t.Errorf("backoff %v after a process that was of use, want %v", got, firstBackoff)
 	}
 }
@@ -188,7 +188,7 @@ func TestKeyDistinguishesCommands(t *testing.T) {
 		{Path: "a", Launch: &Launch{Name: "b", Key: "1"}, Args: []string{"b"}},
 		{Path: "a", Launch: &Launch{Name: "b", Key: "2"}, Args: []string{"b"}},
 	} {
-		if k := key(cmd); seen[k] {
+		if k := commandKey(cmd); seen[k] {
 			t.Errorf("%+v has the key of another command", cmd)
 		} else {
 			seen[k] = true
@@ -204,7 +204,7 @@ func BenchmarkKey(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			policy := newPolicy(Config{Keep: func(string) int { return 1 }})
 			for b.Loop() {
-				policy.want(Command{Path: "a", Args: arguments, Launch: launch}, epoch)
+				policy.recordUse(Command{Path: "a", Args: arguments, Launch: launch}, epoch)
 			}
 		})
 	}

@@ -14,52 +14,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefork is whether a process was started before its evaluation.
+// Prefork states whether a process was started before its evaluation.
 type Prefork int
 
 // The ways to get a process.
 const (
-	PreforkOff  Prefork = iota // this command has no spare processes
-	PreforkMiss                // there was none, so one was started
-	PreforkHit                 // one was there
+	PreforkOff  Prefork = iota // command without spare processes
+	PreforkMiss                // all spare processes in use: a new process was started
+	PreforkHit                 // spare process used
 )
 
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
-// begin records that an evaluation begins. It returns the command's set of spare processes, nil if the command gets
-// none, and one of the processes, nil if there is none. The process belongs to the evaluation. Callers must call end.
+// beginEvaluation records the begin of an evaluation. It returns the command's set of spare processes, nil if the
+// command does not get any, and a process for the evaluation, nil if the set is empty. Callers must call
+// endEvaluation.
 //
-// An evaluation without input gets no spare process: it would be unknown whether the process had
-// read its input.
-func (r *Runner) begin(cmd Command, stdin []byte) (*spareSet, *process) {
-	file, ok := identify(cmd)
+// An evaluation without input gets no spare process: the runner could not tell whether the process has read its input.
+func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
+	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.policy.began()
 	now := time.Now()
-	set := r.policy.want(cmd, now)
+	set := r.policy.recordUse(cmd, now)
 	if set == nil || len(stdin) == 0 {
 		return set, nil
 	}
-	for p := r.policy.pop(set); p != nil; p = r.policy.pop(set) {
+	for p := r.policy.popProcess(set); p != nil; p = r.policy.popProcess(set) {
 		switch {
 		case !ok || p.spare.file != file:
 			p.retire()
-		case p.take():
+		case p.takeOver():
 			set.lastTaken = now
-			if r.policy.urgent(set, now) {
+			if r.policy.isUrgent(set, now) {
 				r.Changed()
 			}
 			return set, p
 		default:
-			r.failed(set, "it has ended")
+			r.recordFailure(set, "it has ended")
 		}
 	}
 	return set, nil
 }
 
-// end records that an evaluation has ended.
-func (r *Runner) end(set *spareSet) {
+// endEvaluation records the end of an evaluation.
+func (r *Runner) endEvaluation(set *spareSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -68,20 +68,20 @@ func (r *Runner) end(set *spareSet) {
 		return
 	}
 	set.lastUse = now
-	if r.policy.early(set) {
+	if r.policy.isEarly(set) {
 		r.Changed()
 	}
 }
 
-// usedSpare records whether an evaluation could use its spare process, and returns that. A process that was about to
-// end when it was taken has evaluated nothing.
+// usedSpare records whether an evaluation could use its spare process, and returns used. A process that was about to
+// exit when it was chosen has evaluated nothing.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if used {
-		set.worked()
+		set.recordSuccess()
 	} else {
-		r.failed(set, "it ended without reading its input")
+		r.recordFailure(set, "it ended without reading its input")
 	}
 	return used
 }
@@ -105,15 +105,15 @@ func (r *Runner) Spares() int {
 func (r *Runner) Prepare(cmd Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.policy.want(cmd, time.Now())
+	r.policy.recordUse(cmd, time.Now())
 	r.Changed()
 }
 
-// Forget kills the spare processes of functions, which [Command.Function] names, and starts no further ones until an
-// evaluation uses their commands again. It returns when the processes have ended. Evaluations continue.
+// Forget kills the spare processes of functions, by [Command.Function], and starts no further processes until an
+// evaluation uses their commands again. It returns after the processes have exited. Evaluations continue.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
-	ending := r.policy.forget(which)
+	ending := r.policy.forgetFunctions(which)
 	for _, p := range ending {
 		p.retire()
 	}
@@ -123,36 +123,36 @@ func (r *Runner) Forget(which func(function string) bool) {
 	}
 }
 
-// keepSpares starts and kills spare processes until ctx ends, and then kills all of them.
+// keepSpares starts and kills spare processes until ctx is canceled, and then kills all of them.
 func (r *Runner) keepSpares(ctx context.Context) {
 	for ctx.Err() == nil {
-		todo := r.next()
+		todo := r.nextPlan()
 		if todo.start != nil {
-			r.start(todo.start)
+			r.startPlanned(todo.start)
 			continue
 		}
-		r.wait(ctx, todo.wake)
+		r.waitForWork(ctx, todo.wake)
 	}
 	r.mu.Lock()
 	r.policy.cfg.Keep = func(string) int { return 0 }
 	r.mu.Unlock()
-	r.next()
+	r.nextPlan()
 	r.ends.Wait()
 }
 
-// next retires what is not needed, and returns what else to do.
-func (r *Runner) next() plan {
+// nextPlan retires superfluous processes and returns the next step.
+func (r *Runner) nextPlan() plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	todo := r.policy.next(time.Now())
+	todo := r.policy.nextPlan(time.Now())
 	for _, p := range todo.retire {
 		p.retire()
 	}
 	return todo
 }
 
-// wait returns at the given time, when something has happened, or when ctx ends.
-func (r *Runner) wait(ctx context.Context, until time.Time) {
+// waitForWork returns at the given time, after a change, or when ctx is canceled.
+func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	var timeUp <-chan time.Time
 	if !until.IsZero() {
 		timeUp = time.After(time.Until(until))
@@ -164,25 +164,25 @@ func (r *Runner) wait(ctx context.Context, until time.Time) {
 	}
 }
 
-// start starts a process and adds it to its set.
-func (r *Runner) start(set *spareSet) {
+// startPlanned starts a process and adds it to its set.
+func (r *Runner) startPlanned(set *spareSet) {
 	p, err := r.startSpare(set.cmd)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.failed(set, err.Error())
+		r.recordFailure(set, err.Error())
 		return
 	}
 	if set.forgotten {
 		p.retire() // while it was started
 	} else {
-		r.policy.put(set, p)
+		r.policy.putProcess(set, p)
 	}
-	r.ends.Go(func() { r.attend(set, p) })
+	r.ends.Go(func() { r.awaitSpareEnd(set, p) })
 }
 
-// attend waits for the end of a process, and frees it unless an evaluation has taken it.
-func (r *Runner) attend(set *spareSet, p *process) {
+// awaitSpareEnd waits until a process exits, and frees it unless an evaluation uses it.
+func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	<-p.exited
 	p.spare.retire()
 	if p.spare.inUse() {
@@ -191,29 +191,29 @@ func (r *Runner) attend(set *spareSet, p *process) {
 	state, err := p.finish()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.policy.drop(set, p) {
-		return // it was retired
+	if !r.policy.dropProcess(set, p) {
+		return // retired before
 	}
-	why := outcome(state).Status
+	why := outcomeOf(state).Status
 	if reason := p.killedFor(); reason != nil {
 		err = reason
 	}
 	if err != nil {
 		why = err.Error()
 	}
-	r.failed(set, why)
+	r.recordFailure(set, why)
 	r.Changed()
 }
 
-// failed records that a process was of no use. The caller holds mu.
-func (r *Runner) failed(set *spareSet, why string) {
-	wait := set.failed(time.Now())
+// recordFailure records that a process was of no use. The caller holds mu.
+func (r *Runner) recordFailure(set *spareSet, why string) {
+	wait := set.recordFailure(time.Now())
 	r.cfg.Log.Info("spare process ended before it was used",
 		"path", set.cmd.Function(), "reason", why, "next_in", wait)
 }
 
-// maxSpareBytes is how much a spare process may write to stdout and to stderr each. A
-// process that waits for its input has written a short greeting at most.
+// maxSpareBytes limits the bytes that a spare process may write to stdout and to stderr each. A process that waits for
+// its input has written a short greeting at most.
 const maxSpareBytes = 64 << 10
 
 var (
@@ -221,67 +221,64 @@ var (
 	errNotNeeded        = errors.New("it is not needed any more")
 )
 
-// spareState is the state of a process before its evaluation. The zero value is that of a
-// process which was started for its evaluation: in use.
+// spareState is the state of a process before its evaluation. The zero value is the state of a process that was
+// started for its evaluation: in use.
 type spareState struct {
 	state atomic.Int32
 	file  fileID
-	// input is the function's end of its stdin, kept to see what it has not read.
+	// input is the function's side of its stdin, kept open to see how much is unread.
 	input *os.File
 }
 
-// The states of a process. Only one change of stateSpare succeeds.
+// States of a process. Only a single change from stateSpare succeeds.
 const (
-	stateInUse int32 = iota // by an evaluation, to which it belongs
-	stateSpare              // can be taken
-	stateEnded              // must not be used any more
+	stateInUse int32 = iota // owned by an evaluation
+	stateSpare              // available
+	stateEnded              // no longer usable
 )
 
-// startSpare starts a spare process of cmd. Its owner is the evaluation that takes it, or
-// the pool if it ends before.
+// startSpare starts a spare process of cmd. It belongs to the evaluation that uses it, or to the Runner if it exits
+// before.
 func (r *Runner) startSpare(cmd Command) (*process, error) {
 	p := r.newProcess(cmd)
 	p.spare.state.Store(stateSpare)
-	p.spare.file, _ = identify(cmd) // before it starts: a file that changes meanwhile is another one
+	p.spare.file, _ = identifyProgram(cmd) // identified before the start: a file that changes during the start is a new program
 	if err := p.start(minBuffer); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// take makes the process the caller's, to evaluate. It fails for one that is dead or
-// about to be.
-func (p *process) take() bool {
+// takeOver makes the process the caller's, to evaluate. It fails if the process has exited or is about to be killed.
+func (p *process) takeOver() bool {
 	select {
 	case <-p.exited:
 		return false
 	default:
 	}
-	return p.spare.change(stateInUse)
+	return p.spare.changeState(stateInUse)
 }
 
-// retire ends the process unless it was taken.
+// retire kills the process unless an evaluation uses it.
 func (p *process) retire() {
 	if p.spare.retire() {
 		p.kill(errNotNeeded)
 	}
 }
 
-// retire makes sure that a spare process is not taken any more. It reports whether the
-// process was a spare one.
-func (s *spareState) retire() bool { return s.change(stateEnded) }
+// retire marks a spare process as unusable. It reports whether the process was spare.
+func (s *spareState) retire() bool { return s.changeState(stateEnded) }
 
-func (s *spareState) change(state int32) bool { return s.state.CompareAndSwap(stateSpare, state) }
+func (s *spareState) changeState(state int32) bool { return s.state.CompareAndSwap(stateSpare, state) }
 
 func (s *spareState) inUse() bool { return s.state.Load() == stateInUse }
 
-// tooMuch reports whether the process is a spare one and has written too much for that. It
-// is not one any more then.
+// tooMuch reports whether the process is spare and has written too much. Such a process is retired.
 func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.retire() }
 
-// untouched reports whether the function has read nothing of the written bytes, which is how many
-// were written to it. It is known only of spare processes.
-func (s *spareState) untouched(written int) bool {
+// readNothing reports whether the function has read none of the written bytes. It is false for processes that were
+// never spare.
+func (s *spareState) readNothing(written int) bool {
 	if s.input == nil {
 		return false
 	}
@@ -297,16 +294,15 @@ func (s *spareState) untouched(written int) bool {
 	return readErr == nil && unread == written
 }
 
-// fileID distinguishes a program's file from another one that takes its place, or that it is
-// changed into.
+// fileID distinguishes versions of a program's file.
 type fileID struct {
 	device, inode   uint64
 	size            int64
 	modified, moved syscall.Timespec
 }
 
-// identify returns the id of a command's program; ok is false if there is none.
-func identify(cmd Command) (id fileID, ok bool) {
+// identifyProgram returns the id of a command's program; ok is false if there is none.
+func identifyProgram(cmd Command) (id fileID, ok bool) {
 	path := cmd.Path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmd.Dir, path)

@@ -9,49 +9,48 @@ import (
 	"time"
 )
 
-// The backoff before a new spare process of a command whose spare processes end early: it doubles
-// with each that ended before it was used.
+// Backoff before the next spare process of a command whose spare processes exit early. It doubles with each process
+// that exited unused.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
 )
 
-// calm is how long a processor has to have been free before a spare process is started.
-// Callers that send their next request right after an answer leave shorter gaps, in which
-// the start would only delay the next evaluation. It is also how long after a process was
-// taken the next one is started, if another one is left: beside a short evaluation the start
-// would delay that one.
+// calm is the time for which a processor must be free before a spare process is started. Callers that send their next
+// request right after an answer leave shorter gaps, in which the start would only delay the next evaluation. It is
+// also the delay before a used process is replaced if the set is not empty: during a short evaluation the start would
+// slow it down.
 const calm = 20 * time.Millisecond
 
-// preforkPolicy decides which processes are kept started. It does no I/O, has no clock and is
-// not safe for concurrent use.
+// preforkPolicy decides how many spare processes to keep. It does no I/O, has no clock and is not safe for concurrent
+// use.
 type preforkPolicy struct {
 	cfg       Config
 	running   int       // evaluations
-	freeSince time.Time // since when fewer of them run than there are processors
+	freeSince time.Time // when the number of evaluations fell below the number of processors
 	kept      int       // processes in all sets
 	byKey     map[string]*spareSet
-	wake      time.Time // when next is called anyway, zero for never
+	wake      time.Time // next time at which nextPlan is due, zero for never
 }
 
-// spareSet is the processes that are kept of one command.
+// spareSet contains the spare processes of a command.
 type spareSet struct {
 	cmd       Command
-	processes []*process // the one that was started first is first
+	processes []*process // oldest first
 	lastUse   time.Time
 	lastTaken time.Time // when an evaluation took a process
-	failures  int       // of processes in a row
+	failures  int       // consecutive failures
 	notUntil  time.Time
-	forgotten bool // it is no set of the policy any more
+	forgotten bool // removed from the policy
 }
 
 func newPolicy(cfg Config) *preforkPolicy {
 	return &preforkPolicy{cfg: cfg, byKey: map[string]*spareSet{}}
 }
 
-// key distinguishes commands by all that makes a difference to their processes.
-func key(cmd Command) string {
-	own := cmd.parts()
+// commandKey distinguishes commands by all that makes a difference to their processes.
+func commandKey(cmd Command) string {
+	own := cmd.keyParts()
 	parts := []string{
 		cmd.Path, cmd.Dir, strconv.FormatInt(cmd.MaxOutput, 10), strconv.FormatInt(cmd.MaxLog, 10),
 		strconv.Itoa(len(own)), strconv.FormatBool(cmd.Network), strconv.FormatBool(cmd.Launch != nil),
@@ -59,10 +58,8 @@ func key(cmd Command) string {
 	return strings.Join(slices.Concat(parts, own, cmd.Env), "\x00")
 }
 
-// began records that an evaluation has begun.
 func (policy *preforkPolicy) began() { policy.running++ }
 
-// ended records that one has ended.
 func (policy *preforkPolicy) ended(now time.Time) {
 	if policy.running == policy.cfg.Busy {
 		policy.freeSince = now
@@ -70,12 +67,12 @@ func (policy *preforkPolicy) ended(now time.Time) {
 	policy.running--
 }
 
-// want records that cmd is in use. It returns nil if it gets no spare processes.
-func (policy *preforkPolicy) want(cmd Command, now time.Time) *spareSet {
+// recordUse records that cmd is in use. It returns nil if it gets no spare processes.
+func (policy *preforkPolicy) recordUse(cmd Command, now time.Time) *spareSet {
 	if cmd.Shared || policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil
 	}
-	k := key(cmd)
+	k := commandKey(cmd)
 	if policy.byKey[k] == nil {
 		policy.byKey[k] = &spareSet{cmd: cmd}
 	}
@@ -83,8 +80,8 @@ func (policy *preforkPolicy) want(cmd Command, now time.Time) *spareSet {
 	return policy.byKey[k]
 }
 
-// pop takes the first process out of the set, nil if there is none.
-func (policy *preforkPolicy) pop(set *spareSet) *process {
+// popProcess removes the oldest process from the set; it returns nil if the set is empty.
+func (policy *preforkPolicy) popProcess(set *spareSet) *process {
 	if len(set.processes) == 0 {
 		return nil
 	}
@@ -94,13 +91,13 @@ func (policy *preforkPolicy) pop(set *spareSet) *process {
 	return p
 }
 
-func (policy *preforkPolicy) put(set *spareSet, p *process) {
+func (policy *preforkPolicy) putProcess(set *spareSet, p *process) {
 	set.processes = append(set.processes, p)
 	policy.kept++
 }
 
-// drop takes p out of the set, and reports whether it was there.
-func (policy *preforkPolicy) drop(set *spareSet, p *process) bool {
+// dropProcess removes p from the set, and reports whether the set contained it.
+func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	i := slices.Index(set.processes, p)
 	if i < 0 {
 		return false
@@ -110,13 +107,13 @@ func (policy *preforkPolicy) drop(set *spareSet, p *process) bool {
 	return true
 }
 
-// forget removes the sets of functions, and returns the processes that were in them.
-func (policy *preforkPolicy) forget(which func(function string) bool) (ending []*process) {
+// forgetFunctions removes the sets of functions, and returns the processes that were in them.
+func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
 		if !which(set.cmd.Function()) {
 			continue
 		}
-		for p := policy.pop(set); p != nil; p = policy.pop(set) {
+		for p := policy.popProcess(set); p != nil; p = policy.popProcess(set) {
 			ending = append(ending, p)
 		}
 		set.forgotten = true
@@ -125,11 +122,11 @@ func (policy *preforkPolicy) forget(which func(function string) bool) (ending []
 	return ending
 }
 
-// worked records that a process of the set was of use.
-func (set *spareSet) worked() { set.failures, set.notUntil = 0, time.Time{} }
+// recordSuccess records that a process of the set was of use.
+func (set *spareSet) recordSuccess() { set.failures, set.notUntil = 0, time.Time{} }
 
-// failed records that one was not, and returns how long none is started.
-func (set *spareSet) failed(now time.Time) time.Duration {
+// recordFailure records an unused process, and returns the time for which no process is started.
+func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	wait := maxBackoff
 	if doublings := set.failures; doublings < 16 {
 		wait = min(wait, firstBackoff<<doublings)
@@ -139,31 +136,31 @@ func (set *spareSet) failed(now time.Time) time.Duration {
 	return wait
 }
 
-// plan is what to do next.
+// plan is a step of a Runner.
 type plan struct {
 	retire []*process
 	start  *spareSet // nil for none
-	// wake is when there is something to do if nothing happens before, zero for never.
+	// wake is the time of the next step if nothing changes before, zero for never.
 	wake time.Time
 }
 
-// next returns what to do next. It has removed processes to retire from their sets.
-func (policy *preforkPolicy) next(now time.Time) plan {
+// nextPlan returns the next step. The processes to retire are removed from their sets.
+func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	var todo plan
 	for k, set := range policy.byKey {
-		keep := policy.keep(set, now)
+		keep := policy.keepCount(set, now)
 		for len(set.processes) > keep {
-			todo.retire = append(todo.retire, policy.pop(set))
+			todo.retire = append(todo.retire, policy.popProcess(set))
 		}
 		if keep == 0 {
 			delete(policy.byKey, k)
 			continue
 		}
-		todo.wakeAt(policy.expiry(set))
+		todo.wakeAt(policy.expiryTime(set))
 		switch {
 		case len(set.processes) == keep || !policy.hasCapacity():
-		case policy.due(set).After(now):
-			todo.wakeAt(policy.due(set))
+		case policy.dueTime(set).After(now):
+			todo.wakeAt(policy.dueTime(set))
 		case todo.start == nil || set.lastUse.After(todo.start.lastUse):
 			todo.start = set
 		}
@@ -172,49 +169,49 @@ func (policy *preforkPolicy) next(now time.Time) plan {
 	return todo
 }
 
-// urgent reports whether a process is due in a set, from which the caller has just taken one.
-// What is due later is noticed when the evaluation ends: to wake a goroutine now would delay it.
-func (policy *preforkPolicy) urgent(set *spareSet, now time.Time) bool {
-	return policy.early(set) && !policy.due(set).After(now)
+// isUrgent reports whether a process is due in a set from which an evaluation has just removed a process. A process
+// that is due later is noticed when the evaluation ends: waking a goroutine now would delay it.
+func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
+	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// early reports whether a process may be due in a set before next is called anyway. To
-// call it for each evaluation would cost callers who leave no gaps some of the processors.
-func (policy *preforkPolicy) early(set *spareSet) bool {
-	return policy.hasCapacity() && (policy.wake.IsZero() || policy.due(set).Before(policy.wake))
+// isEarly reports whether a process may be due in a set before the next planned step. Planning for each evaluation
+// would cost callers that leave no gaps some processor time.
+func (policy *preforkPolicy) isEarly(set *spareSet) bool {
+	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }
 
-// due returns from when on a process may be started for a set that lacks one.
-func (policy *preforkPolicy) due(set *spareSet) time.Time {
+// dueTime returns the time from which a process may be started for a set.
+func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
 	due := policy.freeSince.Add(calm)
 	if len(set.processes) > 0 {
-		due = latest(due, set.lastTaken.Add(calm))
+		due = latestOf(due, set.lastTaken.Add(calm))
 	}
-	return latest(due, set.notUntil)
+	return latestOf(due, set.notUntil)
 }
 
-func latest(a, b time.Time) time.Time {
+func latestOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// hasCapacity reports whether there may be one more spare process, as soon as it is calm.
+// hasCapacity reports whether a further spare process may be started once a processor is free.
 func (policy *preforkPolicy) hasCapacity() bool {
 	return policy.running < policy.cfg.Busy && policy.kept < policy.cfg.Total
 }
 
-// keep returns the number of processes of a set to keep.
-func (policy *preforkPolicy) keep(set *spareSet, now time.Time) int {
-	if !policy.expiry(set).After(now) {
+// keepCount returns the number of processes of a set to keep.
+func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
+	if !policy.expiryTime(set).After(now) {
 		return 0
 	}
 	return max(0, policy.cfg.Keep(set.cmd.Function()))
 }
 
-// expiry returns when a set is not in use any more.
-func (policy *preforkPolicy) expiry(set *spareSet) time.Time {
+// expiryTime returns the time at which a set becomes unused.
+func (policy *preforkPolicy) expiryTime(set *spareSet) time.Time {
 	return set.lastUse.Add(policy.cfg.Unused)
 }
 

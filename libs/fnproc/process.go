@@ -19,8 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/descriptors"
 )
 
-// process is a function that was started, with our ends of its pipes. What it writes
-// is gathered from its start on.
+// process is a started function, with our sides of its pipes. Its output is collected from its start.
 type process struct {
 	*os.Process
 	cmd                   Command
@@ -30,21 +29,21 @@ type process struct {
 	temp                  *confine.TempDir // nil without
 	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
-	arguments             *os.File // those of its launcher are written to it; nil without
+	arguments             *os.File // pipe for the arguments of its launcher, or nil
 	output, log           *collector
 	background            sync.WaitGroup // serving the pipes, and the check of temp
-	exited                chan struct{}  // closed when the main process has ended, which is unreaped then
-	waitErr               error          // of waiting for that
-	handle                *os.File       // its pidfd, nil if the kernel has none
+	exited                chan struct{}  // closed when the main process has exited; it is reaped later
+	waitErr               error          // error of the wait for exited
+	handle                *os.File       // pidfd, nil on kernels without
 	spare                 spareState
 	fed                   int  // bytes of input written
-	untouched             bool // it ended without having read any of them
+	untouched             bool // true if it exited without reading its input
 
-	mu     sync.Mutex // of what follows
+	mu     sync.Mutex // guards the following fields
 	reaped bool       // the ids may be another's
-	reason error      // why it was killed, nil if it was not
-	// exhausted is what the container had run out of when the watch killed the process. It is no reason: the function
-	// has failed.
+	reason error      // reason for killing it, or nil
+	// exhausted is the resource that the container had run out of when the watch killed the process. It is no reason: the
+	// function has failed.
 	exhausted resource
 }
 
@@ -55,12 +54,11 @@ func (r *Runner) newProcess(cmd Command) *process {
 	}
 }
 
-// start starts the process as the leader of a new session; size is how many bytes of
-// output are expected. If it returns no error, the caller has to call finish, which frees
-// everything.
+// start starts the process as the leader of a new session; size is the expected number of output bytes. If it returns
+// no error, callers must call finish, which frees everything.
 //
-// A session costs a small program some of its time, since Linux makes a scheduling group
-// for each. But a process group is not enough: a function can move to the program's own.
+// A session costs a small program some time, because Linux creates a scheduling group for each. A process group is not
+// enough: a function can move to the program's own group.
 func (p *process) start(size int) error {
 	pidfd := -1 // stays so on a kernel that has none
 	theirs, err := p.openPipes()
@@ -79,7 +77,7 @@ func (p *process) start(size int) error {
 	p.log = newCollector("log", p.stderr, p.cmd.MaxLog, minBuffer)
 	p.log.cut = true
 	for _, c := range []*collector{p.output, p.log} {
-		p.background.Go(func() { p.gather(c) })
+		p.background.Go(func() { p.gatherOutput(c) })
 	}
 	functions.addOutput(p.stdout)
 	p.watchTempDir()
@@ -90,7 +88,7 @@ func (p *process) start(size int) error {
 
 // fork starts the process with these ends of its pipes, and has pidfd filled in.
 func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
-	inherited, arguments, err := p.cmd.Launch.open()
+	inherited, arguments, err := p.cmd.Launch.openFiles()
 	if err != nil {
 		return err
 	}
@@ -106,9 +104,9 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 	}
 	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (started *os.Process, err error) {
 		attr.Env = append([]string{}, env...) // nil would mean our own
-		closed := p.cmd.Launch.starter().run(func() {
+		closed := p.cmd.Launch.launchStarter().runOnThread(func() {
 			started, err = withSlack(func() (*os.Process, error) {
-				return functions.start(func() (*os.Process, error) {
+				return functions.startFunction(func() (*os.Process, error) {
 					descriptors.CloseOnExec()
 					return os.StartProcess(p.cmd.Path, args, attr)
 				})
@@ -119,18 +117,17 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := p.cmd.Launch.instruct(p.Pid, arguments, &p.background); err != nil {
+	if err := p.cmd.Launch.sendArguments(p.Pid, arguments, &p.background); err != nil {
 		p.kill(err)
 		_, _ = p.reap()
-		p.handle = newHandle(*pidfd) // which is closed
+		p.handle = newHandle(*pidfd) // closes it
 		p.temp.RemoveLater()
 		return err
 	}
 	return nil
 }
 
-// openPipes makes the three pipes and returns the function's ends, which the caller
-// has to close even if there is an error.
+// openPipes creates the three pipes and returns the function's sides. The caller must close them even after an error.
 func (p *process) openPipes() (theirs []*os.File, err error) {
 	theirs = make([]*os.File, 3)
 	if theirs[0], p.stdin, err = os.Pipe(); err != nil {
@@ -142,7 +139,7 @@ func (p *process) openPipes() (theirs []*os.File, err error) {
 	if p.stderr, theirs[2], err = os.Pipe(); err != nil {
 		return theirs, err
 	}
-	return theirs, p.cmd.Launch.own(theirs)
+	return theirs, p.cmd.Launch.chownPipes(theirs)
 }
 
 func (p *process) closePipes() {
@@ -157,16 +154,16 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// gather has c read its pipe, and ends the process if that fails.
-func (p *process) gather(c *collector) {
-	if err := c.gather(p.spare.tooMuch); err != nil {
+// gatherOutput reads the pipe of c, and kills the process if that fails.
+func (p *process) gatherOutput(c *collector) {
+	if err := c.readAll(p.spare.tooMuch); err != nil {
 		p.spare.retire()
 		p.kill(err)
 	}
 }
 
-// awaitExit returns when the main process has ended. It leaves it unreaped, so that its
-// pid, which is also the group's id, stays taken.
+// awaitExit returns when the main process has exited. The process stays unreaped, so that its pid, which is also the
+// group's id, is not reused.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	if !awaitHandle(p.handle) {
@@ -184,15 +181,15 @@ func (p *process) kill(reason error) {
 	p.killLocked()
 }
 
-// killedFor returns the reason that kill was given, nil if it was not called.
+// killedFor returns the argument of kill; nil if kill was not called.
 func (p *process) killedFor() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.reason
 }
 
-// killLocked kills the main process, which may have left its group, and what is left of the
-// group. The caller holds mu: after reaping, the ids may be another's.
+// killLocked kills the main process, which may have left its group, and the rest of the group. The caller holds mu:
+// after reaping, the ids may belong to another process.
 func (p *process) killLocked() {
 	if p.reaped {
 		return
@@ -201,17 +198,16 @@ func (p *process) killLocked() {
 	_ = unix.Kill(-p.Pid, unix.SIGKILL)
 }
 
-// finish frees everything of a process that has exited, and returns how it ended. It
-// is called once, by the owner of the process.
+// finish frees everything of a process that has exited, and returns its state. The owner of the process calls it once.
 func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Lock()
-	p.killLocked() // what is left of the group
+	p.killLocked() // rest of the group
 	p.mu.Unlock()
-	p.interrupt()
+	p.interruptPipes()
 	p.unwatchTempDir()
 	p.background.Wait()
 	functions.removeOutput(p.stdout)
-	p.untouched = p.spare.untouched(p.fed)
+	p.untouched = p.spare.readNothing(p.fed)
 	state, err := p.reap()
 	p.closePipes()
 	p.temp.RemoveLater()
@@ -221,16 +217,16 @@ func (p *process) finish() (*os.ProcessState, error) {
 	return state, err
 }
 
-// logPatience is how long the log of a function may be open after its output has ended.
+// logPatience is the time for which the log of a function may stay open after its output was closed.
 const logPatience = 2 * time.Second
 
-// awaitOutput waits until all processes that can write to the output of a function that has exited have closed
-// it: a list that was cut must not pass as a whole one. It kills them when ctx ends.
+// awaitOutput waits until all processes that can write to the output of a function have closed it: a truncated list
+// must not pass as a whole list. It kills them when ctx is canceled.
 func (p *process) awaitOutput(ctx context.Context) {
 	select {
 	case <-p.output.ended:
 	default:
-		select { // seldom: what has ended costs no more than this
+		select { // rare: the usual case costs only the select above
 		case <-p.output.ended:
 		case <-ctx.Done():
 			p.kill(&StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx), OutputHeld: true})
@@ -250,8 +246,8 @@ func (p *process) awaitOutput(ctx context.Context) {
 	}
 }
 
-// interrupt ends writes to the function, and waiting for what it writes.
-func (p *process) interrupt() {
+// interruptPipes unblocks reads and writes of the function's pipes.
+func (p *process) interruptPipes() {
 	past := time.Unix(1, 0)
 	_ = p.stdin.SetWriteDeadline(past)
 	_ = p.arguments.SetWriteDeadline(past)
@@ -259,40 +255,39 @@ func (p *process) interrupt() {
 	_ = p.stderr.SetReadDeadline(past)
 }
 
-// reap frees the process's entry in the kernel's table and returns how it ended.
+// reap frees the process's entry in the kernel's table and returns its state.
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.evaluationEnded()
-	defer functions.forget(p.Pid)
+	defer functions.forgetProcess(p.Pid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reaped = true
 	return p.Wait()
 }
 
-// minBuffer is the first size of a buffer about which nothing is known, in bytes.
+// minBuffer is the initial size of a buffer without an expected size, in bytes.
 const minBuffer = 4 << 10
 
-// evaluate feeds stdin to the process, waits for its end and frees everything. It can
-// be called once.
+// evaluate writes stdin to the process, waits until it exits and frees everything. It can be called once.
 func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	p.hurryTempDir()
-	p.watch.add(p)
-	defer p.watch.remove(p)
-	stopKilling := context.AfterFunc(ctx, func() { p.kill(stopped(ctx)) })
-	p.output.expect(len(stdin) + minBuffer)
-	enlarge(len(stdin), p.stdin, p.stdout)
-	p.feed(stdin)
+	p.watch.addProcess(p)
+	defer p.watch.removeProcess(p)
+	stopKilling := context.AfterFunc(ctx, func() { p.kill(stoppedError(ctx)) })
+	p.output.expectSize(len(stdin) + minBuffer)
+	enlargePipes(len(stdin), p.stdin, p.stdout)
+	p.feedInput(stdin)
 	<-p.exited
 	switch {
 	case !stopKilling():
-		p.kill(stopped(ctx)) // which may not have happened yet
+		p.kill(stoppedError(ctx)) // the callback may still be running
 	case p.killedFor() == nil && p.exhaustedBy() == nothing:
 		p.awaitOutput(ctx)
 	}
 	state, err := p.finish()
 
-	out := outcome(state)
-	p.cmd.Launch.translate(&out)
+	out := outcomeOf(state)
+	p.cmd.Launch.translateExit(&out)
 	out.Output, out.Log = p.output.buf, p.log.buf
 	out.OutOfMemory, out.OutOfProcesses = p.exhaustedBy() == memory, p.exhaustedBy() == processes
 	if reason := p.killedFor(); reason != nil {
@@ -304,10 +299,9 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	return out, nil
 }
 
-// feed writes stdin to the process and closes its end: at once what fits into the pipe,
-// the rest as the function reads. There is no error to report: a function may end without
-// reading its input.
-func (p *process) feed(stdin []byte) {
+// feedInput writes stdin to the process and closes it: immediately as much as the pipe accepts, and the rest as the
+// function reads. There is no error to report: a function may exit without reading its input.
+func (p *process) feedInput(stdin []byte) {
 	p.fed = writeAvailable(p.stdin, stdin)
 	if p.fed == len(stdin) {
 		_ = p.stdin.Close()
@@ -320,8 +314,8 @@ func (p *process) feed(stdin []byte) {
 	})
 }
 
-// outcome returns how a process ended; a nil state is unknown.
-func outcome(state *os.ProcessState) Outcome {
+// outcomeOf returns the outcome of a process. A nil state is unknown.
+func outcomeOf(state *os.ProcessState) Outcome {
 	if state == nil {
 		return Outcome{ExitCode: -1}
 	}
@@ -332,15 +326,15 @@ func outcome(state *os.ProcessState) Outcome {
 	return out
 }
 
-// registry is the functions that run. A process has one, as it has one set of children,
-// whatever number of Reapers and Runners it has.
+// registry contains the running functions. There is only one per program, because a program has one set of children,
+// whatever its number of Reapers and Runners.
 type registry struct {
-	// starts is held for reading while a function is started, so that its pid is registered
-	// before it can be taken for an orphan.
+	// starts is held for reading during the start of a function, so that its pid is registered before a Reaper can
+	// mistake it for an orphan.
 	starts sync.RWMutex
 	mu     sync.Mutex
-	// running counts the registrations of each pid, which is also that of a session. There
-	// are two for a moment when a pid is used again before its last owner is forgotten.
+	// running counts the registrations of each pid, which is also the session's id. There are briefly two if a pid is
+	// reused before its last owner is removed.
 	running map[int]int
 	// outputs are the pipes of outputs that are being read, as links of descriptors show them.
 	outputs map[string]bool
@@ -348,7 +342,7 @@ type registry struct {
 
 var functions = registry{running: map[int]int{}, outputs: map[string]bool{}}
 
-// addOutput registers a pipe. A Reaper kills no process that can write to it: what it wrote would be cut.
+// addOutput registers a pipe. A Reaper kills no process that can write to it: its output would be truncated.
 func (r *registry) addOutput(pipe *os.File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -361,7 +355,7 @@ func (r *registry) removeOutput(pipe *os.File) {
 	delete(r.outputs, pipeLink(pipe))
 }
 
-// pipeLink returns what the link of a pipe's descriptor in /proc reads.
+// pipeLink returns the target of a pipe's link in /proc/PID/fd.
 func pipeLink(pipe *os.File) string {
 	info, err := pipe.Stat()
 	if err != nil {
@@ -374,7 +368,7 @@ func pipeLink(pipe *os.File) string {
 	return fmt.Sprintf("pipe:[%d]", stat.Ino)
 }
 
-// holdsOutput reports whether a process has an output open that is being read. The caller holds mu.
+// holdsOutput reports whether a process can write to a registered pipe. The caller holds mu.
 func (r *registry) holdsOutput(pid int) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	descriptors, _ := os.ReadDir(dir)
@@ -384,8 +378,8 @@ func (r *registry) holdsOutput(pid int) bool {
 	})
 }
 
-// start forks and registers the new process in one step, as far as a Reaper can see.
-func (r *registry) start(fork func() (*os.Process, error)) (*os.Process, error) {
+// startFunction forks and registers the new process atomically, as seen by a Reaper.
+func (r *registry) startFunction(fork func() (*os.Process, error)) (*os.Process, error) {
 	r.starts.RLock()
 	defer r.starts.RUnlock()
 	p, err := fork()
@@ -398,9 +392,9 @@ func (r *registry) start(fork func() (*os.Process, error)) (*os.Process, error) 
 	return p, nil
 }
 
-// forget forgets a process once it was reaped. Before that, a Reaper would take it for an
-// orphan and steal its exit status.
-func (r *registry) forget(pid int) {
+// forgetProcess removes a reaped process. Before that, a Reaper would mistake it for an orphan and steal its exit
+// status.
+func (r *registry) forgetProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running[pid]--; r.running[pid] <= 0 {
@@ -408,9 +402,9 @@ func (r *registry) forget(pid int) {
 	}
 }
 
-// hold waits until no start is under way, and keeps functions from being started and
+// holdStarts waits until no start is under way, and keeps functions from being started and
 // forgotten until release is called.
-func (r *registry) hold() (release func()) {
+func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()
 	r.mu.Lock()
 	return func() {

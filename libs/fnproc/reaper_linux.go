@@ -17,38 +17,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long until the next scan: what was just killed ends soon, and what it had started
-// becomes ours then. Orphans of evaluations that go on are found by scanning regularly.
+// Delays until the next scan. Killed processes exit soon, and their children become ours then. Orphans of running
+// evaluations are found by regular scans.
 const (
 	afterKill    = 20 * time.Millisecond
 	scanInterval = time.Second
 )
 
-// gatherEnds is how long a scan waits for further evaluations to end.
+// gatherEnds is the delay of a scan after an evaluation, so that the scan serves several evaluations.
 const gatherEnds = 100 * time.Millisecond
 
-// abandoned is how long a child of other code of the program may have ended without being
-// waited for. After that it is the orphan of such a child.
+// abandoned is the time for which other code of the program may leave an exited child unreaped. After that, the child
+// is considered an orphan.
 const abandoned = time.Minute
 
-// Reaper ends orphans: what functions started and left behind. The kernel makes them
-// children of this process.
+// Reaper kills orphans: processes that functions started and left behind. The kernel makes them children of this
+// process.
 //
-// Each function leads a session of its own, which nothing that it starts can leave for the
-// session of this program or of another function. An orphan in the session of an evaluation
-// that is running ends with it; so does one that holds the output of an evaluation. Any other is killed when it is
-// found, after a second at most, whatever else is running.
+// Each function leads its own session. The processes that it starts cannot move to the session of this program or of
+// another function. An orphan in the session of a running evaluation is killed when the evaluation ends; so is an
+// orphan that can write to the output of an evaluation. All other orphans are killed within a second.
 //
-// Other code of the program may start processes, as long as these stay in the program's
-// own session (no Setsid), which the Reaper leaves alone; nothing may wait for unknown
-// children, as wait4(-1) does. A program that is the first of its container needs a Reaper,
-// since orphans come to it anyway.
+// Other code of the program may start processes if they stay in the program's session (no Setsid), which the Reaper
+// leaves alone. Nothing may wait for unknown children, as wait4(-1) does. A program that is the first process of its
+// container needs a Reaper, because orphans become its children anyway.
 type Reaper struct {
 	log     *slog.Logger
-	ending  bool              // the program ends
+	ending  bool              // true while the program shuts down
 	session int               // the program's own
-	nudge   chan struct{}     // of size one: one scan finds everything
-	ended   map[int]time.Time // children in our own session that have ended: since when
+	nudge   chan struct{}     // of size one, because a scan finds all orphans
+	ended   map[int]time.Time // time since which children in our own session have been zombies
 }
 
 // NewReaper makes this process the parent of the orphans among its descendants, for
@@ -77,8 +75,8 @@ func (r *Reaper) evaluationEnded() {
 	}
 }
 
-// Run scans for orphans after each evaluation and every second until ctx ends, and then
-// until there are none, for a second at most.
+// Run scans for orphans after each evaluation and every second until ctx is canceled, and then for a second at most
+// until no orphan is left.
 func (r *Reaper) Run(ctx context.Context) {
 	next := time.NewTimer(scanInterval)
 	defer next.Stop()
@@ -89,58 +87,58 @@ func (r *Reaper) Run(ctx context.Context) {
 			r.finalScan()
 			return
 		case <-nudge:
-			nudge = nil // one scan for all evaluations that end in the meantime
+			nudge = nil // one scan serves all evaluations until then
 			next.Reset(gatherEnds)
 		case <-next.C:
 			nudge = r.nudge
-			next.Reset(r.scan())
+			next.Reset(r.scanOrphans())
 		}
 	}
 }
 
-// maxFinalScans bounds the scans at the end.
+// maxFinalScans bounds the scans during shutdown.
 const maxFinalScans = int(time.Second / afterKill)
 
-// finalScan scans until nothing was left to be ended. What functions leave behind when the program ends
-// them is no mistake of theirs.
+// finalScan scans until no orphan is left. Functions that are killed by the shutdown are not to blame for their
+// orphans.
 func (r *Reaper) finalScan() {
 	r.ending = true
 	for range maxFinalScans {
-		if r.scan() == scanInterval {
+		if r.scanOrphans() == scanInterval {
 			return
 		}
 		<-time.After(afterKill)
 	}
 }
 
-// scan reaps and kills orphans, and returns when to scan again.
-func (r *Reaper) scan() time.Duration {
+// scanOrphans reaps and kills orphans, and returns when to scan again.
+func (r *Reaper) scanOrphans() time.Duration {
 	children, err := childrenOf(os.DirFS("/proc"), os.Getpid())
 	if err != nil {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
 		return scanInterval
 	}
-	// What was listed and is a function is registered once no start is under way. What else
-	// was listed, and is still our child, is an orphan, or belongs to other code of the program.
-	defer functions.hold()()
+	// Listed functions are registered once no start is in progress. Other listed children are orphans, or belong to other
+	// code of the program.
+	defer functions.holdStarts()()
 	again := scanInterval
 	seen := r.ended
 	r.ended = map[int]time.Time{}
 	for _, pid := range children {
-		if functions.running[pid] == 0 && r.handle(pid, seen[pid]) {
+		if functions.running[pid] == 0 && r.handleOrphan(pid, seen[pid]) {
 			again = afterKill
 		}
 	}
 	return again
 }
 
-// handle reaps an orphan that has ended, and kills one that belongs to no evaluation. It
-// reports whether its descendants may have become ours. If it was seen ended before, since
-// is when that was.
-func (r *Reaper) handle(pid int, since time.Time) (more bool) {
+// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It reports whether
+// its descendants may have become ours. The argument since is the time at which it was first seen as a zombie, or
+// zero.
+func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
-		return true // it was reaped in the meantime, by its owner
+		return true // reaped by its owner
 	}
 	if session == r.session && !r.isAbandoned(pid, since) {
 		return false
@@ -151,7 +149,7 @@ func (r *Reaper) handle(pid int, since time.Time) (more bool) {
 	if functions.running[session] > 0 || !r.ending && functions.holdsOutput(pid) {
 		return false
 	}
-	// What was killed with its group may need a moment, such as the rest of a sandbox.
+	// Processes that were killed with their group may need a moment to exit, such as the rest of a sandbox.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && isEnding(stat) {
 		return true
 	}
@@ -168,13 +166,13 @@ func (r *Reaper) handle(pid int, since time.Time) (more bool) {
 	return true
 }
 
-// isAbandoned reports whether a child in our own session has ended so long ago that nothing
-// waits for it: then it is the orphan of a process that other code of the program started.
+// isAbandoned reports whether a child in our own session exited so long ago that nothing waits for it: it is the
+// orphan of a process that other code of the program started.
 func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	if err != nil || info.Signo == 0 {
-		return false // it runs, or is gone
+		return false // still running, or gone
 	}
 	if since.IsZero() {
 		since = time.Now()
@@ -183,9 +181,9 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	return time.Since(since) > abandoned
 }
 
-// childrenOf returns children of pid, read from proc, the file system at /proc. The result
-// has at least the adopted children: the kernel gives an orphan to the first thread of its
-// new parent, so the list of that thread is enough.
+// childrenOf returns children of pid, read from proc, the file system at /proc. The result contains at least the
+// adopted children: the kernel gives an orphan to the first thread of its new parent, so the list of that thread is
+// enough.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -217,16 +215,16 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 		if err != nil {
 			continue // no process
 		}
-		// An error is a process that has ended.
-		if stat, err := fs.ReadFile(proc, entry.Name()+"/stat"); err == nil && parent(stat) == pid {
+		// An error means that the process has exited.
+		if stat, err := fs.ReadFile(proc, entry.Name()+"/stat"); err == nil && parentOf(stat) == pid {
 			pids = append(pids, child)
 		}
 	}
 	return pids, nil
 }
 
-// isEnding reports whether a process, by the contents of its stat file, was killed or ends by itself: what is
-// left of it takes the kernel a moment.
+// isEnding reports whether a process was killed or is exiting, according to its stat file. The kernel needs a moment
+// to remove it.
 func isEnding(stat []byte) bool {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const flagsField, pendingField = 6, 28
@@ -239,10 +237,9 @@ func isEnding(stat []byte) bool {
 	return flags&exiting != 0 || pending&killed != 0
 }
 
-// parent returns the parent's pid in the contents of a stat file, or 0. The field
-// before it is the state; the one before that is the program's name in parentheses,
-// which may contain anything.
-func parent(stat []byte) int {
+// parentOf returns the parent's pid in a stat file, or 0. The preceding fields are the state, and the program's name
+// in parentheses, in which any character may occur.
+func parentOf(stat []byte) int {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {
 		return 0

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fnproc runs KRM functions as processes: input on stdin, output on stdout,
-// log on stderr, one process per evaluation.
+// Package fnproc runs KRM functions as processes: input on stdin, output on stdout, log on stderr, one process per
+// evaluation.
 //
-// A function cannot hang its runner, nor outlive its evaluation. It leads a session and
-// a process group of its own, which is killed as a whole when the function ends, when the
-// context ends and when a limit is passed. Like Porch's wrapper server, an evaluation ends
-// when its main process has exited and its output is closed: a descendant that holds it may still
-// write to it, and a list that is cut must not pass as a whole one. Descendants that
-// left the group are ended by the [Reaper].
+// A function cannot block its runner, nor outlive its evaluation. It leads its own session and process group, which is
+// killed as a whole when the function exits, when the context is canceled and when a limit is exceeded. As with
+// Porch's wrapper server, an evaluation ends after its main process has exited and its output was closed: a descendant
+// may still write to the output, and a truncated list must not pass as a whole list. The [Reaper] kills descendants
+// that left the group.
 //
-// Functions get no parent-death signal. Linux sends it when the thread that forked
-// ends, and Go ends threads when it likes, so that a healthy function could be
-// killed; and where the runner is the first process of a container, the kernel kills
-// everything with it anyway.
+// Functions get no parent-death signal. Linux sends it when the thread that forked exits, and Go stops threads at any
+// time, so that a healthy function could be killed. If the runner is the first process of a container, the kernel
+// kills everything with it anyway.
 //
-// The package is for Linux. On macOS, where developers work, orphans remain, and functions run
-// without what only Linux has to hold them back.
+// The package is for Linux. On macOS, for development, orphans remain, and functions are confined less.
 package fnproc
 
 import (
@@ -30,7 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// Command is a function's program and how to start it.
+// Command is a function's program, with its arguments and environment.
 type Command struct {
 	// Path is the program's file. It is not searched in PATH; a relative path is
 	// relative to Dir.
@@ -46,75 +43,74 @@ type Command struct {
 	Readable []string
 	// Network allows the function to use the network, where functions are confined.
 	Network bool
-	// Shared allows the function to use the shared directories of the Confiner. The command has no spare processes then.
+	// Shared allows the function to use the shared directories of the Confiner. Such a command gets no spare processes.
 	Shared bool
-	// Launch is set if the program is a launcher of sandboxes, which confines the function itself.
+	// Launch is set if the program is a launcher of sandboxes, so that the runner does not confine it.
 	Launch *Launch
-	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is how many bytes are
-	// kept of what it writes to stderr: of more, the middle is left out.
+	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is the number of bytes of
+	// stderr to keep: of longer logs, the middle is left out.
 	MaxOutput, MaxLog int64
 }
 
-// Outcome is what a function left behind. The caller owns the byte slices.
+// Outcome is the result of a process. The caller owns the byte slices.
 type Outcome struct {
-	// Output and Log are what it wrote to stdout and to stderr. They hold what there
-	// was until then if Run returns an error.
+	// Output and Log are the bytes written to stdout and stderr, up to the error if Run returns an error.
 	Output, Log []byte
-	// ExitCode is the main process's exit code, -1 if a signal ended it.
+	// ExitCode is the main process's exit code, -1 if it was killed by a signal.
 	ExitCode int
-	// Signal is the signal that ended the main process, zero if it exited by itself.
+	// Signal is the signal that killed the main process; zero if it exited.
 	Signal syscall.Signal
-	// Status is how the main process ended, in the words of os/exec: "exit status
-	// 1", "signal: killed".
+	// Status is the state of the main process in the words of os/exec: "exit status 1", "signal: killed".
 	Status string
-	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container had no memory, or
-	// no processes, left.
+	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container ran out of memory,
+	// or of processes.
 	OutOfMemory, OutOfProcesses bool
-	// Prefork is whether the process was started before its evaluation.
+	// Prefork states whether the process was started before its evaluation.
 	Prefork Prefork
 }
 
 // Config configures a [Runner]. With the zero value, functions are not confined and there are no spare processes.
 type Config struct {
-	// Reaper kills orphans; nil for none.
+	// Reaper kills orphans. It is optional.
 	Reaper *Reaper
-	// Confiner confines functions; nil for none.
+	// Confiner confines functions. It is optional.
 	Confiner *confine.Confiner
-	// Watch kills functions before the container is exhausted; nil for none.
+	// Watch kills functions before the container is exhausted. It is optional.
 	Watch *Watch
-	// Keep returns the number of spare processes of a function, which [Command.Function] names; nil for none. It is
-	// called often and concurrently, and must not call the Runner.
+	// Keep returns the number of spare processes of a function, by [Command.Function]. The default is none. The Runner
+	// calls it often and concurrently; it must not call the Runner.
 	Keep func(function string) int
 	// Total is the maximum number of spare processes of all functions.
 	Total int
-	// Unused is how long the spare processes of a command are kept after its last evaluation.
+	// Unused is the time for which the spare processes of a command are kept after its last evaluation.
 	Unused time.Duration
 	// Busy is the number of concurrent evaluations from which on no spare process is started: evaluations need the
 	// processors more. The default is one per processor.
 	Busy int
-	// Log gets a line for each spare process that ended before it was used; nil for none.
+	// Log gets a line for each spare process that exited unused. It is optional.
 	Log *slog.Logger
 }
 
 // Runner runs functions. It is safe for concurrent use.
 //
-// It can keep spare processes, which were started and wait for their input. Each is used for one evaluation and never
-// again, so that only the time that a function takes to start is saved, and evaluations are as separate as without.
+// It can keep spare processes, which were started and wait for their input. Each serves a single evaluation, so that
+// only the start-up time of a function is saved, and evaluations stay isolated.
 //
-// Spare processes are kept of a command that is in use or was prepared for. What a spare process writes before it gets
-// its input is part of its evaluation's output and log, up to 64 KiB; a process that writes more is killed. A process
-// that ended before it was used is never handed out, and the next start backs off with each such failure. If the
-// program's file has changed, its spare processes are killed at the command's next evaluation.
+// A command gets spare processes after its first use or Prepare. The output of a spare process before its input, up to
+// 64 KiB, is part of its evaluation's output and log; a process that writes more is killed. A process that exited
+// early is never used, and the next start backs off with each such failure. If the program's file changes, its spare
+// processes are killed at the command's next evaluation.
 type Runner struct {
 	cfg   Config
-	nudge chan struct{} // of size one: keepSpares checks everything
+	nudge chan struct{} // of size one, because keepSpares checks everything
 	ends  sync.WaitGroup
 
 	mu     sync.Mutex
 	policy *preforkPolicy
 }
 
-// NewRunner returns a Runner. [Runner.Maintain] has to run for spare processes, orphans and temporary directories.
+// NewRunner returns a Runner. Callers must run [Runner.Maintain] for spare processes, orphans and temporary
+// directories.
 func NewRunner(cfg Config) *Runner {
 	if cfg.Keep == nil {
 		cfg.Keep = func(string) int { return 0 }
@@ -128,20 +124,18 @@ func NewRunner(cfg Config) *Runner {
 	return &Runner{cfg: cfg, nudge: make(chan struct{}, 1), policy: newPolicy(cfg)}
 }
 
-// Run starts cmd, or takes a spare process of it, writes stdin to it, and returns when it
-// has ended. It does not modify stdin. Whether the function
-// reads its input to the end is its own affair.
+// Run starts cmd, or uses a spare process, writes stdin to it, and returns after it has exited. It does not modify
+// stdin. The function need not read its input to the end.
 //
-// A function that exits non-zero, or dies by a signal that Run did not send, is an
-// Outcome and no error. Errors are a [*StartError], a [*LimitError], a
-// [*StoppedError], or a failure to wait for the process; with the two in the middle
-// the Outcome still has the log so far.
+// A function that exits non-zero, or is killed by a signal that Run did not send, is an Outcome and no error. Errors
+// are a [*StartError], a [*LimitError], a [*StoppedError], or a failure to wait for the process; with a LimitError or
+// a StoppedError the Outcome contains the log so far.
 func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, error) {
 	if ctx.Err() != nil {
-		return Outcome{}, stopped(ctx)
+		return Outcome{}, stoppedError(ctx)
 	}
-	set, spare := r.begin(cmd, stdin)
-	defer r.end(set)
+	set, spare := r.beginEvaluation(cmd, stdin)
+	defer r.endEvaluation(set)
 	if spare != nil {
 		out, err := spare.evaluate(ctx, stdin)
 		if r.usedSpare(set, err != nil || !spare.untouched) {
@@ -163,8 +157,8 @@ func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, e
 	return out, err
 }
 
-// Maintain keeps spare processes, kills orphans and removes temporary directories until ctx ends. Then no spare process
-// and no temporary directory is left. All evaluations should have ended by that time.
+// Maintain keeps spare processes, kills orphans and removes temporary directories until ctx is canceled. When it
+// returns, no spare process and no temporary directory is left. All evaluations should have finished before.
 func (r *Runner) Maintain(ctx context.Context) {
 	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tasks sync.WaitGroup
@@ -172,7 +166,7 @@ func (r *Runner) Maintain(ctx context.Context) {
 		tasks.Go(func() { r.cfg.Reaper.Run(reaping) })
 	}
 	r.keepSpares(ctx)
-	stop() // last, for what the last processes leave behind
+	stop() // after the last processes, for their orphans
 	tasks.Wait()
 	r.cfg.Confiner.Close()
 }

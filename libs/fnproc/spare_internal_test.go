@@ -19,7 +19,7 @@ func TestSpareProcessMayNotTalk(t *testing.T) {
 	if s.tooMuch(maxSpareBytes) || s.inUse() {
 		t.Error("what a spare process may write is too much")
 	}
-	if !s.tooMuch(maxSpareBytes+1) || s.change(stateInUse) {
+	if !s.tooMuch(maxSpareBytes+1) || s.changeState(stateInUse) {
 		t.Error("a spare process that wrote too much can be taken")
 	}
 	var evaluated spareState
@@ -43,7 +43,7 @@ func TestIdentify(t *testing.T) {
 		if err := syscall.Stat(path, &stat); err != nil {
 			t.Fatal(err)
 		}
-		id, ok := identify(Command{Path: "fn", Dir: filepath.Dir(path)})
+		id, ok := identifyProgram(Command{Path: "fn", Dir: filepath.Dir(path)})
 		if !ok {
 			t.Fatal("the file is not there")
 		}

@@ -17,7 +17,7 @@ func TestStartersAvoidTheMainThread(t *testing.T) {
 	for range 100 {
 		s := NewStarter()
 		defer s.Close()
-		if err := s.run(func() {
+		if err := s.runOnThread(func() {
 			if unix.Gettid() == os.Getpid() {
 				t.Error("a starter has the main thread")
 			}

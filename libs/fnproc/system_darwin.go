@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unreadBytes is the ioctl for how much of a pipe is unread: FIONREAD.
+// unreadBytes is the ioctl that returns the number of unread bytes of a pipe: FIONREAD.
 const unreadBytes = 0x4004667f
 
-// attributes returns how a process is started: as the leader of a session. macOS has no pidfds.
+// attributes makes the process the leader of a session. macOS has no pidfds.
 func attributes(launch *Launch, _ *int) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Credential: launch.credential()}
+	return &syscall.SysProcAttr{Setsid: true, Credential: launch.userCredential()}
 }
 
 func idOf(stat *syscall.Stat_t) fileID {
@@ -33,7 +33,6 @@ func newHandle(int) *os.File { return nil }
 // awaitHandle returns false: awaitEnd waits.
 func awaitHandle(*os.File) (ended bool) { return false }
 
-// awaitEnd blocks until a process has ended.
 func awaitEnd(pid int) error {
 	queue, err := unix.Kqueue()
 	if err != nil {
@@ -52,7 +51,7 @@ func awaitEnd(pid int) error {
 		}
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.ESRCH): // it has ended before
+		case errors.Is(err, unix.ESRCH): // exited before
 			return nil
 		default:
 			return os.NewSyscallError("kevent", err)
@@ -63,16 +62,16 @@ func awaitEnd(pid int) error {
 // filesInMemory returns 0: there are no sandboxes.
 func filesInMemory(string, int64) int64 { return 0 }
 
-// enlarge does nothing: macOS makes pipes larger by itself.
-func enlarge(int, ...*os.File) {}
+// enlargePipes does nothing: macOS makes pipes larger by itself.
+func enlargePipes(int, ...*os.File) {}
 
 // withSlack calls start: there is no slack to set.
 func withSlack(start func() (*os.Process, error)) (*os.Process, error) { return start() }
 
-// Reaper would end orphans: only Linux hands them to it.
+// Reaper does nothing: only on Linux do orphans become children of this process.
 type Reaper struct{}
 
-// NewReaper returns nil, which is a Reaper.
+// NewReaper returns nil, the Reaper that does nothing.
 func NewReaper(log *slog.Logger) (*Reaper, error) {
 	log.Warn("processes that leave a function's process group are not ended", "system", "darwin")
 	return nil, nil //nolint:nilnil // a nil Reaper is one that does nothing

@@ -13,14 +13,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
-// unreadBytes is the ioctl for how much of a pipe is unread.
+// unreadBytes is the ioctl that returns the number of unread bytes of a pipe.
 const unreadBytes = unix.TIOCINQ
 
-// attributes returns how a process is started: as the leader of a session, with pidfd filled in, which the
-// kernel kills with its starter.
+// attributes makes the process the leader of a session and fills in pidfd. If the launcher uses a Starter, the kernel
+// kills the process with the starter's thread.
 func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.credential()}
-	if launch.starter() != nil {
+	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.userCredential()}
+	if launch.launchStarter() != nil {
 		attr.Pdeathsig = syscall.SIGKILL
 	}
 	return attr
@@ -30,8 +30,8 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns how many files are in a file system in memory of a size, 0 if path is in another one: a
-// launcher may not have changed its root directory yet.
+// filesInMemory returns the number of files in a file system in memory of a size; 0 if path is in another file system,
+// because a launcher may not have changed its root directory yet.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
@@ -44,19 +44,19 @@ func filesInMemory(path string, size int64) int64 {
 	return files
 }
 
-// newHandle returns a file for a pidfd, which it takes over; nil if there is none.
+// newHandle returns a file that owns a pidfd; nil without a pidfd.
 func newHandle(pidfd int) *os.File {
 	if pidfd < 0 {
 		return nil
 	}
-	_ = unix.SetNonblock(pidfd, true) // that has Go's poller wait for it
+	_ = unix.SetNonblock(pidfd, true) // lets Go's poller wait for it
 	return os.NewFile(uintptr(pidfd), "pidfd")
 }
 
-// awaitHandle returns when the process of a pidfd has ended; false if it cannot tell.
+// awaitHandle returns true when the process of a pidfd has exited, and false if it cannot wait.
 //
-// A goroutine that waits in the poller costs nothing. One that waits in a system call
-// keeps a thread, and for a while one of the few processors of Go's scheduler.
+// A goroutine that waits in the poller costs nothing. A system call that waits blocks a thread, and for a while a
+// processor of Go's scheduler.
 func awaitHandle(handle *os.File) (ended bool) {
 	raw, err := handle.SyscallConn()
 	if err != nil {
@@ -70,7 +70,7 @@ func awaitHandle(handle *os.File) (ended bool) {
 	return ended && err == nil
 }
 
-// awaitEnd blocks until a process has ended.
+// awaitEnd blocks until a process has exited.
 func awaitEnd(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -80,18 +80,16 @@ func awaitEnd(pid int) error {
 	}
 }
 
-// Sizes of pipes in bytes. A larger one saves context switches, a sixth of the time
-// of an evaluation with a megabyte of input; more than this saves nothing. What all
-// pipes of a user may take together is bounded (64 MiB by default), and past it the
-// kernel makes new ones tiny, so only inputs that fill a usual pipe get one.
+// Sizes of pipes in bytes. A larger pipe saves context switches, a sixth of the time of an evaluation with a megabyte
+// of input; larger pipes than this save nothing. Linux limits the pipes of a user (64 MiB in total by default), and
+// above the limit new pipes are tiny, so only inputs that exceed a usual pipe get a large pipe.
 const (
 	usualPipe = 64 << 10
 	largePipe = 256 << 10
 )
 
-// enlarge makes pipes larger if size bytes do not fit a usual one. The kernel may
-// refuse; the pipes work as they are.
-func enlarge(size int, pipes ...*os.File) {
+// enlargePipes makes pipes larger if size bytes do not fit a usual pipe. The kernel may refuse; the pipes work anyway.
+func enlargePipes(size int, pipes ...*os.File) {
 	if size <= usualPipe {
 		return
 	}
@@ -102,16 +100,15 @@ func enlarge(size int, pipes ...*os.File) {
 	}
 }
 
-// withSlack calls start on a thread with slack, which a process that it starts inherits.
+// withSlack calls start on a thread with timer slack, which the new process inherits.
 //
-// The runtime of a program written in Go has a monitor thread, which sleeps for 20 microseconds at a
-// time while there is work; with Linux's usual slack it wakes after 70. A function lives for
-// milliseconds and does not need the monitor: waking it took a fifth of the function's processor time.
-// A kernel that knows no slack starts it all the same.
+// The monitor thread of Go's runtime sleeps for 20 microseconds at a stretch while there is work; with Linux's default
+// slack it wakes after 70. A function runs for milliseconds and does not need the monitor: waking it cost a fifth of
+// the function's processor time. On kernels without slack, start is called anyway.
 func withSlack(start func() (*os.Process, error)) (*os.Process, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0)
-	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }() // what the thread had before
+	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }() // default of the thread
 	return start()
 }

@@ -14,31 +14,30 @@ import (
 const (
 	tempCheck      = 50 * time.Millisecond
 	spareTempCheck = time.Second
-	// minTempCheck is the shortest time between checks, which bounds what they cost. A function can
-	// exceed the limit by what it writes in it, and until it is killed.
+	// minTempCheck is the minimum time between checks, to limit their cost. A function can exceed the limit by the bytes
+	// that it writes in this time, and until it is killed.
 	minTempCheck = time.Millisecond
-	// writeRate is how many bytes a function can write per second to files in memory, all its
-	// threads together: the kernel clears each page and copies to it.
+	// writeRate is the number of bytes that a function can write to files in memory per second with all its threads: the
+	// kernel clears each page and copies to it.
 	writeRate = 8 << 30
 )
 
-// nextTempCheck returns when to check a directory again to which free bytes may still be written:
-// before they are.
+// nextTempCheck returns the time until the next check of a directory, so that it happens before free bytes can be
+// written.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)
 }
 
-// tempWatch checks the temporary directory of a process now and then. A timer does it: to wake
-// a goroutine for each evaluation would take a processor from the function when it begins.
+// tempWatch regularly checks the temporary directory of a process. It uses a timer: waking a goroutine for each
+// evaluation would occupy a processor when the function starts.
 type tempWatch struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil without a temporary directory
 	ended bool
 }
 
-// watchTempDir begins to check the temporary directory, if there is one. The process is ended
-// if there is too much in it.
+// watchTempDir starts checking the temporary directory, if any. The process is killed if it exceeds a limit.
 func (p *process) watchTempDir() {
 	if p.temp == nil && !p.cmd.Launch.boundsFiles() {
 		return
@@ -49,7 +48,7 @@ func (p *process) watchTempDir() {
 	p.tempWatch.timer = time.AfterFunc(p.tempCheckAfter(p.tempLimit()), p.checkTempDir)
 }
 
-// tempCheckAfter returns when to check a directory again to which free bytes may be written.
+// tempCheckAfter returns the time until the next check if free bytes may still be written.
 func (p *process) tempCheckAfter(free int64) time.Duration {
 	if p.spare.inUse() {
 		return nextTempCheck(free)
@@ -57,17 +56,17 @@ func (p *process) tempCheckAfter(free int64) time.Duration {
 	return spareTempCheck
 }
 
-// hurryTempDir has checks come as often as an evaluation needs them: one has taken the process.
+// hurryTempDir checks as often as an evaluation requires, once an evaluation uses the process.
 func (p *process) hurryTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer != nil && w.timer.Stop() { // otherwise a check is under way, which sees it
+	if w.timer != nil && w.timer.Stop() { // if false, a running check notices the change
 		w.timer.Reset(p.tempCheckAfter(p.tempLimit()))
 	}
 }
 
-// unwatchTempDir ends the checks. One that is under way counts in p.background.
+// unwatchTempDir stops the checks. A running check counts in p.background.
 func (p *process) unwatchTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
@@ -78,7 +77,7 @@ func (p *process) unwatchTempDir() {
 	}
 }
 
-// tempLimit returns how many bytes may be written to the temporary directory.
+// tempLimit returns the maximum number of bytes in the temporary directory.
 func (p *process) tempLimit() int64 {
 	if p.temp == nil {
 		return p.cmd.Launch.TempBytes
@@ -86,7 +85,7 @@ func (p *process) tempLimit() int64 {
 	return p.temp.Limit()
 }
 
-// tempFree returns how many bytes may still be written there, as far as that is known, or which limit was passed.
+// tempFree returns the number of bytes that may still be written, or an error if a limit is exceeded.
 func (p *process) tempFree() (free int64, err error) {
 	if p.temp == nil {
 		return p.tempLimit(), p.cmd.Launch.checkFiles(p.Pid)
@@ -98,10 +97,10 @@ func (p *process) tempFree() (free int64, err error) {
 	return free, nil
 }
 
-// boundsFiles reports whether the files of a sandbox are counted from outside.
+// boundsFiles reports whether the runner counts the files of a sandbox.
 func (l *Launch) boundsFiles() bool { return l != nil && l.TempFiles > 0 }
 
-// checkFiles returns an error if a function has made too many files in its sandbox, whose launcher has that pid.
+// checkFiles returns an error if a function created too many files in its sandbox. The argument is the launcher's pid.
 func (l *Launch) checkFiles(launcher int) error {
 	for _, pid := range childrenOfThreads(launcher) {
 		for _, dir := range []string{"/tmp", "/dev/shm"} {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Intervals at which a [Watch] checks the container while functions run: the less is left, the sooner.
+// Intervals at which a [Watch] checks the container while functions run, shorter if less is left.
 const (
 	watchInterval    = 20 * time.Millisecond
 	minWatchInterval = 2 * time.Millisecond
@@ -25,7 +25,7 @@ const startRate = 20_000
 // all functions are smaller, something else exhausts the container.
 const victimDivisor = 8
 
-// resource is something of which a container has a limited amount.
+// resource is a limited resource of a container.
 type resource int
 
 const (
@@ -34,27 +34,26 @@ const (
 	processes
 )
 
-// Usage is how much of a resource a container may use: bytes of memory, or processes and threads.
+// Usage is the usage of a resource: bytes of memory, or processes and threads.
 type Usage struct {
 	Limit int64
-	// Free is how much functions may still use; negative if they use too much.
+	// Free is the amount that functions may still use; negative if they use too much.
 	Free int64
 }
 
-// Watch kills the function that uses most of the container's memory before no memory is left. The kernel would do so
-// too, but only after it has searched for memory everywhere. Meanwhile each process of the container that needs a page
-// waits, including the server. Likewise, it kills the function with the most processes before no process can be
-// started: a server that needs a thread then would exit. It is safe for concurrent use; a nil Watch does nothing.
+// Watch kills the largest function before the container is out of memory. The kernel would do so too, but only after
+// searching for memory everywhere, while each process of the container that needs a page waits, including the server.
+// It also kills the function with the most processes before the container is out of processes: a server that needs a
+// thread then would crash. It is safe for concurrent use; a nil Watch does nothing.
 type Watch struct {
 	memory, processes func() (Usage, bool)
 
 	mu      sync.Mutex
-	running map[*process]int64 // with the bytes that its end will free; zero if it was not killed
+	running map[*process]int64 // with the bytes that will be freed; zero if it was not killed
 	timer   *time.Timer        // nil while none run
 }
 
-// NewWatch returns a watch of the usages that the functions return; false if they are not known. The function for
-// processes may be nil.
+// NewWatch returns a watch. The arguments return the usages, and false if they are unknown. The second may be nil.
 func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	if processes == nil {
 		processes = func() (Usage, bool) { return Usage{}, false }
@@ -62,8 +61,8 @@ func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	return &Watch{memory: memory, processes: processes, running: map[*process]int64{}}
 }
 
-// add watches a process until it is removed.
-func (w *Watch) add(p *process) {
+// addProcess watches a process until it is removed.
+func (w *Watch) addProcess(p *process) {
 	if w == nil {
 		return
 	}
@@ -71,25 +70,25 @@ func (w *Watch) add(p *process) {
 	defer w.mu.Unlock()
 	w.running[p] = 0
 	if w.timer == nil {
-		w.timer = time.AfterFunc(watchInterval, w.check)
+		w.timer = time.AfterFunc(watchInterval, w.checkUsage)
 	}
 }
 
-// remove ends the watch of a process that has ended.
-func (w *Watch) remove(p *process) {
+// removeProcess ends the watch of a process that has exited.
+func (w *Watch) removeProcess(p *process) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, p)
-	if len(w.running) == 0 && w.timer.Stop() { // otherwise a check is under way, which sees it
+	if len(w.running) == 0 && w.timer.Stop() { // if false, a running check notices the change
 		w.timer = nil
 	}
 }
 
-// check kills functions if the container is exhausted.
-func (w *Watch) check() {
+// checkUsage kills functions if the container is exhausted.
+func (w *Watch) checkUsage() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.running) == 0 {
@@ -106,15 +105,15 @@ func (w *Watch) check() {
 	w.timer.Reset(next)
 }
 
-// checkMemory kills a function if there is no memory, and will be none when the killed functions have ended. It returns
-// the time until the next check.
+// checkMemory kills a function if no memory is left, even after the killed functions have exited. It returns the time
+// until the next check.
 func (w *Watch) checkMemory(usage Usage) time.Duration {
 	free := usage.Free
 	for _, freed := range w.running {
 		free += freed
 	}
 	if free <= 0 {
-		p, size := w.largest(usage.Limit/victimDivisor, func(p *process) int64 { return residentTree(p.Pid) })
+		p, size := w.largestFunction(usage.Limit/victimDivisor, func(p *process) int64 { return residentTree(p.Pid) })
 		if p != nil {
 			w.running[p] = size
 			p.killExhausted(memory)
@@ -123,8 +122,8 @@ func (w *Watch) checkMemory(usage Usage) time.Duration {
 	return watchAgain(free, writeRate)
 }
 
-// checkProcesses kills a function if almost no process is left, unless one that was killed before is still ending. It
-// returns the time until the next check.
+// checkProcesses kills a function if almost no process is left, unless a killed function is still exiting. It returns
+// the time until the next check.
 func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	ending := false
 	for p := range w.running {
@@ -132,7 +131,7 @@ func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	}
 	if usage.Free <= 0 && !ending {
 		tasks := countTasks()
-		if p, _ := w.largest(usage.Limit/victimDivisor, func(p *process) int64 { return tasks[p.Pid] }); p != nil {
+		if p, _ := w.largestFunction(usage.Limit/victimDivisor, func(p *process) int64 { return tasks[p.Pid] }); p != nil {
 			p.killExhausted(processes)
 		}
 	}
@@ -145,8 +144,8 @@ func watchAgain(free, rate int64) time.Duration {
 	return min(max(inTime, minWatchInterval), watchInterval)
 }
 
-// largest returns the function with the largest size above least that was not killed yet; nil if there is none.
-func (w *Watch) largest(least int64, sizeOf func(*process) int64) (largest *process, most int64) {
+// largestFunction returns the running function with the largest size above least; nil if there is none.
+func (w *Watch) largestFunction(least int64, sizeOf func(*process) int64) (largest *process, most int64) {
 	most = least
 	for p, freed := range w.running {
 		if size := sizeOf(p); freed == 0 && size > most {
@@ -156,12 +155,12 @@ func (w *Watch) largest(least int64, sizeOf func(*process) int64) (largest *proc
 	return largest, most
 }
 
-// countTasks returns the numbers of processes and threads by session. Each function has a session of its own.
+// countTasks returns the numbers of processes and threads by session. Each function leads a session.
 func countTasks() map[int]int64 {
 	tasks := map[int]int64{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
-		content, _ := os.ReadFile(path) // empty if the process has ended
+		content, _ := os.ReadFile(path) // empty if the process has exited
 		fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
 		const sessionField, threadsField = 3, 17
 		if len(fields) > threadsField {
@@ -173,15 +172,14 @@ func countTasks() map[int]int64 {
 	return tasks
 }
 
-// maxMeasured bounds how many processes of a function are measured.
+// maxMeasured bounds the number of measured processes per function.
 const maxMeasured = 64
 
-// residentTree returns how many bytes of memory a process has with its descendants: the function is one of those of a
-// launcher.
+// residentTree returns the memory of a process and its descendants in bytes: the function is a child of its launcher.
 func residentTree(pid int) (size int64) {
 	pids := []int{pid}
 	for measured := 0; len(pids) > 0 && measured < maxMeasured; measured++ {
-		size += resident(pids[0])
+		size += residentSize(pids[0])
 		pids = append(pids[1:], childrenOfThreads(pids[0])...)
 	}
 	return size
@@ -201,8 +199,8 @@ func childrenOfThreads(pid int) (pids []int) {
 	return pids
 }
 
-// resident returns how many bytes of memory a process has; zero if it has ended.
-func resident(pid int) int64 {
+// residentSize returns the memory of a process in bytes; zero if it has exited.
+func residentSize(pid int) int64 {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0
@@ -215,7 +213,7 @@ func resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// killExhausted kills the process because its container is exhausted. It ends as if the kernel had killed it.
+// killExhausted kills the process because its container is exhausted, as if the kernel had killed it.
 func (p *process) killExhausted(what resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,7 +38,7 @@ func killLargest(t *testing.T, started func(fnproc.Command) fnproc.Command) {
 	small, smallDir := install(t, "hang")
 	large, largeDir := install(t, fmt.Sprintf("keep=%d", limit))
 	look := func() (fnproc.Usage, bool) {
-		return fnproc.Usage{Limit: limit, Free: limit - resident(smallDir) - resident(largeDir)}, true
+		return fnproc.Usage{Limit: limit, Free: limit - residentSize(smallDir) - residentSize(largeDir)}, true
 	}
 	runner := fnproc.NewRunner(fnproc.Config{Watch: fnproc.NewWatch(look, nil)})
 	ctx, stop := context.WithCancel(t.Context())
@@ -60,8 +60,8 @@ func killLargest(t *testing.T, started func(fnproc.Command) fnproc.Command) {
 	running.Wait()
 }
 
-// resident returns how many bytes of memory the processes have whose program is in dir.
-func resident(dir string) (bytes int64) {
+// residentSize returns how many bytes of memory the processes have whose program is in dir.
+func residentSize(dir string) (bytes int64) {
 	for _, pid := range testfn.Running(dir) {
 		content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)) // it may just have ended
 		if fields := strings.Fields(string(content)); len(fields) > 1 {

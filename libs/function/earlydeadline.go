@@ -10,9 +10,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// WordEarlyDeadline returns an interceptor for servers of Porch's FunctionEvaluator service, which
-// words the answer to a request that came too late to be begun. Connect answers it
-// before the service is called, and names neither the function nor what happened.
+// WordEarlyDeadline returns an interceptor for servers of Porch's FunctionEvaluator service. It rewords the answer to
+// a request whose deadline passed before its evaluation. Connect answers such a request itself, without naming the
+// function.
 func WordEarlyDeadline() connect.Interceptor {
 	return connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {

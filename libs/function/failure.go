@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Reason is the way in which a function failed.
+// Reason is the kind of a failure.
 type Reason = functionrunnerv1.FunctionFailure_Reason
 
 // The reasons.
@@ -33,16 +33,15 @@ const (
 	maxDetailResults = 8 << 10
 )
 
-// Failure is a function that failed. It is an error whose text is Porch's, and its
-// detail has the same for programs.
+// Failure is a failed function. Its error text is Porch's, and its detail contains the same for programs.
 type Failure struct {
 	// Image is the function's image as its caller wrote it.
 	Image    string
 	Reason   Reason
 	ExitCode int
-	// Signal is the name of the signal that ended the process, or empty.
+	// Signal is the name of the signal that killed the process; empty if it exited.
 	Signal string
-	// Status is how the process ended, such as "exit status 1".
+	// Status is the state of the exited process, such as "exit status 1".
 	Status  string
 	Stderr  string
 	Results []resourcelist.Result
@@ -55,8 +54,7 @@ type Failure struct {
 // Error returns the failure in words.
 func (f *Failure) Error() string { return f.message }
 
-// Unwrap returns why the output does not parse, which limit was passed, or why the
-// process did not start or was stopped.
+// Unwrap returns the parse error, the exceeded limit, or the reason for not starting or for stopping the process.
 func (f *Failure) Unwrap() error { return f.cause }
 
 // Resolved adds a detail with the resolved image name to err, if there is a failure in its chain.
@@ -78,7 +76,7 @@ type resolvedFailure struct {
 func (f *resolvedFailure) Unwrap() error { return f.error }
 
 // Detail implements rpcfault.Detailer.
-func (f *resolvedFailure) Detail() proto.Message { return f.failure.detail(f.image) }
+func (f *resolvedFailure) Detail() proto.Message { return f.failure.detailFor(f.image) }
 
 // fail completes a failure and classifies it.
 func (s *Service) fail(f Failure, reason Reason, cause error) error {
@@ -92,32 +90,32 @@ func (s *Service) fail(f Failure, reason Reason, cause error) error {
 }
 
 // Detail implements rpcfault.Detailer: it returns a FunctionFailure.
-func (f *Failure) Detail() proto.Message { return f.detail(f.Image) }
+func (f *Failure) Detail() proto.Message { return f.detailFor(f.Image) }
 
-// detail returns the detail of a failure of image.
-func (f *Failure) detail(image string) proto.Message {
+// detailFor returns the detail of a failure of image.
+func (f *Failure) detailFor(image string) proto.Message {
 	if f.received != nil {
 		detail := proto.CloneOf(f.received)
 		detail.Image = image
 		return detail
 	}
-	results := fitting(len(f.Results), func(i int) *functionrunnerv1.Result { return message(f.Results[i]) })
+	results := fittingResults(len(f.Results), func(i int) *functionrunnerv1.Result { return resultMessage(f.Results[i]) })
 	return &functionrunnerv1.FunctionFailure{
 		Image:          image,
 		Reason:         f.Reason,
 		ExitCode:       int32(max(f.ExitCode, 0)), //nolint:gosec // exit codes are 0 to 255
 		Signal:         f.Signal,
-		Stderr:         valid(excerpt.Middle(f.Stderr, maxDetailStderr)),
+		Stderr:         validUTF8(excerpt.Middle(f.Stderr, maxDetailStderr)),
 		Results:        results,
 		ResultsOmitted: int32(len(f.Results) - len(results)), //nolint:gosec // resourcelist bounds them
 	}
 }
 
-// valid returns s as protocol buffers and headers need it, in UTF-8.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validUTF8 returns s as protocol buffers and headers need it, in UTF-8.
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// fitting returns the first of n results that fit into a detail.
-func fitting(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
+// fittingResults returns the first of n results that fit into a detail.
+func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
 	var out []*functionrunnerv1.Result
 	left := maxDetailResults
 	for i := range n {
@@ -131,37 +129,36 @@ func fitting(n int, result func(i int) *functionrunnerv1.Result) []*functionrunn
 	return out
 }
 
-// message returns a result as a message.
-func message(r resourcelist.Result) *functionrunnerv1.Result {
-	msg := &functionrunnerv1.Result{Message: valid(r.Message), Severity: valid(r.Level()), Tags: map[string]string{}}
+// resultMessage returns a result as a message.
+func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
+	msg := &functionrunnerv1.Result{Message: validUTF8(r.Message), Severity: validUTF8(r.Level()), Tags: map[string]string{}}
 	if ref := r.ResourceRef; ref != nil {
 		msg.ResourceRef = &functionrunnerv1.Result_ResourceRef{
-			ApiVersion: valid(ref.APIVersion), Kind: valid(ref.Kind), Namespace: valid(ref.Namespace), Name: valid(ref.Name),
+			ApiVersion: validUTF8(ref.APIVersion), Kind: validUTF8(ref.Kind), Namespace: validUTF8(ref.Namespace), Name: validUTF8(ref.Name),
 		}
 	}
 	if field := r.Field; field != nil {
 		msg.Field = &functionrunnerv1.Result_Field{
-			Path: valid(field.Path), CurrentValue: valid(field.CurrentValue), ProposedValue: valid(field.ProposedValue),
+			Path: validUTF8(field.Path), CurrentValue: validUTF8(field.CurrentValue), ProposedValue: validUTF8(field.ProposedValue),
 		}
 	}
 	if file := r.File; file != nil {
 		index := int32(file.Index) //nolint:gosec // a position in a file
-		msg.File = &functionrunnerv1.Result_File{Path: valid(file.Path), Index: index}
+		msg.File = &functionrunnerv1.Result_File{Path: validUTF8(file.Path), Index: index}
 	}
 	for k, v := range r.Tags {
-		msg.Tags[valid(k)] = valid(v)
+		msg.Tags[validUTF8(k)] = validUTF8(v)
 	}
 	return msg
 }
 
-// maxDetail is how many bytes of another process's detail are passed on.
+// maxDetail limits the size of another process's detail, in bytes.
 const maxDetail = 16 << 10
 
-// Received returns a failure that another process put into words and sent with
-// detail, which is passed on as it is unless it is too large. Of its results the failure
-// has texts and severities.
+// Received returns a failure with the message and the detail of another process. A detail that is too large is
+// shortened. Its results consist of messages and severities.
 func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure {
-	detail = bounded(detail)
+	detail = boundDetail(detail)
 	f := &Failure{
 		Image:    detail.GetImage(),
 		Reason:   detail.GetReason(),
@@ -177,13 +174,13 @@ func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure
 	return f
 }
 
-// bounded returns a detail if it fits into a header, else what fits of its known fields.
-func bounded(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.FunctionFailure {
+// boundDetail returns a detail if it fits into a header, and otherwise a shortened copy of its known fields.
+func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.FunctionFailure {
 	if proto.Size(detail) <= maxDetail {
 		return detail
 	}
 	results := detail.GetResults()
-	kept := fitting(len(results), func(i int) *functionrunnerv1.Result { return results[i] })
+	kept := fittingResults(len(results), func(i int) *functionrunnerv1.Result { return results[i] })
 	return &functionrunnerv1.FunctionFailure{
 		Image:          excerpt.Middle(detail.GetImage(), maxImageBytes),
 		Reason:         detail.GetReason(),
@@ -195,5 +192,5 @@ func bounded(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.Functio
 	}
 }
 
-// maxSignalBytes is more than the name of any signal has.
+// maxSignalBytes exceeds the length of every signal's name.
 const maxSignalBytes = 64

@@ -13,26 +13,26 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// pod bounds the evaluations of a pod's one function. A plain bound is enough: callers lease the pod from a
+// pod bounds the concurrent evaluations of a pod's function. A plain bound is enough: callers lease the pod from a
 // pod-manager, which counts them.
 //
-// The function may also use directories such as /tmp, as it could in a container of its own. Concurrent evaluations
-// must not see each other's files there. So a function runs without these directories at first. If it is denied a file,
-// it runs again alone, with the directories, which are emptied before and after. If that helps, all later evaluations
-// run one at a time. Functions are pure, so running one again is safe.
+// The function may also use directories such as /tmp, as in its own container. Concurrent evaluations must not see
+// each other's files there. So a function runs without these directories at first. If it is denied a file, it runs
+// again alone, with the directories, which are emptied before and after. If that helps, all later evaluations run
+// alone. Functions are pure, so running a function again is safe.
 type pod struct {
 	slots       *semaphore.Weighted
 	concurrency int64
-	// dirs are the paths of the directories; none if the function must not use them.
+	// dirs are the paths of the directories, empty if the function must not use them.
 	dirs []string
 	// empty empties the directories.
 	empty func()
-	// changed makes the Runner count its spare processes again: a function that runs alone has none.
+	// changed makes the Runner count its spare processes again: a function that runs alone gets none.
 	changed func()
-	// alone is true once evaluations run one at a time.
+	// alone is true once all evaluations run alone.
 	alone atomic.Bool
-	// pointless is true once a function that ran alone was denied the same file as before. From then on a function is run
-	// again only if its log names one of the directories.
+	// pointless is true once a function that ran alone was denied the same file as before. From then on a function runs
+	// again only if its log names a directory of dirs.
 	pointless atomic.Bool
 }
 
@@ -83,14 +83,14 @@ func (p *pod) acquire(ctx context.Context, image string, slots int64, run func()
 
 // mayHelp reports whether a function may have failed because it could not use the directories.
 func (p *pod) mayHelp(result Result, err error) bool {
-	return len(p.dirs) > 0 && denied(result, err) && (!p.pointless.Load() || contains(logOf(result, err), p.dirs))
+	return len(p.dirs) > 0 && denied(result, err) && (!p.pointless.Load() || containsAny(logOf(result, err), p.dirs))
 }
 
-// denials are what programs log when they are denied a file.
+// denials are log texts of programs that were denied a file.
 var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 
-// denied reports whether a function has logged that it was denied a file.
-func denied(result Result, err error) bool { return contains(logOf(result, err), denials) }
+// denied reports whether a function logged that it was denied a file.
+func denied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
 
 // logOf returns the log of a function.
 func logOf(result Result, err error) string {
@@ -100,7 +100,7 @@ func logOf(result Result, err error) string {
 	return string(result.Log)
 }
 
-// contains reports whether a log contains one of some texts.
-func contains(log string, texts []string) bool {
+// containsAny reports whether a log contains any of the texts.
+func containsAny(log string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(log, text) })
 }

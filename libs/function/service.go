@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package function runs KRM functions as local processes and decides whether they succeeded, and if not, which error
-// the caller gets.
+// Package function runs KRM functions as local processes, decides whether they succeeded, and returns the errors for
+// their callers.
 package function
 
 import (
@@ -32,37 +32,37 @@ type ServiceConfig struct {
 	Program string
 	Settings
 	Confinement
-	// Admit waits for a slot for an evaluation of a function by a caller. If it is nil, the service has a plain bound of
-	// Concurrency. It is enough in a pod, whose callers the pod-manager counts.
+	// Admit waits for a slot for an evaluation of a function by a caller. If it is nil, the service limits concurrency to
+	// Concurrency. That is enough in a pod, whose callers the pod-manager counts.
 	Admit func(ctx context.Context, function, caller string) (release func(), err error)
-	// Pod is true in a pod, whose one function may read every file but the Hidden ones.
+	// Pod is true in a pod, whose function may read all files except the Hidden ones.
 	Pod bool
 	// Shared are directories of a pod that its function may write to while it runs alone. They are emptied before and
 	// after.
 	Shared []string
 	// Hidden are files and directories that functions must not read.
 	Hidden []string
-	// OwnFiles lets functions read only devices, their program and the readable files of their command.
+	// OwnFiles restricts functions to devices, their program and the readable files of their command.
 	OwnFiles bool
-	// Sandboxed is true if all commands are launchers, which confine functions themselves.
+	// Sandboxed is true if all commands are launchers, so that the service need not confine functions.
 	Sandboxed bool
 	// MaxMessageBytes bounds each response.
 	MaxMessageBytes int
 	// Env is the environment of all functions.
 	Env []string
-	// Keep returns the number of spare processes of a function, which [fnproc.Command.Function] names; nil means
-	// Prefork. PreforkTotal bounds the spare processes of all functions.
+	// Keep returns the number of spare processes of a function, by [fnproc.Command.Function]. The default is Prefork.
+	// PreforkTotal limits the spare processes of all functions.
 	Keep         func(function string) int
 	PreforkTotal int
-	// Wording puts failures into words. FlattenLog puts each log, in results and in failures, on one line.
+	// Wording formats failures. FlattenLog joins the lines of each log, in results and in failures.
 	Wording    Wording
 	FlattenLog bool
-	// Took, if not nil, records how long the phases queue and run of an evaluation took.
+	// Took, if not nil, records the durations of an evaluation's phases queue and run.
 	Took      func(ctx context.Context, phase string, took time.Duration)
 	Telemetry *telemetry.Telemetry
 }
 
-// PreforkUnused is how long spare processes of a function without evaluations are kept.
+// PreforkUnused is the time for which a function's spare processes are kept after its last evaluation.
 const PreforkUnused = 10 * time.Minute
 
 // Service runs functions for callers: a bounded number concurrently, confined, and in spare processes where there are
@@ -73,13 +73,13 @@ type Service struct {
 	confiner *confine.Confiner
 	pod      *pod // used without Admit
 	env      []string
-	// kills explains which killed functions ran out of memory.
+	// kills identifies killed functions that ran out of memory.
 	kills    *cgroup.Kills
 	tracer   trace.Tracer
 	preforks metric.Int64Counter
 }
 
-// NewService returns a service. The caller must call either [Service.Maintain] or [Service.Close], which free its
+// NewService returns a service. Callers must call either [Service.Maintain] or [Service.Close], which free its
 // resources.
 func NewService(cfg ServiceConfig) (*Service, error) {
 	reaper, err := fnproc.NewReaper(cfg.Telemetry.Log)
@@ -113,7 +113,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	return s, nil
 }
 
-// newConfiner returns what confines functions; nil if their launchers do.
+// newConfiner returns a confiner; nil if launchers confine the functions.
 func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	if c.Sandboxed {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
@@ -124,10 +124,10 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	})
 }
 
-// goMemory returns the memory that a function may use, in bytes; zero if it is not known.
+// goMemory returns the memory that a function may use, in bytes; zero if unknown.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
-		return 0 // its launcher knows
+		return 0 // the launcher sets it
 	}
 	limit, _ := cgroup.MemoryLimit(cgroup.Container)
 	return limit
@@ -145,8 +145,8 @@ func (s *Service) keep(function string) int {
 	}
 }
 
-// memoryUsage returns what functions may use: of the container, or of the machine if that has no limit. A sixteenth is
-// reserved for what functions use before they are killed, and for the server.
+// memoryUsage returns the memory usage of the container, or of the machine if the container is unlimited. A sixteenth
+// is reserved for the server, and for the time until a function is killed.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
@@ -156,21 +156,21 @@ func memoryUsage() (usage fnproc.Usage, ok bool) {
 	return fnproc.Usage{Limit: total, Free: available - total/16}, known
 }
 
-// processUsage returns how many processes and threads functions may start in the container. A quarter is reserved for
-// what functions start before they are killed, and for the server.
+// processUsage returns the number of processes and threads in the container. A quarter is reserved for the server, and
+// for the time until a function is killed.
 func processUsage() (usage fnproc.Usage, ok bool) {
 	limit, used, ok := cgroup.Processes(cgroup.Container)
 	return fnproc.Usage{Limit: limit, Free: limit - limit/4 - used}, ok
 }
 
-// Evaluation is one run of a function.
+// Evaluation is a single run of a function.
 type Evaluation struct {
 	// Image is the function's image as its caller wrote it: errors name it.
 	Image string
 	// Command runs the function. The service adds the environment and the limits.
 	Command      fnproc.Command
 	ResourceList []byte
-	// Caller is the client that calls; empty if it is not known.
+	// Caller identifies the client, empty if unknown.
 	Caller string
 	// Limit bounds the time in the queue and in the function. RunLimit, if not nil, returns
 	// another limit for the function when it begins.
@@ -178,14 +178,14 @@ type Evaluation struct {
 	RunLimit func() TimeLimit
 }
 
-// Evaluate runs a function when it has a slot. The input is one that [CheckInput] accepts. If the function fails, the
-// error's chain contains a [*Failure]. If it was stopped because ctx ended, the error has the context's class. If there
-// is no slot, the error has the class fault.Exhausted and a retry hint.
+// Evaluate runs a function when a slot is free. Callers must validate the input by [CheckInput]. If the function
+// fails, the error's chain contains a [*Failure]. If ctx was canceled, the error belongs to the context's class. If no
+// slot is available, the error's class is fault.Exhausted, with a retry hint.
 func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	if s.cfg.Admit == nil {
 		return s.pod.evaluate(ctx, e.Image, func(withDirs bool) (Result, error) {
 			e.Command.Shared = withDirs
-			return s.run(ctx, e)
+			return s.runProcess(ctx, e)
 		})
 	}
 	release, err := s.admit(ctx, e)
@@ -193,10 +193,10 @@ func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 		return Result{}, err
 	}
 	defer release()
-	return s.run(ctx, e)
+	return s.runProcess(ctx, e)
 }
 
-// admit waits for a slot, at most until the limit has passed.
+// admit waits for a slot, at most until the limit is exceeded.
 func (s *Service) admit(ctx context.Context, e Evaluation) (release func(), err error) {
 	limited, cancel := e.Limit.Context(ctx)
 	defer cancel()
@@ -214,8 +214,8 @@ func (s *Service) admit(ctx context.Context, e Evaluation) (release func(), err 
 	}
 }
 
-// run runs the process of an evaluation that has a slot.
-func (s *Service) run(ctx context.Context, e Evaluation) (Result, error) {
+// runProcess runs the process of an admitted evaluation.
+func (s *Service) runProcess(ctx context.Context, e Evaluation) (Result, error) {
 	limit := e.Limit
 	if e.RunLimit != nil {
 		limit = e.RunLimit()
@@ -241,7 +241,7 @@ func (s *Service) run(ctx context.Context, e Evaluation) (Result, error) {
 // framing is an upper bound on a response's own bytes.
 const framing = 64
 
-// command returns cmd with the environment of functions, unless it has its own, and the limits of what they write.
+// command returns cmd with the environment of functions, unless it has its own, and the output limits.
 func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	if cmd.Env == nil {
 		cmd.Env = s.env
@@ -263,7 +263,7 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 // Prepare starts the spare processes of cmd before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget ends the spare processes of functions, which [fnproc.Command.Function] names. They have ended when it returns.
+// Forget kills the spare processes of functions, by [fnproc.Command.Function], and returns after they have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
 // NotStarted returns the error of a function of image that cannot be started because of err, as
@@ -275,7 +275,7 @@ func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 // Changed makes the service notice that Keep returns something else than before.
 func (s *Service) Changed() { s.runner.Changed() }
 
-// Maintain keeps spare processes and kills orphans until ctx ends, and closes the service.
+// Maintain keeps spare processes and kills orphans until ctx is canceled, and then closes the service.
 func (s *Service) Maintain(ctx context.Context) error {
 	s.runner.Maintain(ctx)
 	return nil
@@ -284,14 +284,14 @@ func (s *Service) Maintain(ctx context.Context) error {
 // Close frees the resources of a service that is not maintained.
 func (s *Service) Close() { s.confiner.Close() }
 
-// WithGo returns a function's environment with what Go's runtime reads, for a function that may use so many bytes of
-// memory; zero is not known. Variables that env has stay as they are. It has no effect on other programs.
+// WithGo returns a function's environment with settings of Go's runtime, for a function that may use the given memory
+// in bytes; zero means unknown. Variables in env are kept. Other programs ignore the settings.
 //
-// Most functions are programs written in Go, which live for milliseconds and do one thing after the other. What they
-// use further processors for is to collect garbage, and that takes longer on several than on one: of the processors'
-// time, set-namespace needs a fifteenth less with one for a single resource, and two fifths less for thousands.
-// Fewer collections take a seventh of what is left. As these take more memory, there is a bound from which on Go
-// collects as often as it has to: with half of the memory in use, it would have run out of it without the bound too.
+// Most functions are Go programs that run for milliseconds and are sequential. They use further processors for garbage
+// collection, which is slower on several processors than on a single processor: set-namespace needs a fifteenth less
+// processor time with GOMAXPROCS=1 for a single resource, and two fifths less for thousands. Fewer collections save a
+// seventh of the rest. Because they need more memory, GOMEMLIMIT makes Go collect as often as necessary above half of
+// the memory: a function that lives with half of the memory would have run out of it without the setting too.
 func WithGo(env []string, memory int64) []string {
 	env = withVariable(env, "GOMAXPROCS", "1")
 	env = withVariable(env, "GOGC", "200")
@@ -301,7 +301,7 @@ func WithGo(env []string, memory int64) []string {
 	return env
 }
 
-// withVariable returns env with a variable, unless env has it.
+// withVariable returns env with a variable, unless env contains it.
 func withVariable(env []string, name, value string) []string {
 	if slices.ContainsFunc(env, func(variable string) bool { return strings.HasPrefix(variable, name+"=") }) {
 		return env

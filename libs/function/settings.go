@@ -10,23 +10,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// MaxPrefork is the most spare processes of one function.
+// MaxPrefork is the maximum number of spare processes of a function.
 const MaxPrefork = 64
 
-// MaxLogBytes is how much is kept of what a function logs.
+// MaxLogBytes is the maximum size of a function's log.
 const MaxLogBytes = 1 << 20
 
-// Settings are the settings of how functions run that all programs with functions have.
+// Settings configures the execution of functions, in all programs that run functions.
 type Settings struct {
-	// Concurrency is how many functions run at a time; 0 is four for each processor.
+	// Concurrency is the number of functions that run concurrently. Zero means four per processor.
 	Concurrency int `default:"0"`
-	// Prefork is how many spare processes each function in use has, unless its own
-	// configuration says otherwise; 0 is none.
+	// Prefork is the number of spare processes of each function in use, unless its own configuration sets another number.
+	// Zero means none.
 	Prefork int `default:"2"`
 }
 
-// CheckSettings adds the problems of the settings, whose names begin with prefix. It is a
-// function, since Config types embed Settings and have checks of their own.
+// CheckSettings adds the problems of the settings, whose names begin with prefix. It is a function, because Config
+// types embed Settings and define their own checks.
 func CheckSettings(checks *config.Checks, prefix string, s Settings) {
 	checks.That(s.Concurrency >= 0, prefix+"Concurrency", s.Concurrency, "0 or more")
 	checks.That(s.Prefork >= 0 && s.Prefork <= MaxPrefork, prefix+"Prefork", s.Prefork,
@@ -41,20 +41,19 @@ func (s Settings) Slots() int {
 	return 4 * runtime.GOMAXPROCS(0)
 }
 
-// Confinement is the settings of how functions are held back, the same for all programs that
-// run some.
+// Confinement configures the confinement of functions, in all programs that run functions.
 type Confinement struct {
-	// Confine is what to do where the kernel cannot hold back everything: require
-	// (do not start), best-effort, or off (hold back nothing).
+	// Confine is the reaction to a kernel that cannot confine functions completely: require (do not start), best-effort,
+	// or off (do not confine functions).
 	Confine confine.Level `default:"best-effort"`
-	// MaxTempBytes is how much a function may have in its temporary directory.
+	// MaxTempBytes limits the temporary directory of a function.
 	MaxTempBytes int64 `split_words:"true" default:"268435456"`
-	// MaxTempFiles is how many files and directories it may have there.
+	// MaxTempFiles limits the number of files and directories in it.
 	MaxTempFiles int64 `split_words:"true" default:"10000"`
 }
 
-// CheckConfinement adds the problems of the settings. It is a function, since Config types
-// embed Confinement and have checks of their own.
+// CheckConfinement adds the problems of the settings. It is a function, because Config types embed Confinement and
+// define their own checks.
 func CheckConfinement(checks *config.Checks, c Confinement) {
 	c.Confine.Check(checks, "Confine")
 	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")
@@ -64,7 +63,7 @@ func CheckConfinement(checks *config.Checks, c Confinement) {
 // minMessageBytes is the smallest sensible limit of messages, in bytes.
 const minMessageBytes = 64 << 10
 
-// CheckMessageBytes adds a problem if the limit of messages, which is the setting of a field, is not sensible.
+// CheckMessageBytes adds a problem if the message limit, the setting of a field, is out of range.
 func CheckMessageBytes(checks *config.Checks, field string, bytes int) {
 	checks.That(bytes >= minMessageBytes && bytes <= 1<<30, field, bytes, "65536 to 1073741824 bytes")
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// TimeLimit is a bound on the time that an evaluation takes. The zero TimeLimit bounds nothing.
+// TimeLimit limits the duration of an evaluation. The zero TimeLimit means no limit.
 type TimeLimit struct {
-	// For is how long an evaluation may take; zero or less is any time.
+	// For is the maximum duration; zero or less means no limit.
 	For time.Duration
-	// Until is when that time is over.
+	// Until is the resulting deadline.
 	Until time.Time
-	// Setting names what sets it, for users.
+	// Setting names the setting of the limit, for users.
 	Setting string
 }
 
@@ -24,8 +24,8 @@ func NewTimeLimit(d time.Duration, setting string) TimeLimit {
 	return TimeLimit{For: d, Until: time.Now().Add(d), Setting: setting}
 }
 
-// Context returns ctx with the limit's end, unless its own comes earlier. A context that
-// the limit ends has a *TimeLimitError as its cause.
+// Context returns ctx with the limit as its deadline, unless its own deadline is earlier. If the limit cancels the
+// context, its cause is a *TimeLimitError.
 func (l TimeLimit) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.For <= 0 {
 		return ctx, func() {}
@@ -33,18 +33,17 @@ func (l TimeLimit) Context(ctx context.Context) (context.Context, context.Cancel
 	return context.WithDeadlineCause(ctx, l.Until, &TimeLimitError{l})
 }
 
-// TimeLimitError is the cause of a context whose limit has passed. It is a
-// context.DeadlineExceeded.
+// TimeLimitError is the cause of a context whose limit was exceeded. It is a context.DeadlineExceeded.
 type TimeLimitError struct{ Limit TimeLimit }
 
 func (e *TimeLimitError) Error() string {
 	return fmt.Sprintf("the evaluation may take %v: raise %s, or have the function do less", e.Limit.For, e.Limit.Setting)
 }
 
-// Unwrap returns what a context says whose deadline has passed.
+// Unwrap returns the error of a context whose deadline has passed.
 func (e *TimeLimitError) Unwrap() error { return context.DeadlineExceeded }
 
-// ContextErr returns why ctx has ended: the limit that has passed, or else what ctx.Err says.
+// ContextErr returns the reason why ctx is done: the exceeded limit, or else ctx.Err.
 func ContextErr(ctx context.Context) error {
 	if passed, ok := errors.AsType[*TimeLimitError](context.Cause(ctx)); ok {
 		return passed
@@ -52,8 +51,8 @@ func ContextErr(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Explain returns err, the error of a service that ends shortly before the deadline of ctx, with
-// the limit as its reason if that deadline is the limit's and not the caller's.
+// Explain adds the limit to err as its reason if the deadline of ctx is the limit's and not the caller's. It is for
+// errors of services that give up shortly before the deadline.
 func (l TimeLimit) Explain(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && l.For > 0 && end.Equal(l.Until) {
 		return fmt.Errorf("%w: %w", &TimeLimitError{l}, err)

@@ -16,23 +16,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Result is what a function that succeeded wrote. Results may be of severity
-// error all the same: the exit code decides.
+// Result is the output of a successful function. Its results may be of severity error: the exit code decides about
+// success.
 type Result struct {
 	// ResourceList is its output, byte for byte.
 	ResourceList []byte
-	// Log is what it wrote to stderr.
+	// Log is the output on stderr.
 	Log []byte
 	// Results are the results in the list.
 	Results []resourcelist.Result
 }
 
-// maxImageBytes is imagename's bound. What is longer must not get into texts and headers,
-// though a wrapper server has no other use for the name.
+// maxImageBytes is imagename's limit. Longer names must not get into texts and headers, even of a wrapper server, for
+// which the name is only text.
 const maxImageBytes = 1 << 10
 
-// CheckInput returns an error of class fault.Invalid if list is not a valid input or the image name
-// is too long. If ctx ends first, the error has the class of ctx.
+// CheckInput returns an error of class fault.Invalid if list is not a valid input or the image name is too long. If
+// ctx is canceled first, the error belongs to the class of ctx.
 func CheckInput(ctx context.Context, image string, list []byte) error {
 	if len(image) > maxImageBytes {
 		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d", len(image), maxImageBytes)
@@ -54,12 +54,11 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	}
 }
 
-// conclude turns the end of a process, after the given time, into a result or an
-// error.
+// conclude converts the outcome of a process, after the given time, into a result or an error.
 func (s *Service) conclude(
 	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
 ) (Result, error) {
-	log := s.flatten(out.Log)
+	log := s.flattenLog(out.Log)
 	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); ok {
 		doing := "the function was running"
 		if stopped.OutputHeld {
@@ -86,11 +85,10 @@ func (s *Service) conclude(
 	case parseErr != nil:
 		return Result{}, s.fail(failure, OutputInvalid, parseErr)
 	}
-	return Result{ResourceList: out.Output, Log: s.fit(out.Output, log), Results: envelope.Results}, nil
+	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: envelope.Results}, nil
 }
 
-// killer returns why a process was killed, in parentheses, if more is known than the
-// signal. It follows Porch's own words.
+// killer returns the cause of a SIGKILL in parentheses, in Porch's words; empty if unknown.
 func (s *Service) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
@@ -116,23 +114,23 @@ func (s *Service) platformFailure(failure Failure, err error) error {
 	if _, ok := errors.AsType[*fnproc.LimitError](err); ok {
 		return s.fail(failure, OutputTooLarge, err)
 	}
-	if _, ok := errors.AsType[*fnproc.LaunchError](err); ok { // no failure of the function, which has not begun
+	if _, ok := errors.AsType[*fnproc.LaunchError](err); ok { // the function was not started, so it did not fail
 		return fmt.Errorf("unable to start the sandbox for %s: %w", failure.Image, err)
 	}
 	return s.fail(failure, NotStarted, err)
 }
 
-// flatten puts a log on one line if that is wanted.
-func (s *Service) flatten(log []byte) []byte {
+// flattenLog joins the lines of a log if configured.
+func (s *Service) flattenLog(log []byte) []byte {
 	if !s.cfg.FlattenLog {
 		return log
 	}
 	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
 }
 
-// fit shortens the log of a function that succeeded if the response would become
-// too large: the output must arrive, and of the log both ends.
-func (s *Service) fit(output, log []byte) []byte {
+// fitLog shortens the log of a successful function if the response would be too large: the output must arrive, with
+// both ends of the log.
+func (s *Service) fitLog(output, log []byte) []byte {
 	const note = 64
 	left := s.cfg.MaxMessageBytes - framing - len(output)
 	if len(log) <= left {
@@ -144,10 +142,9 @@ func (s *Service) fit(output, log []byte) []byte {
 	return []byte(excerpt.Middle(string(log), left-note))
 }
 
-// Interrupted returns the error for a caller of image whose context ended, after the given time and
-// because of cause, while something was being done for it. Porch's users know the text
-// of a deadline that passed. If it was our own limit, the error is a [*Failure]: its
-// detail reports to other services that it was not their deadline.
+// Interrupted returns the error for a caller of image whose context was canceled with cause after the given time. The
+// last argument describes the activity at that moment. Porch's users know the text of a deadline that passed. If our
+// own limit was exceeded, the error is a [*Failure]: its detail tells other services that it was not their deadline.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

@@ -11,17 +11,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Budgets of a failure's text, in bytes: it travels in a header, and rpcfault leaves out
-// the middle of what has more than maxText. Results get what the log leaves of it, and
-// what others put before the text, which names the image once more.
+// Budgets of a failure's text, in bytes: it is sent in a header, and rpcfault leaves out the middle of a text longer
+// than maxText. The results may use the space that the log leaves, minus the text that callers prepend, which names
+// the image again.
 const (
 	maxText   = 8 << 10
 	maxStderr = 3 << 10
 	prefix    = 64
 )
 
-// Wording puts a failure into words. Porch has two wordings, and its users read
-// nothing but these texts.
+// Wording formats a failure. Porch uses two formats, and its users read nothing but these texts.
 type Wording func(*Failure) string
 
 // ExecWording is the texts of Porch's exec evaluator.
@@ -34,8 +33,8 @@ func ExecWording(f *Failure) string {
 	}
 }
 
-// WrapperWording is the texts of Porch's wrapper server. The text of a function that
-// failed and still wrote a resource list has its results.
+// WrapperWording formats failures as Porch's wrapper server does. If a failed function wrote a resource list, the text
+// contains its results.
 func WrapperWording(f *Failure) string {
 	switch {
 	case f.Reason != Exited && f.Reason != Signaled:
@@ -50,7 +49,7 @@ func WrapperWording(f *Failure) string {
 	}
 }
 
-// commonWording has the texts that both share.
+// commonWording formats failures that both formats share.
 func commonWording(f *Failure) string {
 	switch f.Reason {
 	case OutputInvalid:
@@ -66,8 +65,7 @@ func notParsed(f *Failure, why string) string {
 	return fmt.Sprintf("failed to parse the output of function %q with stderr '%s': %s", f.Image, stderr(f), why)
 }
 
-// notExecuted is the text with what the function logged, or with its results if it logged
-// nothing.
+// notExecuted formats a failure with the function's log, or with its results if the log is empty.
 func notExecuted(f *Failure, why string) string {
 	text := func(output string) string {
 		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, output)
@@ -78,9 +76,8 @@ func notExecuted(f *Failure, why string) string {
 	return withResults(f, text)
 }
 
-// withUnloggedResults appends to text, which has the log, the results whose messages the
-// log does not have. Functions of the SDK log that they failed, and give the reason in
-// results only.
+// withUnloggedResults appends results whose messages are missing in the log to text. Functions of the SDK log the
+// failure, and give the reason in results only.
 func withUnloggedResults(f *Failure, text string) string {
 	logged := stderr(f)
 	if logged == "" {
@@ -93,7 +90,7 @@ func withUnloggedResults(f *Failure, text string) string {
 		return text
 	}
 	const before = "; structured results: "
-	return text + before + results(unlogged, maxText-prefix-len(f.Image)-len(text)-len(before))
+	return text + before + formatResults(unlogged, maxText-prefix-len(f.Image)-len(text)-len(before))
 }
 
 func stderr(f *Failure) string {
@@ -102,12 +99,12 @@ func stderr(f *Failure) string {
 
 // withResults puts as many results into a text as fit into it.
 func withResults(f *Failure, text func(results string) string) string {
-	return text(results(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
+	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
 
-// results returns the texts of as many results as fit into limit bytes, in their order,
-// and how many more there are. The first one is always there, as far as it fits.
-func results(all []resourcelist.Result, limit int) string {
+// formatResults returns the texts of as many results as fit into limit bytes, and the number of omitted results. The
+// first result is always included, shortened if necessary.
+func formatResults(all []resourcelist.Result, limit int) string {
 	if whole := resourcelist.FormatResults(all); len(whole) <= limit {
 		return whole
 	}

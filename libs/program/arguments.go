@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// Load fills cfg from the environment, for a program that has no flags. It answers --help, and ends
-// the program if it was started with other arguments or with a wrong configuration.
+// Load fills cfg from the environment, for a program without flags. It prints --help. It exits if the program was
+// started with other arguments or with a wrong configuration.
 func Load(name string, cfg config.Validator) {
 	code, end := load(name, os.Args[1:], cfg, os.Stdout, os.Stderr)
 	if end {
@@ -20,7 +20,7 @@ func Load(name string, cfg config.Validator) {
 	}
 }
 
-// load returns the exit code if the program ends here.
+// load returns the exit code if the program must exit.
 func load(name string, args []string, cfg config.Validator, stdout, stderr io.Writer) (code int, end bool) {
 	switch {
 	case slices.ContainsFunc(args, isHelp):

@@ -12,9 +12,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 )
 
-// limitMemory makes Go's collector work harder before the container at root runs out of memory: at
-// five eighths of its limit, since function processes and memory outside of Go's heap need the
-// rest. GOMEMLIMIT takes precedence.
+// limitMemory makes Go's garbage collector work harder before the container at root runs out of memory: from five
+// eighths of its limit, because function processes and memory outside of Go's heap need the rest. GOMEMLIMIT takes
+// precedence.
 func limitMemory(root string) {
 	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // a variable of Go's own
 		return
@@ -25,14 +25,15 @@ func limitMemory(root string) {
 }
 
 // An idle program returns memory every returnInterval while it occupies at least worthReturning bytes more than at its
-// start. The collection that this requires takes some milliseconds.
+// start. The required collection needs some milliseconds.
 const (
 	returnInterval = 15 * time.Second
 	worthReturning = 64 << 20
 )
 
-// returnMemory returns unused memory to the system while the program is idle, until ctx ends. Go's runtime alone waits
-// for its next collection: in an idle program minutes after the last request, with hundreds of megabytes of lists.
+// returnMemory returns unused memory to the system while the program is idle, until ctx is canceled. Go's runtime
+// alone waits for its next collection: in an idle program minutes after the last request, with hundreds of megabytes
+// of lists.
 func returnMemory(ctx context.Context) error {
 	ticker := time.NewTicker(returnInterval)
 	defer ticker.Stop()

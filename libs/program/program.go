@@ -15,9 +15,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-	// The images of the programs have no certificate authorities: without the built-in ones, no
-	// public registry and no collector with TLS could be trusted. The authorities of the system
-	// take precedence.
+	// The images of the programs contain no certificate authorities. Without the built-in ones, no public registry and no
+	// collector with TLS could be trusted. The authorities of the system take precedence.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
@@ -36,12 +35,11 @@ const (
 	wrongConfig = 2
 )
 
-// flushTimeout bounds the time to send the last telemetry: a collector that does not answer must not
-// delay the end of the program.
+// flushTimeout limits the time to send the last telemetry, so that a collector that does not answer delays the exit
+// only briefly.
 const flushTimeout = 2 * time.Second
 
-// Settings are the settings that every program has. A main function embeds them beside the
-// configuration of its service.
+// Settings are common to all programs. A main function embeds them next to the configuration of its service.
 type Settings struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
@@ -54,8 +52,7 @@ func (s Settings) Check(checks *config.Checks) {
 	checks.Within("Telemetry", s.Telemetry.Validate())
 }
 
-// ValidateWith checks a service's configuration and the settings beside it: a main function's
-// Validate calls it.
+// ValidateWith checks a service's configuration and these settings. A main function's Validate calls it.
 func (s Settings) ValidateWith(service config.Validator) error {
 	var checks config.Checks
 	checks.Within("", service.Validate())
@@ -63,19 +60,18 @@ func (s Settings) ValidateWith(service config.Validator) error {
 	return checks.Err()
 }
 
-// Frame is what the components of a program get.
+// Frame contains the dependencies of a program's components.
 type Frame struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
-	// Identity is the certificate of the program, nil if it has none.
+	// Identity is the certificate of the program; it is nil without mutual TLS.
 	Identity *mtls.Identity
 }
 
 // Build makes the components of a program. It must not start anything: tasks do.
 type Build func(ctx context.Context, frame Frame) ([]serve.Component, error)
 
-// RejectConfig prints why a program does not start with its configuration, and returns the exit code for
-// that.
+// RejectConfig prints the reason why a program cannot start with its configuration, and returns the exit code.
 func RejectConfig(name string, err error) int { return rejectConfig(os.Stderr, name, err) }
 
 func rejectConfig(w io.Writer, name string, err error) int {
@@ -83,12 +79,12 @@ func rejectConfig(w io.Writer, name string, err error) int {
 	return wrongConfig
 }
 
-// stopSignals receives the signals that end a program.
+// stopSignals receives the signals that stop a program.
 var stopSignals = make(chan os.Signal, 1)
 
-// Begin is the first statement of a main function. It answers --version, keeps descriptors that the program inherited
-// from the programs that it starts, and subscribes to the signals that end a program. The kernel drops signals that
-// the first process of a container has not subscribed to, so without this, a program stopped while it reads its
+// Begin must be the first statement of a main function. It prints --version, hides inherited descriptors from the
+// programs that this program starts, and subscribes to the signals that stop a program. The kernel drops signals to
+// which the first process of a container is not subscribed, so without Begin, a program stopped while it reads its
 // configuration would run until it is killed. Main acts on the signals.
 func Begin() {
 	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
@@ -97,7 +93,7 @@ func Begin() {
 	}
 	descriptors.CloseOnExec()
 	signal.Notify(stopSignals, syscall.SIGTERM, os.Interrupt)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it; else functions would outlive a lost terminal
+	if !signal.Ignored(syscall.SIGHUP) { // ignored under nohup; otherwise functions would outlive a lost terminal
 		signal.Notify(stopSignals, syscall.SIGHUP)
 	}
 }
@@ -126,7 +122,7 @@ func Main(name string, settings Settings, build Build) int {
 	return ok
 }
 
-// Run runs the named program until ctx ends.
+// Run runs the named program until ctx is canceled.
 func Run(ctx context.Context, name string, settings Settings, build Build) error {
 	tel, err := telemetry.New(context.WithoutCancel(ctx), name, settings.Telemetry, os.Stderr)
 	if err != nil {
@@ -144,7 +140,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	frame.Health.Explain(identity.Details)
 	components, err := build(ctx, frame)
 	if ctx.Err() != nil {
-		return nil // no client knows of it yet: there is nothing to drain
+		return nil // nothing to drain: no client knows the program yet
 	}
 	if err != nil {
 		return err
@@ -163,6 +159,6 @@ func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	if err := tel.Shutdown(ctx); err != nil {
-		otel.Handle(fmt.Errorf("send what is left at the end: %w", err)) // one line a minute at most, as before
+		otel.Handle(fmt.Errorf("send what is left at the end: %w", err)) // logged once a minute at most
 	}
 }

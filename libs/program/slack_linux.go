@@ -12,17 +12,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
-// Slacken gives the program slack.
+// Slacken gives the program timer slack.
 //
-// While a program has work, the monitor thread of Go's runtime sleeps for 20 microseconds at a time; with Linux's usual
-// slack it wakes after 70. In a server whose requests take milliseconds it does so all the time, for a fifth of the
-// processor time beside its functions. What it does can wait: it takes processors from goroutines that run for 10 ms.
+// While a program is busy, the monitor thread of Go's runtime sleeps for 20 microseconds repeatedly; with Linux's
+// default slack it wakes after 70. A server whose requests last milliseconds pays for that all the time: a tenth of
+// its processor time. The monitor's work can wait: it preempts goroutines that run for 10 ms.
 //
-// It is the first statement of a server's main function: as only a thread itself sets
-// its slack, which others inherit, and the monitor thread runs by then, the program executes itself once more. Where
-// that is not possible, or the program was started with as much slack, it goes on as it is.
+// Slacken must be the first statement of a server's main function. Only a thread itself can set its slack, new threads
+// inherit it, and the monitor thread already runs, so the program executes itself again. If that fails, or the program
+// was started with as much slack, it continues unchanged.
 func Slacken() {
-	runtime.LockOSThread() // the thread that sets it is the one that is left
+	runtime.LockOSThread() // the thread with slack must call execve
 	defer runtime.UnlockOSThread()
 	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil || now >= int(thread.Slack) {
@@ -31,7 +31,7 @@ func Slacken() {
 	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // this very program, as it was started
 }
 
-// Execute has the program execute itself with slack, args and env. It returns only if that fails.
+// Execute replaces the program by itself with slack, args and env. It returns only after an error.
 func Execute(args, env []string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -39,6 +39,6 @@ func Execute(args, env []string) error {
 	if err != nil {
 		return err
 	}
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0) // some kernels have none
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0) // fails on kernels without slack
 	return os.NewSyscallError("execve", syscall.Exec(path, args, env))
 }

@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// Slacken does nothing: only Linux has slack.
 func Slacken() {}
 
-// Execute has the program execute itself with args and env. It returns only if that fails.
+// Execute replaces the program by itself with args and env. It returns only after an error.
 func Execute(args, env []string) error {
 	path, err := os.Executable()
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of what aliases may do. A list may expand to the larger of maxExpansion
-// bytes and maxExpansionFactor times its own size: shared blocks stay possible,
-// while no list becomes a burden that its size does not show. maxDepth is the depth
-// to which the YAML library nests without aliases.
+// Limits of aliases. Expanded, a list may have the larger of maxExpansion bytes and maxExpansionFactor times its own
+// size: shared blocks stay possible, and no list costs more than its size suggests. maxDepth is the maximum nesting of
+// the YAML library without aliases.
 const (
 	maxExpansion       = 16 << 20
 	maxExpansionFactor = 10
@@ -20,32 +19,32 @@ const (
 
 // extent is the size of a node with its aliases expanded.
 type extent struct {
-	bytes int // of keys, scalars and comments, and one for each node
-	depth int // of nested nodes
+	bytes int // keys, scalars and comments, plus a byte per node
+	depth int // nesting of nodes
 }
 
 // measure measures nodes without expanding them: each once.
 type measure struct {
-	anchored map[*yaml.Node]extent // of anchored nodes; zero while being measured
-	limit    int                   // of bytes
+	anchored map[*yaml.Node]extent // extents of anchored nodes, zero during the measurement
+	limit    int                   // maximum number of bytes
 }
 
-// measureAliases returns what is known of the anchors of a document of that size. It is an
-// error if aliases contain themselves or expand the document beyond the bounds.
+// measureAliases measures the anchors of a document of a size. It returns an error if aliases contain themselves or
+// expand the document beyond the limits.
 func measureAliases(document *yaml.Node, size int) (measure, error) {
 	m := measure{anchored: map[*yaml.Node]extent{}, limit: max(maxExpansion, maxExpansionFactor*size)}
-	_, err := m.of(document)
+	_, err := m.measureNode(document)
 	return m, err
 }
 
-// of returns the node's extent.
-func (m measure) of(node *yaml.Node) (extent, error) {
+// measureNode returns the node's extent.
+func (m measure) measureNode(node *yaml.Node) (extent, error) {
 	if node.Kind == yaml.AliasNode {
-		return m.alias(node)
+		return m.measureAlias(node)
 	}
 	sum := extent{bytes: 1 + len(node.Value) + len(node.HeadComment) + len(node.LineComment) + len(node.FootComment)}
 	for _, child := range node.Content {
-		part, err := m.of(child)
+		part, err := m.measureNode(child)
 		if err != nil {
 			return extent{}, err
 		}
@@ -63,9 +62,9 @@ func (m measure) of(node *yaml.Node) (extent, error) {
 	return sum, nil
 }
 
-// alias returns the extent of what an alias stands for. An anchor precedes its aliases,
-// so an alias of a node that is not measured yet stands inside that node.
-func (m measure) alias(node *yaml.Node) (extent, error) {
+// measureAlias returns the extent of an alias's value. An anchor precedes its aliases, so an alias of an unmeasured node is
+// inside that node.
+func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	known := m.anchored[node.Alias]
 	if known == (extent{}) {
 		return extent{}, fmt.Errorf("line %d: the alias *%s stands inside its own anchor: write the value out",

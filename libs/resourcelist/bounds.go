@@ -8,23 +8,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkResults returns an error unless the results are within their limits, so that to
-// decode them takes no more than time and memory in proportion to the list's size.
+// checkResults returns an error if the results exceed their limits, so that decoding them costs time and memory in
+// proportion to the list's size.
 func (d document) checkResults(results *yaml.Node) error {
 	if n := len(results.Content); n > maxResults {
 		return fmt.Errorf("line %d: there are %d results, and may be up to %d: report fewer", results.Line, n, maxResults)
 	}
 	within := measure{anchored: d.aliases.anchored, limit: max(maxResultExpansion, maxResultExpansionFactor*d.size)}
-	if _, err := within.of(results); err != nil {
+	if _, err := within.measureNode(results); err != nil {
 		return err
 	}
 	return mappings{}.check(results)
 }
 
-// mappings checks mappings, each once. It has the nodes of aliases that were checked.
+// mappings checks mappings once each. It contains the checked nodes of aliases.
 type mappings map[*yaml.Node]bool
 
-// check returns an error if a mapping in node has too many keys, or a key twice.
+// check returns an error if a mapping in node contains too many keys, or a key twice.
 func (m mappings) check(node *yaml.Node) error {
 	if node.Kind == yaml.AliasNode {
 		if m[node.Alias] {
@@ -46,7 +46,7 @@ func (m mappings) check(node *yaml.Node) error {
 	return nil
 }
 
-// checkKeys returns an error if a mapping has too many keys, or a key twice.
+// checkKeys returns an error if a mapping contains too many keys, or a key twice.
 func checkKeys(mapping *yaml.Node) error {
 	if n := len(mapping.Content) / 2; n > maxKeys {
 		return fmt.Errorf("line %d: a mapping has %d keys, and may have up to %d: report fewer", mapping.Line, n, maxKeys)
@@ -63,8 +63,7 @@ func checkKeys(mapping *yaml.Node) error {
 	return nil
 }
 
-// key is what the YAML library compares keys by. To it, all keys that are collections are
-// the same one.
+// key identifies a key as the YAML library does, to which all collections are the same key.
 type key struct {
 	kind  yaml.Kind
 	value string

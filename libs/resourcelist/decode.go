@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decode returns the envelope of any list, by way of all its nodes.
-func decode(ctx context.Context, data []byte) (Envelope, error) {
+// decodeList returns the envelope of any list, by way of all its nodes.
+func decodeList(ctx context.Context, data []byte) (Envelope, error) {
 	document, fields, err := decodeFields(ctx, data)
 	if err != nil {
 		return Envelope{}, err
@@ -28,14 +28,14 @@ func decode(ctx context.Context, data []byte) (Envelope, error) {
 	if err := checkShape("items", fields["items"], yaml.SequenceNode); err != nil {
 		return Envelope{}, err
 	}
-	results, err := document.results(ctx, fields["results"])
+	results, err := document.decodeResultsField(ctx, fields["results"])
 	if err != nil {
 		return Envelope{}, err
 	}
 	return Envelope{Results: results}, nil
 }
 
-// decodeFields returns the one document in data, and its top-level fields.
+// decodeFields returns the document in data, and its top-level fields.
 func decodeFields(ctx context.Context, data []byte) (document, map[string]*yaml.Node, error) {
 	d, err := decodeDocument(ctx, data)
 	if err != nil {
@@ -45,14 +45,14 @@ func decodeFields(ctx context.Context, data []byte) (document, map[string]*yaml.
 	return d, fields, err
 }
 
-// document is a document in nodes, whose aliases are known to be bounded.
+// document contains the nodes of a document, with bounded aliases.
 type document struct {
 	root    *yaml.Node
-	size    int // in bytes
+	size    int // size of the document in bytes
 	aliases measure
 }
 
-// decodeDocument returns the one document in data.
+// decodeDocument returns the only document in data.
 func decodeDocument(ctx context.Context, data []byte) (document, error) {
 	node, err := decodeNodes(ctx, data)
 	if ctx.Err() != nil {
@@ -69,7 +69,7 @@ func decodeDocument(ctx context.Context, data []byte) (document, error) {
 	return document{root: node.Content[0], size: len(data), aliases: aliases}, err
 }
 
-// decodeNodes returns the nodes of the one document in data.
+// decodeNodes returns the nodes of the only document in data.
 func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 	var first, second yaml.Node
 	documents := yaml.NewDecoder(&interruptible{ctx: ctx, from: bytes.NewReader(data)})
@@ -89,8 +89,8 @@ func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 	return &first, nil
 }
 
-// interruptible ends a decode when its context ends. The YAML library makes nodes while it
-// reads, some hundred bytes at a time.
+// interruptible stops a decode when its context is canceled. The YAML library creates nodes while it reads, some
+// hundred bytes at a time.
 type interruptible struct {
 	ctx  context.Context //nolint:containedctx // Read takes none
 	from io.Reader
@@ -104,9 +104,8 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// lateMarker returns the number of a line, other than the first, that begins as a
-// document's marker does; 0 if there is none. To YAML it may belong to the one document:
-// comments and directives may precede it. kyaml looks at lines alone.
+// lateMarker returns the number of a line, other than the first, that starts like a document marker; 0 if there is
+// none. In YAML, comments and directives may precede the marker of a single document. kyaml looks only at lines.
 func lateMarker(data []byte) int {
 	at := bytes.Index(data, []byte("\n---"))
 	if at < 0 || bytes.IndexByte(data[at+1:], '\n') < 0 {

@@ -18,7 +18,7 @@ func Decode(data []byte) (Envelope, error) {
 	if _, err := checkLimits(data); err != nil {
 		return Envelope{}, err
 	}
-	return decode(context.Background(), data)
+	return decodeList(context.Background(), data)
 }
 
 // Recognise is the path of Parse that decodes the results alone.
@@ -27,7 +27,7 @@ func Recognise(data []byte) (Envelope, bool) {
 	if !ok {
 		return Envelope{}, false
 	}
-	envelope, err := found.decode(context.Background())
+	envelope, err := found.decodeResultLines(context.Background())
 	return envelope, err == nil
 }
 
@@ -58,7 +58,7 @@ func Occupy(large, small int64) (release func()) {
 
 // Scans are turns of their own, whose Acquire is that of scans.
 func Scans() func(ctx context.Context, bytes int) (release func(), err error) {
-	return newTurns().scan
+	return newTurns().acquireScan
 }
 
 // OccupyScans takes all turns of scans until release is called.
@@ -70,5 +70,5 @@ func OccupyScans() (release func()) {
 
 // Turns are turns of their own, whose Acquire is that of full decodes.
 func Turns() func(ctx context.Context, cost int64) (release func(), err error) {
-	return newTurns().acquire
+	return newTurns().acquireDecode
 }

@@ -11,13 +11,13 @@ import (
 // topLevel returns the values of the root mapping by their keys.
 func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 	if root.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("the document is %s, want a mapping with kind: %s", describe(root), kind)
+		return nil, fmt.Errorf("the document is %s, want a mapping with kind: %s", describeKind(root), kind)
 	}
 	fields := make(map[string]*yaml.Node, len(root.Content)/2)
 	for i := 0; i < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			return nil, fmt.Errorf("line %d: a top-level key is %s, want a string", key.Line, describe(key))
+			return nil, fmt.Errorf("line %d: a top-level key is %s, want a string", key.Line, describeKind(key))
 		}
 		if _, ok := fields[key.Value]; ok {
 			return nil, fmt.Errorf("line %d: the top-level key %q is there twice: remove one", key.Line, key.Value)
@@ -33,7 +33,7 @@ func checkKind(value *yaml.Node) error {
 	case value == nil:
 		return fmt.Errorf("kind is missing, want %s", kind)
 	case value.Kind != yaml.ScalarNode:
-		return fmt.Errorf("line %d: kind is %s, want %s", value.Line, describe(value), kind)
+		return fmt.Errorf("line %d: kind is %s, want %s", value.Line, describeKind(value), kind)
 	case value.Value != kind:
 		return fmt.Errorf("line %d: kind is %q, want %s", value.Line, value.Value, kind)
 	}
@@ -46,16 +46,15 @@ func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	if isNull(value) || value.Kind == want {
 		return nil
 	}
-	return fmt.Errorf("line %d: %s is %s, want %s", value.Line, name, describe(value), describe(&yaml.Node{Kind: want}))
+	return fmt.Errorf("line %d: %s is %s, want %s", value.Line, name, describeKind(value), describeKind(&yaml.Node{Kind: want}))
 }
 
-// isNull reports whether a value is missing or null.
 func isNull(value *yaml.Node) bool {
 	return value == nil || value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null"
 }
 
-// describe names what a node is, for error texts.
-func describe(node *yaml.Node) string {
+// describeKind returns the kind of a node, for error texts.
+func describeKind(node *yaml.Node) string {
 	switch {
 	case isNull(node):
 		return "null"

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// asJSON returns a decoded YAML value as JSON, and nothing for null. What JSON
-// cannot say (infinity, keys that are no strings) becomes a string.
+// asJSON returns a decoded YAML value as JSON, and an empty string for null. Values without JSON (infinity, keys that
+// are no strings) become strings.
 func asJSON(value any) string {
 	if value == nil {
 		return ""
@@ -25,7 +25,7 @@ func asJSON(value any) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// jsonValue returns a decoded YAML value as one that JSON can encode.
+// jsonValue returns a decoded YAML value in a form that JSON can encode.
 func jsonValue(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

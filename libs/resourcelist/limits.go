@@ -7,32 +7,29 @@ import (
 	"fmt"
 )
 
-// Limits of what is decoded in full. The YAML library needs a node of some 200 bytes for
-// each value, so few bytes can take much memory, and it looks through all %TAG
-// directives for each of them.
+// Limits of full decodes. The YAML library needs a node of some 200 bytes for each value, so few bytes can need much
+// memory, and it searches all %TAG directives for each value.
 const (
-	// anyValues is how many values a list of any size may have.
+	// anyValues is the number of values that a list of any size may contain.
 	anyValues = 1 << 18
-	// bytesPerValue is how many bytes larger lists have for each value, at least. JSON
-	// of Kubernetes resources without blanks has seven.
+	// bytesPerValue is the minimum number of bytes per value in larger lists. JSON of Kubernetes resources without blanks
+	// needs seven.
 	bytesPerValue = 5
-	// maxTagDirectives is how many lines may begin as a %TAG directive does.
+	// maxTagDirectives is the maximum number of lines that start like a %TAG directive.
 	maxTagDirectives = 64
 )
 
-// Limits of the results, which become values of ours.
+// Limits of the results, which are decoded in full.
 const (
 	maxResults = 100_000
-	// maxKeys is how many keys a mapping among the results may have. The YAML library
-	// compares each key with each other one.
+	// maxKeys is the maximum number of keys in a mapping of the results. The YAML library compares all pairs of keys.
 	maxKeys = 1000
 	// maxResultExpansion is maxExpansion for the results.
 	maxResultExpansion       = 1 << 20
 	maxResultExpansionFactor = 2
 )
 
-// checkLimits returns about how many values data has, or an error if it is not to be
-// decoded in full.
+// checkLimits returns the approximate number of values in data, or an error if data must not be decoded in full.
 func checkLimits(data []byte) (values int, err error) {
 	values = countValues(data)
 	if most := max(anyValues, len(data)/bytesPerValue); values > most {
@@ -46,8 +43,8 @@ func checkLimits(data []byte) (values int, err error) {
 	return values, nil
 }
 
-// countValues returns about how many nodes the YAML library makes of data: no less than
-// half of them. It counts what stands before a value, and takes some text for values.
+// countValues returns the approximate number of nodes that the YAML library creates for data, at least half of the
+// true number. It counts the characters before values, including some in texts.
 func countValues(data []byte) int {
 	values, before := 1, byte('\n')
 	for i, c := range data {
@@ -70,7 +67,7 @@ func countValues(data []byte) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// countTagDirectives returns how many lines begin as a %TAG directive does.
+// countTagDirectives returns the number of lines that start like a %TAG directive.
 func countTagDirectives(data []byte) int {
 	n := bytes.Count(data, []byte("\n%TAG")) + bytes.Count(data, []byte("\r%TAG"))
 	if bytes.HasPrefix(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("%TAG")) {

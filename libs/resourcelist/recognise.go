@@ -10,12 +10,11 @@ import (
 
 // recognised is a list that is provably valid, but for its results.
 type recognised struct {
-	// results are the lines of the results, nil if the list has none.
+	// results are the lines of the results; it is nil without results.
 	results []byte
 }
 
-// recognise proves in one pass that data is a list. It returns false if only a full
-// decode can tell.
+// recognise proves in a single pass that data is a list. It returns false if only a full decode can tell.
 func recognise(data []byte) (found recognised, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
@@ -41,12 +40,12 @@ func recognise(data []byte) (found recognised, ok bool) {
 	return found, isList
 }
 
-// freeResults is how many bytes of results are decoded without waiting for a turn.
+// freeResults is the maximum size of results that are decoded without waiting for a turn.
 const freeResults = 4 << 10
 
-// decode decodes the lines of the results alone. An error that is not that of ctx means
-// that only a full decode can tell whether data is a list.
-func (r recognised) decode(ctx context.Context) (Envelope, error) {
+// decodeResultLines decodes only the lines of the results. After an error other than the error of ctx, only a full decode can
+// tell if data is a list.
+func (r recognised) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil
 	}
@@ -55,7 +54,7 @@ func (r recognised) decode(ctx context.Context) (Envelope, error) {
 		return Envelope{}, err
 	}
 	if len(r.results) > freeResults {
-		release, err := decoding.acquire(ctx, cost(len(r.results), values))
+		release, err := decoding.acquireDecode(ctx, decodeCost(len(r.results), values))
 		if err != nil {
 			return Envelope{}, err
 		}
@@ -65,6 +64,6 @@ func (r recognised) decode(ctx context.Context) (Envelope, error) {
 	if err != nil {
 		return Envelope{}, err
 	}
-	results, err := document.results(ctx, fields["results"])
+	results, err := document.decodeResultsField(ctx, fields["results"])
 	return Envelope{Results: results}, err
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcelist judges the bytes of a ResourceList, which is what a KRM
-// function reads and writes, and extracts its results. It never encodes one: the
-// bytes that were judged are the bytes that travel on.
+// Package resourcelist validates the bytes of a ResourceList, the input and output of a KRM function, and extracts its
+// results. It never encodes a list: the validated bytes are sent on unchanged.
 //
-// The verdict is that of a full decode with the YAML library that kyaml and the
-// function SDKs use. Most lists get it without: package blockyaml proves the block
-// style that those write in a single pass, and whatever it cannot prove is decoded.
+// The verdict is the verdict of a full decode with the YAML library of kyaml and the function SDKs. Most lists need no
+// full decode: package blockyaml proves the block style of these libraries in a single pass, and only unproven lists
+// are decoded.
 package resourcelist
 
 import (
@@ -17,40 +16,40 @@ import (
 // ErrNotUTF8 is in the chain of Parse's error for data that is not UTF-8.
 var ErrNotUTF8 = errors.New("is not UTF-8")
 
-// Envelope is what the runner wants to know of a ResourceList.
+// Envelope contains the parts of a ResourceList that the runner needs.
 type Envelope struct {
 	// Results are the list's results, in its order.
 	Results []Result
 }
 
-// Parse returns the envelope of the ResourceList in data. It is an error if data is
-// not a ResourceList, and the error says what is wrong and where:
+// Parse returns the envelope of the ResourceList in data. If data is not a ResourceList, the error names the problem
+// and its line:
 //
-//   - data must be one YAML or JSON document in UTF-8. A second document is rejected,
-//     even an empty one: kyaml would read the list as one resource among others. It
-//     would as well if a marker (---) stood in another line than the first.
+//   - data must be a single YAML or JSON document in UTF-8. A second document is rejected,
+//     even if it is empty: kyaml would read the list as a resource among others. The same
+//     happens if a marker (---) stands in another line than the first.
 //
-//   - It must be a mapping with the kind ResourceList. The apiVersion is not looked
-//     at. No top-level key may be there twice.
+//   - It must be a mapping with the kind ResourceList. The apiVersion is ignored.
+//     No top-level key may occur twice.
 //
 //   - functionConfig must be a mapping, items a sequence, and results a sequence of
 //     results, or a mapping with such a sequence as items, as old functions write
-//     it. Each may be null or missing. None may be an alias, nor may kind: kyaml
+//     it. Each may be null or missing. None of them may be an alias, nor may kind: kyaml
 //     does not follow it and would read no items.
 //
-//   - Aliases inside these are fine, unless they expand the list out of proportion
+//   - Aliases inside these fields are allowed, unless they expand the list out of proportion
 //     or contain themselves.
 //
-//   - What it costs to decode is bounded in relation to its size: see limits.go.
+//   - The cost of decoding is limited in relation to the size: see limits.go.
 //
-// The envelope does not refer to data. Should ctx end first, the error is that of ctx.
+// The envelope does not refer to data. If ctx is canceled first, Parse returns its error.
 func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	found, ok, err := inTurn(ctx, data)
 	if err != nil {
 		return Envelope{}, err
 	}
 	if ok {
-		envelope, err := found.decode(ctx)
+		envelope, err := found.decodeResultLines(ctx)
 		if err == nil || ctx.Err() != nil {
 			return envelope, err
 		}
@@ -62,17 +61,17 @@ func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	if err != nil {
 		return Envelope{}, err
 	}
-	release, err := decoding.acquire(ctx, cost(len(data), values))
+	release, err := decoding.acquireDecode(ctx, decodeCost(len(data), values))
 	if err != nil {
 		return Envelope{}, err
 	}
 	defer release()
-	return decode(ctx, data)
+	return decodeList(ctx, data)
 }
 
 // inTurn recognises data when it may.
 func inTurn(ctx context.Context, data []byte) (found recognised, ok bool, err error) {
-	release, err := decoding.scan(ctx, len(data))
+	release, err := decoding.acquireScan(ctx, len(data))
 	if err != nil {
 		return recognised{}, false, err
 	}

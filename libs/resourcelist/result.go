@@ -4,8 +4,8 @@ package resourcelist
 
 import "strings"
 
-// Result is one entry of a ResourceList's results: something that a function found
-// out about a resource, or about the package as a whole.
+// Result is an entry of a ResourceList's results: a finding of a function about a resource, or about the whole
+// package.
 type Result struct {
 	Message string
 	// Severity is error, warning or info by convention; empty means info.
@@ -27,7 +27,7 @@ type ResourceRef struct {
 // Field is the place in that resource.
 type Field struct {
 	Path string
-	// CurrentValue and ProposedValue are JSON; empty if the result has none.
+	// CurrentValue and ProposedValue are JSON, empty if missing in the result.
 	CurrentValue  string
 	ProposedValue string
 }
@@ -39,9 +39,8 @@ type File struct {
 	Index int `yaml:"index"`
 }
 
-// String returns the result on one line, unless its message has more:
-// "[SEVERITY] APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE". Parts that are
-// empty are left out.
+// String returns the result on a single line, unless its message contains several: "[SEVERITY]
+// APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE". Empty parts are left out.
 func (r Result) String() string {
 	parts := []string{"[" + r.Level() + "]"}
 	if r.ResourceRef != nil {
@@ -54,7 +53,7 @@ func (r Result) String() string {
 	return joinSet(" ", parts...) + ": " + r.Message
 }
 
-// FormatResults returns the results as one text, with a blank line between them.
+// FormatResults joins the texts of the results with blank lines.
 func FormatResults(results []Result) string {
 	texts := make([]string, len(results))
 	for i, r := range results {

@@ -26,9 +26,9 @@ type wireField struct {
 	ProposedValue any    `yaml:"proposedValue"`
 }
 
-// results returns the results in the value of that key: a sequence, or a mapping that
-// holds one as items. It ends with the error of ctx.
-func (d document) results(ctx context.Context, value *yaml.Node) ([]Result, error) {
+// decodeResultsField returns the results in the value of that key: a sequence, or a mapping that contains a sequence as items. If
+// ctx is canceled, it returns its error.
+func (d document) decodeResultsField(ctx context.Context, value *yaml.Node) ([]Result, error) {
 	if value != nil && value.Kind == yaml.MappingNode {
 		fields, err := topLevel(value)
 		if err != nil {
@@ -45,7 +45,7 @@ func (d document) results(ctx context.Context, value *yaml.Node) ([]Result, erro
 	return decodeResults(ctx, value.Content)
 }
 
-// decodeResults decodes one result after the other and skips null entries.
+// decodeResults decodes the results in order and skips null entries.
 func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) {
 	var results []Result
 	for _, entry := range entries {
@@ -56,23 +56,23 @@ func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) 
 		if err := entry.Decode(&wire); err != nil {
 			return nil, fmt.Errorf("read the results: %w", err)
 		}
-		if !isNull(target(entry)) {
-			results = append(results, wire.result())
+		if !isNull(aliasTarget(entry)) {
+			results = append(results, wire.toResult())
 		}
 	}
 	return results, nil
 }
 
-// target returns the node that an alias stands for, and any other node itself.
-func target(node *yaml.Node) *yaml.Node {
+// aliasTarget returns the node that an alias stands for, and any other node itself.
+func aliasTarget(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
 	}
 	return node
 }
 
-// result returns w as the rest of the runner uses it.
-func (w wireResult) result() Result {
+// toResult returns w as the rest of the runner uses it.
+func (w wireResult) toResult() Result {
 	r := Result{Message: w.Message, Severity: w.Severity, ResourceRef: w.ResourceRef, File: w.File, Tags: w.Tags}
 	if w.Field != nil {
 		r.Field = &Field{

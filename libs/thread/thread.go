@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// Slack is how much later than it asked for a thread of a function, or of a server, may wake from a sleep. Beyond a
+// Slack is the timer slack of function and server threads: the time by which a sleep may be longer. Above a
 // millisecond there is little left to save.
 const Slack = time.Millisecond
 
-// Own calls f on a thread that no other goroutine ever runs on, neither before f changed it in ways that cannot be
-// undone nor after: Go ends a thread whose goroutine ends without unlocking it, and starts new threads from others. It
-// returns when f has.
+// Own calls f on a thread that runs no other goroutine before or after, because f changes the thread irreversibly. Go
+// stops a thread whose goroutine exits locked, and starts new threads from other threads. Own returns after f.
 //
-// A panic of f ends the program. Where a thread may send no signals to others of the program, as some kernels have it,
-// f must allocate little: a garbage collection that begins on it cannot interrupt them, and waits for their next
-// function call instead.
+// A panic of f crashes the program. If the thread may not send signals to other threads, as on some kernels, f must
+// allocate little: a garbage collection that begins on the thread cannot interrupt the other threads, and waits for
+// their next function call instead.
 func Own(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -28,7 +27,7 @@ func Own(f func()) {
 			f()
 			return
 		}
-		// The main thread does not end before the program. It is kept from others meanwhile.
+		// The main thread exits only with the program. It is reserved for f until then.
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		Own(f)

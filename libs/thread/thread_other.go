@@ -4,5 +4,5 @@
 
 package thread
 
-// isMain reports nothing here: what is changed for good, only Linux has for each thread.
+// isMain returns false: only Linux threads are changed irreversibly.
 func isMain() bool { return false }

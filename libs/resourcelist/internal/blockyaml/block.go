@@ -10,7 +10,7 @@ func (s *scanner) blockScalar(at int) bool {
 		return false
 	}
 	s.setScalar(nil)
-	parent := s.top().indent
+	parent := s.innermost().indent
 	indent := parent + given
 	if given == 0 {
 		if indent, ok = s.detectIndent(parent); !ok {
@@ -27,8 +27,8 @@ func (s *scanner) blockScalar(at int) bool {
 	return true
 }
 
-// blockHeader proves the first line of the block scalar whose indicator stands at
-// offset at, and returns the indentation that it gives, 0 if none.
+// blockHeader proves the first line of the block scalar whose indicator stands at offset at, and returns its explicit
+// indentation, 0 without.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false
 	for at++; at < s.line.end; at++ {
@@ -44,9 +44,9 @@ func (s *scanner) blockHeader(at int) (int, bool) {
 	return given, true
 }
 
-// detectIndent returns the indentation of a block scalar that gives none: that of
-// its first line that is not blank. Blank lines before it must not have more. If
-// the scalar is empty, any indentation above parent's will do.
+// detectIndent returns the indentation of a block scalar without an explicit indentation: the indentation of its first
+// line that is not blank. Blank lines before it must not be indented more. If the scalar is empty, any indentation
+// above parent's will do.
 func (s *scanner) detectIndent(parent int) (int, bool) {
 	most := 0
 	for pos := s.pos; pos < len(s.data); {

@@ -17,10 +17,9 @@ const (
 	carriage
 	// indicator cannot begin a plain scalar.
 	indicator
-	// inText may end a plain scalar: a colon or a number sign.
+	// inText may terminate a plain scalar: a colon or a number sign.
 	inText
-	// inFlow may be part of a plain scalar inside a flow collection. It is far less
-	// than what YAML allows there.
+	// inFlow may be part of a plain scalar inside a flow collection. YAML allows far more there.
 	inFlow
 )
 
@@ -50,9 +49,9 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// printable reports whether data is UTF-8 that YAML allows without escapes, and whose
-// only line breaks are LF and CRLF.
-func printable(data []byte) bool {
+// isPrintable reports whether data is UTF-8 without characters that YAML must escape, and with only LF and CRLF as line
+// breaks.
+func isPrintable(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		switch classes[data[i]] & (control | multi | carriage) {
 		case 0:
@@ -88,11 +87,9 @@ func printableRune(r rune, size int) bool {
 	return true
 }
 
-// isBlank reports whether c separates tokens of a line.
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// isMarker reports whether the line at the beginning of b could be the marker of a
-// document's start or end.
+// isMarker reports whether the line at the start of b could be a document marker.
 func isMarker(b []byte) bool {
 	return bytes.HasPrefix(b, []byte("---")) || bytes.HasPrefix(b, []byte("..."))
 }

@@ -4,8 +4,8 @@ package blockyaml
 
 import "bytes"
 
-// addEntry records the top-level entry whose key stands at offset at and ends before
-// colon. Its type is Null until a value is found.
+// addEntry records the top-level entry with its key between the offsets at and colon. Its type is Null until a value
+// is found.
 func (s *scanner) addEntry(at, colon int) bool {
 	key := s.data[at:colon]
 	if quote := key[0]; quote == '"' || quote == '\'' {
@@ -37,8 +37,7 @@ func (s *scanner) setType(typ Type) {
 	}
 }
 
-// setScalar records that the value at hand is a scalar: text, or a more complicated
-// one if text is nil.
+// setScalar records a scalar as the current value. A nil text stands for a more complicated scalar.
 func (s *scanner) setScalar(text []byte) {
 	s.setType(Scalar)
 	if s.depth == 0 {
@@ -46,8 +45,7 @@ func (s *scanner) setScalar(text []byte) {
 	}
 }
 
-// setPlain records that the value at hand is a plain scalar: text, but for the blanks
-// at its end.
+// setPlain records a plain scalar as the current value, without trailing blanks.
 func (s *scanner) setPlain(text []byte) {
 	if s.depth == 0 {
 		text = bytes.TrimRight(text, " \t")

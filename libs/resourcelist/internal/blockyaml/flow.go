@@ -9,8 +9,8 @@ const (
 	maxFlowDepth = 8
 )
 
-// flow proves the flow collection at offset at, which must end on its line.
-func (s *scanner) flow(at int) bool {
+// proveFlow proves the flow collection at offset at, which must not continue on the next line.
+func (s *scanner) proveFlow(at int) bool {
 	if s.data[at] == '[' {
 		s.setType(Sequence)
 	} else {
@@ -36,10 +36,9 @@ func (s *scanner) flowNode(at, depth int) (int, bool) {
 	return s.flowPlain(at)
 }
 
-// flowCollection returns the offset past the collection that begins at offset at
-// and ends with the byte closing.
+// flowCollection returns the offset past the collection at offset at with that closing byte.
 func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
-	at = s.spaces(at + 1)
+	at = s.pastSpaces(at + 1)
 	if at < s.line.end && s.data[at] == closing {
 		return at + 1, true
 	}
@@ -53,7 +52,7 @@ func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
 		if at, ok = s.flowNode(at, depth+1); !ok {
 			return 0, false
 		}
-		at = s.spaces(at)
+		at = s.pastSpaces(at)
 		switch {
 		case at == s.line.end:
 			return 0, false
@@ -62,7 +61,7 @@ func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
 		case s.data[at] != ',':
 			return 0, false
 		}
-		at = s.spaces(at + 1)
+		at = s.pastSpaces(at + 1)
 	}
 }
 
@@ -80,7 +79,7 @@ func (s *scanner) flowKey(at int) (int, bool) {
 	if !ok || !s.isColon(at) {
 		return 0, false
 	}
-	return s.spaces(at + 1), true
+	return s.pastSpaces(at + 1), true
 }
 
 // flowPlain returns the offset past a plain scalar without blanks or indicators.
@@ -92,8 +91,8 @@ func (s *scanner) flowPlain(at int) (int, bool) {
 	return end, end > at
 }
 
-// spaces returns the offset of the first byte from at that is not a space.
-func (s *scanner) spaces(at int) int {
+// pastSpaces returns the offset of the first byte from at that is not a space.
+func (s *scanner) pastSpaces(at int) int {
 	for at < s.line.end && s.data[at] == ' ' {
 		at++
 	}

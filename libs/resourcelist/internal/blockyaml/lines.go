@@ -12,10 +12,10 @@ type line struct {
 	next  int // the first byte of the next line
 }
 
-// indent returns how many spaces the line begins with.
+// indent returns the number of leading spaces.
 func (l line) indent() int { return l.text - l.start }
 
-// blank reports whether the line holds nothing but spaces.
+// blank reports whether the line contains only spaces.
 func (l line) blank() bool { return l.text == l.end }
 
 // lineAt returns the line that begins at offset start.
@@ -46,8 +46,8 @@ func (s *scanner) skipStart() {
 	}
 }
 
-// next moves to the next line that is not blank, and reports whether there is one.
-func (s *scanner) next() bool {
+// nextLine moves to the next line that is not blank; it returns false if there is none.
+func (s *scanner) nextLine() bool {
 	for s.pos < len(s.data) {
 		s.line = lineAt(s.data, s.pos)
 		s.pos = s.line.next
@@ -58,9 +58,8 @@ func (s *scanner) next() bool {
 	return false
 }
 
-// skipSpaces returns the offset of the next text in the current line, from offset
-// at, which follows an indicator. It returns false if only a comment or nothing
-// follows.
+// skipSpaces returns the offset of the next text in the current line, from offset at, which follows an indicator. It
+// returns false if only a comment or nothing follows.
 func (s *scanner) skipSpaces(at int) (int, bool) {
 	begin := at
 	for at < s.line.end && s.data[at] == ' ' {
@@ -70,8 +69,7 @@ func (s *scanner) skipSpaces(at int) (int, bool) {
 	return at, at < s.line.end && !comment
 }
 
-// endsLine reports whether the value that ended before offset at is the last of the
-// current line, but for a comment.
+// endsLine reports whether nothing but a comment follows in the current line from offset at.
 func (s *scanner) endsLine(at int) bool {
 	_, more := s.skipSpaces(at)
 	return !more

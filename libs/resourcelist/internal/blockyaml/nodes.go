@@ -2,19 +2,18 @@
 
 package blockyaml
 
-// item proves the sequence item whose dash stands at offset at.
-func (s *scanner) item(at int) bool {
+// proveItem proves the sequence item whose dash stands at offset at.
+func (s *scanner) proveItem(at int) bool {
 	at, more := s.skipSpaces(at + 1)
 	if !more {
 		s.state = due
 		return true
 	}
-	return s.node(at)
+	return s.proveNode(at)
 }
 
-// entry proves the entry of the innermost mapping whose key stands at offset at and
-// ends before colon.
-func (s *scanner) entry(at, colon int) bool {
+// proveEntry proves the entry of the innermost mapping with its key between the offsets at and colon.
+func (s *scanner) proveEntry(at, colon int) bool {
 	if s.depth == 0 && !s.addEntry(at, colon) {
 		return false
 	}
@@ -23,32 +22,32 @@ func (s *scanner) entry(at, colon int) bool {
 		s.state = due
 		return true
 	}
-	return s.value(at)
+	return s.proveValue(at)
 }
 
-// node proves the node at offset at: a collection that begins on this line, or a
+// proveNode proves the node at offset at: a collection that begins on this line, or a
 // value.
-func (s *scanner) node(at int) bool {
+func (s *scanner) proveNode(at int) bool {
 	column := at - s.line.start
 	if s.isDash(at) {
-		return s.open(Sequence, column) && s.item(at)
+		return s.openCollection(Sequence, column) && s.proveItem(at)
 	}
-	if colon, ok := s.key(at); ok {
-		return s.open(Mapping, column) && s.entry(at, colon)
+	if colon, ok := s.findColon(at); ok {
+		return s.openCollection(Mapping, column) && s.proveEntry(at, colon)
 	}
-	return s.value(at)
+	return s.proveValue(at)
 }
 
-// value proves the scalar or flow collection at offset at.
-func (s *scanner) value(at int) bool {
+// proveValue proves the scalar or flow collection at offset at.
+func (s *scanner) proveValue(at int) bool {
 	switch c := s.data[at]; c {
 	case '"', '\'':
-		return s.quoted(at)
+		return s.proveQuoted(at)
 	case '|', '>':
 		return s.blockScalar(at)
 	case '[', '{':
-		return s.flow(at)
+		return s.proveFlow(at)
 	default:
-		return s.plainStart(at) && s.plain(at)
+		return s.plainStart(at) && s.provePlain(at)
 	}
 }

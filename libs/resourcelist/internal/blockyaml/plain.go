@@ -6,9 +6,9 @@ package blockyaml
 // colon of a key.
 const maxKey = 1024
 
-// key returns the offset of the colon after the key at offset at, and false if no
+// findColon returns the offset of the colon after the key at offset at, and false if no
 // key stands there.
-func (s *scanner) key(at int) (int, bool) {
+func (s *scanner) findColon(at int) (int, bool) {
 	limit := min(s.line.end, at+maxKey)
 	if c := s.data[at]; c == '"' || c == '\'' {
 		end, ok := s.quoteEnd(at, limit)
@@ -31,7 +31,7 @@ func (s *scanner) key(at int) (int, bool) {
 	return 0, false
 }
 
-// plainStart reports whether the byte at offset at begins a plain scalar.
+// plainStart reports whether a plain scalar may start with the byte at offset at.
 func (s *scanner) plainStart(at int) bool {
 	if s.data[at] == '-' {
 		return !s.isDash(at)
@@ -39,9 +39,8 @@ func (s *scanner) plainStart(at int) bool {
 	return classes[s.data[at]]&indicator == 0
 }
 
-// plain proves a plain scalar from offset at to the end of the line, and leaves it
-// open for more lines.
-func (s *scanner) plain(at int) bool {
+// provePlain proves a plain scalar from offset at to the end of the line, which may continue on the next lines.
+func (s *scanner) provePlain(at int) bool {
 	end, ok := s.plainText(at)
 	if ok {
 		s.setPlain(s.data[at:end])
@@ -49,15 +48,15 @@ func (s *scanner) plain(at int) bool {
 	return ok
 }
 
-// continuation proves another line of a plain scalar, from offset at.
-func (s *scanner) continuation(at int) bool {
+// proveContinuation proves another line of a plain scalar, from offset at.
+func (s *scanner) proveContinuation(at int) bool {
 	_, ok := s.plainText(at)
 	s.setScalar(nil)
 	return ok
 }
 
-// plainText proves a line of a plain scalar from offset at, and returns where its
-// text ends, blanks included. A comment ends the scalar, too.
+// plainText proves a line of a plain scalar from offset at, and returns the offset past its text, including blanks. A
+// comment terminates the scalar too.
 func (s *scanner) plainText(at int) (int, bool) {
 	for i := at; i < s.line.end; i++ {
 		if classes[s.data[i]]&inText == 0 {
@@ -71,14 +70,13 @@ func (s *scanner) plainText(at int) (int, bool) {
 	return s.line.end, true
 }
 
-// isColon reports whether the byte at offset at is a colon that ends a key, followed
-// by a space or the end of the line.
+// isColon reports whether the byte at offset at is a colon after a key, followed by a space or the end of the line.
 func (s *scanner) isColon(at int) bool {
 	return at < s.line.end && s.data[at] == ':' && (at+1 == s.line.end || s.data[at+1] == ' ')
 }
 
-// endsPlain reports whether the colon or number sign at offset at ends a plain scalar:
-// the one before a blank, the other after it.
+// endsPlain reports whether the colon or number sign at offset at terminates a plain scalar: a colon before a blank,
+// or a number sign after a blank.
 func (s *scanner) endsPlain(at int) bool {
 	if s.data[at] == ':' {
 		return at+1 == s.line.end || isBlank(s.data[at+1])

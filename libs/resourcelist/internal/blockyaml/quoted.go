@@ -4,9 +4,8 @@ package blockyaml
 
 import "bytes"
 
-// quoted proves the quoted scalar at offset at, which may extend over lines of any
-// indentation.
-func (s *scanner) quoted(at int) bool {
+// proveQuoted proves the quoted scalar at offset at, which may span lines of any indentation.
+func (s *scanner) proveQuoted(at int) bool {
 	end, ok := s.quoteEnd(at, len(s.data))
 	if !ok {
 		return false
@@ -24,16 +23,15 @@ func (s *scanner) quoted(at int) bool {
 	return s.endsLine(end)
 }
 
-// moveTo makes the line current that offset at is in, which is after the current
-// line.
+// moveTo makes the line at offset at, after the current line, the current line.
 func (s *scanner) moveTo(at int) {
 	start := bytes.LastIndexByte(s.data[:at], '\n') + 1
 	s.line = lineAt(s.data, start)
 	s.pos = s.line.next
 }
 
-// quoteEnd returns the offset past the quoted scalar at offset at, and false if it
-// does not end before limit or is not known to be valid.
+// quoteEnd returns the offset past the quoted scalar at offset at, and false if it does not end before limit or may be
+// invalid.
 func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	double := s.data[at] == '"'
 	for i := at + 1; i < limit; {
@@ -60,8 +58,7 @@ func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	return 0, false
 }
 
-// escapeSize returns the length of the escape sequence that b begins with, and 0 if
-// it is not known to be valid.
+// escapeSize returns the length of the escape sequence at the start of b, and 0 if it may be invalid.
 func escapeSize(b []byte) int {
 	if len(b) < 2 {
 		return 0

@@ -6,7 +6,7 @@ package blockyaml
 // real lists stay far below.
 const maxDepth = 128
 
-// maxEntries bounds the top-level entries; a ResourceList has five.
+// maxEntries limits the top-level entries; a ResourceList contains five.
 const maxEntries = 8
 
 // scanner reads a document line by line.
@@ -17,18 +17,18 @@ type scanner struct {
 
 	state   state
 	nested  [maxDepth]collection // the open collections below the top-level mapping
-	depth   int                  // how many of nested are in use
+	depth   int                  // number of used elements of nested
 	entries []Entry
 }
 
-// collection is a block mapping or sequence whose entries begin at column indent.
-// A sequence may have the indentation of the mapping that it is a value of.
+// collection is a block mapping or sequence at column indent. A sequence may be indented like the mapping that
+// contains it.
 type collection struct {
 	typ    Type
 	indent int
 }
 
-// state is what the text before a line still needs.
+// state describes the text that a line still needs.
 type state uint8
 
 const (
@@ -40,8 +40,8 @@ const (
 	continuable
 )
 
-// top returns the innermost open collection.
-func (s *scanner) top() collection {
+// innermost returns the innermost open collection.
+func (s *scanner) innermost() collection {
 	if s.depth == 0 {
 		return collection{typ: Mapping}
 	}
@@ -60,34 +60,34 @@ func (s *scanner) readLine() bool {
 		return true
 	case s.data[at] == '\t', indent == 0 && isMarker(s.data[at:]):
 		return false
-	case indent > s.top().indent:
-		return before == continuable && s.continuation(at) || before == due && s.node(at)
-	case before == due && s.isDash(at) && s.top() == collection{typ: Mapping, indent: indent}:
-		return s.open(Sequence, indent) && s.item(at)
+	case indent > s.innermost().indent:
+		return before == continuable && s.proveContinuation(at) || before == due && s.proveNode(at)
+	case before == due && s.isDash(at) && s.innermost() == collection{typ: Mapping, indent: indent}:
+		return s.openCollection(Sequence, indent) && s.proveItem(at)
 	}
-	return s.sibling(at, indent)
+	return s.proveSibling(at, indent)
 }
 
-// sibling proves a line that begins the next entry or item of an open collection,
-// and so ends those inside it.
-func (s *scanner) sibling(at, indent int) bool {
+// proveSibling proves a line that starts the next entry or item of an open collection, and closes the collections inside
+// it.
+func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
-	for s.depth > 0 && (s.top().indent > indent || s.top() == collection{Sequence, indent} && !dash) {
+	for s.depth > 0 && (s.innermost().indent > indent || s.innermost() == collection{Sequence, indent} && !dash) {
 		s.depth--
 	}
-	top := s.top()
+	top := s.innermost()
 	if top.indent != indent {
 		return false
 	}
 	if dash {
-		return top.typ == Sequence && s.item(at)
+		return top.typ == Sequence && s.proveItem(at)
 	}
-	colon, ok := s.key(at)
-	return ok && top.typ == Mapping && s.entry(at, colon)
+	colon, ok := s.findColon(at)
+	return ok && top.typ == Mapping && s.proveEntry(at, colon)
 }
 
-// open begins a collection at column indent.
-func (s *scanner) open(typ Type, indent int) bool {
+// openCollection begins a collection at column indent.
+func (s *scanner) openCollection(typ Type, indent int) bool {
 	if s.depth == maxDepth {
 		return false
 	}
@@ -97,7 +97,7 @@ func (s *scanner) open(typ Type, indent int) bool {
 	return true
 }
 
-// isDash reports whether the dash of a sequence item stands at offset at.
+// isDash reports whether the byte at offset at is the dash of a sequence item.
 func (s *scanner) isDash(at int) bool {
 	return s.data[at] == '-' && (at+1 == s.line.end || isBlank(s.data[at+1]))
 }
