@@ -20,7 +20,7 @@ var limits = []string{"memory.max", "memory/memory.limit_in_bytes"}
 // unlimited is below version 1's number for no limit.
 const unlimited = 1 << 60
 
-// MemoryLimit returns the memory limit of the container whose control group is at root, in bytes; false if it is
+// MemoryLimit returns the memory limit of the container whose control group is at root, in bytes, or false if it is
 // unlimited or unknown. It may change while the container runs.
 func MemoryLimit(root string) (limit int64, ok bool) {
 	for _, name := range limits {

@@ -58,7 +58,7 @@ func (k *Kills) Explain() string {
 // Text returns the cause and the remedy of a function that ran out of memory.
 func (k *Kills) Text() string { return "out of memory: " + k.remedy() }
 
-// countKills reads the number of kills; false if it is unknown.
+// countKills reads the number of kills, or false if it is unknown.
 func (k *Kills) countKills() (kills int64, ok bool) {
 	content, err := os.ReadFile(k.counter)
 	if err != nil {

@@ -19,13 +19,13 @@ type Confiner struct {
 	cfg         Config
 	kernel      kernel
 	files       fileRules
-	filters     map[bool]*filter // by network permission, nil without seccomp
+	filters     map[bool]*filter // by network permission, or nil without seccomp
 	temp        *tempDirs
 	shared      sharedDirs
 	sharedRules fileRules
 }
 
-// New returns a Confiner; nil if the level is Off. With Require it fails if this kernel lacks restrictions.
+// New returns a Confiner, or nil if the level is Off. With Require it fails if this kernel lacks restrictions.
 func New(cfg Config) (*Confiner, error) {
 	if cfg.Level == Off {
 		cfg.Log.Warn("functions are not confined", "setting", "FNR_CONFINE=off")

@@ -14,7 +14,7 @@ const (
 
 // kernel contains the features that the running kernel and the container allow.
 type kernel struct {
-	abi     int  // version of Landlock, 0 without Landlock
+	abi     int  // version of Landlock, or 0 without Landlock
 	seccomp bool // filters
 }
 
@@ -31,7 +31,8 @@ func (k kernel) missingFeatures() []string {
 	return lacks
 }
 
-// replacedFeatures returns the restrictions that this kernel implements differently than newer kernels, with the drawbacks.
+// replacedFeatures returns the restrictions that this kernel implements differently than newer kernels, with the
+// drawbacks.
 func (k kernel) replacedFeatures() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil

@@ -58,7 +58,7 @@ func stoppedError(ctx context.Context) error {
 type StartError struct {
 	Path string
 	Err  error  // the system's error
-	Hint string // probable cause, empty if Err is all that is known
+	Hint string // probable cause, or empty if Err is all that is known
 }
 
 func (e *StartError) Error() string {
@@ -171,7 +171,7 @@ var unfit = []struct {
 	},
 }
 
-// startError returns the error of a launcher that could not start a function; nil if the function was started.
+// startError returns the error of a launcher that could not start a function, or nil if the function was started.
 func (l *Launch) startError(out Outcome) error {
 	words, failed := l.failureText(out)
 	if !failed {

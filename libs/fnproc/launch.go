@@ -128,7 +128,8 @@ func (l *Launch) userCredential() *syscall.Credential {
 	return &syscall.Credential{Uid: l.User, Gid: l.Group}
 }
 
-// chownPipes gives pipes to the user that the launcher runs as: functions open them again by /dev/stdin or /proc/self/fd.
+// chownPipes gives pipes to the user that the launcher runs as: functions open them again by /dev/stdin or
+// /proc/self/fd.
 func (l *Launch) chownPipes(pipes []*os.File) error {
 	if l == nil || l.User == 0 {
 		return nil

@@ -131,10 +131,11 @@ func TestPolicyRetires(t *testing.T) {
 	if todo := policy.nextPlan(epoch); len(todo.retire) != 1 || todo.retire[0] != first || policy.kept != 1 {
 		t.Errorf("%+v with %d kept: a setting that gets smaller retires the oldest", todo, policy.kept)
 	}
-	if todo := policy.nextPlan(epoch.Add(59 * time.Second)); len(todo.retire) > 0 || !todo.wake.Equal(epoch.Add(time.Minute)) {
+	todo := policy.nextPlan(epoch.Add(59 * time.Second))
+	if len(todo.retire) > 0 || !todo.wake.Equal(epoch.Add(time.Minute)) {
 		t.Errorf("%+v before the time is over, want to be woken then", todo)
 	}
-	todo := policy.nextPlan(epoch.Add(time.Minute))
+	todo = policy.nextPlan(epoch.Add(time.Minute))
 	if len(todo.retire) != 1 || todo.start != nil || policy.kept != 0 || len(policy.byKey) > 0 {
 		t.Errorf("%+v once it is over, want nothing left", todo)
 	}

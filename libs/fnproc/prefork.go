@@ -26,8 +26,8 @@ const (
 
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
-// beginEvaluation records the begin of an evaluation. It returns the command's set of spare processes, nil if the
-// command does not get any, and a process for the evaluation, nil if the set is empty. Callers must call
+// beginEvaluation records the begin of an evaluation. It returns the command's set of spare processes, or nil if the
+// command does not get any, and a process for the evaluation, or nil if the set is empty. Callers must call
 // endEvaluation.
 //
 // An evaluation without input gets no spare process: the runner could not tell whether the process has read its input.
@@ -242,7 +242,8 @@ const (
 func (r *Runner) startSpare(cmd Command) (*process, error) {
 	p := r.newProcess(cmd)
 	p.spare.state.Store(stateSpare)
-	p.spare.file, _ = identifyProgram(cmd) // identified before the start: a file that changes during the start is a new program
+	// Identified before the start: a file that changes during the start is a new program.
+	p.spare.file, _ = identifyProgram(cmd)
 	if err := p.start(minBuffer); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type preforkPolicy struct {
 	freeSince time.Time // when the number of evaluations fell below the number of processors
 	kept      int       // processes in all sets
 	byKey     map[string]*spareSet
-	wake      time.Time // next time at which nextPlan is due, zero for never
+	wake      time.Time // next time at which nextPlan is due, or zero for never
 }
 
 // spareSet contains the spare processes of a command.
@@ -140,7 +140,7 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 type plan struct {
 	retire []*process
 	start  *spareSet // nil for none
-	// wake is the time of the next step if nothing changes before, zero for never.
+	// wake is the time of the next step if nothing changes before, or zero for never.
 	wake time.Time
 }
 

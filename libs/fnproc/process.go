@@ -181,7 +181,7 @@ func (p *process) kill(reason error) {
 	p.killLocked()
 }
 
-// killedFor returns the argument of kill; nil if kill was not called.
+// killedFor returns the argument of kill, or nil if kill was not called.
 func (p *process) killedFor() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

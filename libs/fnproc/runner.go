@@ -58,7 +58,7 @@ type Outcome struct {
 	Output, Log []byte
 	// ExitCode is the main process's exit code, -1 if it was killed by a signal.
 	ExitCode int
-	// Signal is the signal that killed the main process; zero if it exited.
+	// Signal is the signal that killed the main process, or zero if it exited.
 	Signal syscall.Signal
 	// Status is the state of the main process in the words of os/exec: "exit status 1", "signal: killed".
 	Status string

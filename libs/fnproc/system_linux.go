@@ -30,8 +30,8 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns the number of files in a file system in memory of a size; 0 if path is in another file system,
-// because a launcher may not have changed its root directory yet.
+// filesInMemory returns the number of files in a file system in memory of a size, or 0 if path is in another file
+// system, because a launcher may not have changed its root directory yet.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
@@ -44,7 +44,7 @@ func filesInMemory(path string, size int64) int64 {
 	return files
 }
 
-// newHandle returns a file that owns a pidfd; nil without a pidfd.
+// newHandle returns a file that owns a pidfd, or nil without a pidfd.
 func newHandle(pidfd int) *os.File {
 	if pidfd < 0 {
 		return nil

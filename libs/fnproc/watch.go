@@ -49,7 +49,7 @@ type Watch struct {
 	memory, processes func() (Usage, bool)
 
 	mu      sync.Mutex
-	running map[*process]int64 // with the bytes that will be freed; zero if it was not killed
+	running map[*process]int64 // with the bytes that will be freed, or zero if it was not killed
 	timer   *time.Timer        // nil while none run
 }
 
@@ -144,7 +144,7 @@ func watchAgain(free, rate int64) time.Duration {
 	return min(max(inTime, minWatchInterval), watchInterval)
 }
 
-// largestFunction returns the running function with the largest size above least; nil if there is none.
+// largestFunction returns the running function with the largest size above least, or nil if there is none.
 func (w *Watch) largestFunction(least int64, sizeOf func(*process) int64) (largest *process, most int64) {
 	most = least
 	for p, freed := range w.running {
@@ -199,7 +199,7 @@ func childrenOfThreads(pid int) (pids []int) {
 	return pids
 }
 
-// residentSize returns the memory of a process in bytes; zero if it has exited.
+// residentSize returns the memory of a process in bytes, or zero if it has exited.
 func residentSize(pid int) int64 {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -39,7 +39,7 @@ type Failure struct {
 	Image    string
 	Reason   Reason
 	ExitCode int
-	// Signal is the name of the signal that killed the process; empty if it exited.
+	// Signal is the name of the signal that killed the process, or empty if it exited.
 	Signal string
 	// Status is the state of the exited process, such as "exit status 1".
 	Status  string
@@ -131,15 +131,19 @@ func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*funct
 
 // resultMessage returns a result as a message.
 func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
-	msg := &functionrunnerv1.Result{Message: validUTF8(r.Message), Severity: validUTF8(r.Level()), Tags: map[string]string{}}
+	msg := &functionrunnerv1.Result{
+		Message: validUTF8(r.Message), Severity: validUTF8(r.Level()), Tags: map[string]string{},
+	}
 	if ref := r.ResourceRef; ref != nil {
 		msg.ResourceRef = &functionrunnerv1.Result_ResourceRef{
-			ApiVersion: validUTF8(ref.APIVersion), Kind: validUTF8(ref.Kind), Namespace: validUTF8(ref.Namespace), Name: validUTF8(ref.Name),
+			ApiVersion: validUTF8(ref.APIVersion), Kind: validUTF8(ref.Kind),
+			Namespace: validUTF8(ref.Namespace), Name: validUTF8(ref.Name),
 		}
 	}
 	if field := r.Field; field != nil {
 		msg.Field = &functionrunnerv1.Result_Field{
-			Path: validUTF8(field.Path), CurrentValue: validUTF8(field.CurrentValue), ProposedValue: validUTF8(field.ProposedValue),
+			Path:         validUTF8(field.Path),
+			CurrentValue: validUTF8(field.CurrentValue), ProposedValue: validUTF8(field.ProposedValue),
 		}
 	}
 	if file := r.File; file != nil {

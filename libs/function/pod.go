@@ -23,7 +23,7 @@ import (
 type pod struct {
 	slots       *semaphore.Weighted
 	concurrency int64
-	// dirs are the paths of the directories, empty if the function must not use them.
+	// dirs are the paths of the directories, or empty if the function must not use them.
 	dirs []string
 	// empty empties the directories.
 	empty func()

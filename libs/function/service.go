@@ -113,7 +113,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	return s, nil
 }
 
-// newConfiner returns a confiner; nil if launchers confine the functions.
+// newConfiner returns a confiner, or nil if launchers confine the functions.
 func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	if c.Sandboxed {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
@@ -124,7 +124,7 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	})
 }
 
-// goMemory returns the memory that a function may use, in bytes; zero if unknown.
+// goMemory returns the memory that a function may use, in bytes, or zero if unknown.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
 		return 0 // the launcher sets it
@@ -170,7 +170,7 @@ type Evaluation struct {
 	// Command runs the function. The service adds the environment and the limits.
 	Command      fnproc.Command
 	ResourceList []byte
-	// Caller identifies the client, empty if unknown.
+	// Caller identifies the client, or empty if unknown.
 	Caller string
 	// Limit bounds the time in the queue and in the function. RunLimit, if not nil, returns
 	// another limit for the function when it begins.

@@ -88,7 +88,7 @@ func (s *Service) conclude(
 	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: envelope.Results}, nil
 }
 
-// killer returns the cause of a SIGKILL in parentheses, in Porch's words; empty if unknown.
+// killer returns the cause of a SIGKILL in parentheses, in Porch's words, or empty if unknown.
 func (s *Service) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""

@@ -62,8 +62,8 @@ func (m measure) measureNode(node *yaml.Node) (extent, error) {
 	return sum, nil
 }
 
-// measureAlias returns the extent of an alias's value. An anchor precedes its aliases, so an alias of an unmeasured node is
-// inside that node.
+// measureAlias returns the extent of an alias's value. An anchor precedes its aliases, so an alias of an unmeasured
+// node is inside that node.
 func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	known := m.anchored[node.Alias]
 	if known == (extent{}) {

@@ -104,7 +104,7 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// lateMarker returns the number of a line, other than the first, that starts like a document marker; 0 if there is
+// lateMarker returns the number of a line, other than the first, that starts like a document marker, or 0 if there is
 // none. In YAML, comments and directives may precede the marker of a single document. kyaml looks only at lines.
 func lateMarker(data []byte) int {
 	at := bytes.Index(data, []byte("\n---"))

@@ -46,7 +46,8 @@ func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	if isNull(value) || value.Kind == want {
 		return nil
 	}
-	return fmt.Errorf("line %d: %s is %s, want %s", value.Line, name, describeKind(value), describeKind(&yaml.Node{Kind: want}))
+	wanted := describeKind(&yaml.Node{Kind: want})
+	return fmt.Errorf("line %d: %s is %s, want %s", value.Line, name, describeKind(value), wanted)
 }
 
 func isNull(value *yaml.Node) bool {

@@ -43,8 +43,8 @@ func recognise(data []byte) (found recognised, ok bool) {
 // freeResults is the maximum size of results that are decoded without waiting for a turn.
 const freeResults = 4 << 10
 
-// decodeResultLines decodes only the lines of the results. After an error other than the error of ctx, only a full decode can
-// tell if data is a list.
+// decodeResultLines decodes only the lines of the results. After an error other than the error of ctx, only a full
+// decode can tell if data is a list.
 func (r recognised) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil

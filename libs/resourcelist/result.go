@@ -27,7 +27,7 @@ type ResourceRef struct {
 // Field is the place in that resource.
 type Field struct {
 	Path string
-	// CurrentValue and ProposedValue are JSON, empty if missing in the result.
+	// CurrentValue and ProposedValue are JSON, or empty if missing in the result.
 	CurrentValue  string
 	ProposedValue string
 }

@@ -26,8 +26,8 @@ type wireField struct {
 	ProposedValue any    `yaml:"proposedValue"`
 }
 
-// decodeResultsField returns the results in the value of that key: a sequence, or a mapping that contains a sequence as items. If
-// ctx is canceled, it returns its error.
+// decodeResultsField returns the results in the value of that key: a sequence, or a mapping that contains a sequence
+// as items. If ctx is canceled, it returns its error.
 func (d document) decodeResultsField(ctx context.Context, value *yaml.Node) ([]Result, error) {
 	if value != nil && value.Kind == yaml.MappingNode {
 		fields, err := topLevel(value)

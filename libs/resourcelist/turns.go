@@ -59,8 +59,8 @@ func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err 
 	return acquireFrom(ctx, t.scans, 1)
 }
 
-// acquireDecode waits until a decode of that cost may run. The caller must call release. A decode that exceeds the memory of
-// all turns runs as the only large decode. If ctx is canceled, acquire returns its error.
+// acquireDecode waits until a decode of that cost may run. The caller must call release. A decode that exceeds the
+// memory of all turns runs as the only large decode. If ctx is canceled, acquire returns its error.
 func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), err error) {
 	if cost <= smallDecode {
 		return acquireFrom(ctx, t.small, cost)

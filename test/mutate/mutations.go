@@ -57,7 +57,7 @@ var named = []mutation{
 	},
 	{
 		Name: "the stderr of a detail is not UTF-8", Package: "libs/function",
-		Edits: []edit{{`valid\((excerpt\.Middle\(f\.Stderr, \w+\))\)`, "${1}"}},
+		Edits: []edit{{`validUTF8\((excerpt\.Middle\(f\.Stderr, \w+\))\)`, "${1}"}},
 	},
 	{
 		Name: "a process's log is called its output", Package: "libs/fnproc",

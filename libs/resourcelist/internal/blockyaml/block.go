@@ -28,7 +28,7 @@ func (s *scanner) blockScalar(at int) bool {
 }
 
 // blockHeader proves the first line of the block scalar whose indicator stands at offset at, and returns its explicit
-// indentation, 0 without.
+// indentation, or 0 without.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false
 	for at++; at < s.line.end; at++ {

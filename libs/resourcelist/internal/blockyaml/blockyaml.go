@@ -29,7 +29,7 @@ type Entry struct {
 	Key []byte
 	// Type is the type of the entry's value.
 	Type Type
-	// Text is the text of a scalar on its key's line without escapes; nil for any other value.
+	// Text is the text of a scalar on its key's line without escapes, or nil for any other value.
 	Text []byte
 	// Lines are the lines from the key's to the next entry's: a document of its
 	// own, with this entry only.

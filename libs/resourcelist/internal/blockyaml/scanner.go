@@ -68,8 +68,8 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling proves a line that starts the next entry or item of an open collection, and closes the collections inside
-// it.
+// proveSibling proves a line that starts the next entry or item of an open collection, and closes the collections
+// inside it.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
 	for s.depth > 0 && (s.innermost().indent > indent || s.innermost() == collection{Sequence, indent} && !dash) {
