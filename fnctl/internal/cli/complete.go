@@ -82,6 +82,9 @@ func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 	for _, image := range podImages(cmd) {
 		images[image] = true
 	}
+	for image := range maps.Clone(images) {
+		images[kptfile.ShortName(image)] = true
+	}
 	delete(images, "")
 	maps.DeleteFunc(images, func(image string, _ bool) bool { return !strings.HasPrefix(image, typed) })
 	return slices.Sorted(maps.Keys(images)), cobra.ShellCompDirectiveNoFileComp

@@ -34,3 +34,6 @@ func ImageName(image, tag string) string {
 	}
 	return image
 }
+
+// ShortName returns an image's name without kpt's own prefix.
+func ShortName(image string) string { return strings.TrimPrefix(image, catalog) }

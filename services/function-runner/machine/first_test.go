@@ -33,7 +33,7 @@ func BenchmarkFirst(b *testing.B) {
 	request := &evaluator.EvaluateFunctionRequest{
 		Image: registry.Host + "/fn/echo:v1", ResourceList: []byte("kind: ResourceList\n"),
 	}
-	client, stop := start(b, false, nil)
+	client, stop := start(b, false)
 	defer stop()
 	dir := machinetest.SharedDir(b)
 	testfn.Install(b, dir, "echo")

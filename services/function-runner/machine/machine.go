@@ -39,9 +39,6 @@ type Config struct {
 	Offline bool
 	// Environment is what functions get beside the environment of their images, as KEY=value.
 	Environment []string
-	// Progress, if not nil, is called with what an evaluation waits for, whenever that changes, from any
-	// goroutine.
-	Progress func(phase string)
 }
 
 const (
@@ -74,7 +71,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	// No port: it is a setting of servers.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress, cfg.Gateway.RequireIdentity = "", "", false
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
-		Sandboxes: sandboxes, ImageResolver: extended{images, cfg.Environment}, Images: watched{images, cfg.Progress},
+		Sandboxes: sandboxes, ImageResolver: extended{images, cfg.Environment}, Images: images,
 	}, frame)
 	if err != nil {
 		return nil, errors.Join(err, images.Close(), sandboxes.Close())
@@ -120,23 +117,4 @@ func (e extended) ResolveImage(
 	resolved = proto.CloneOf(resolved) // others may have it too
 	resolved.Env = append(resolved.Env, e.environment...)
 	return resolved, nil
-}
-
-// watched are images that report what their pulls do.
-type watched struct {
-	*Images
-	progress func(phase string)
-}
-
-// Open implements the interface of the gateway.
-func (w watched) Open(
-	ctx context.Context, repository, digest string, phase func(string),
-) (root string, release func(), err error) {
-	report := func(now string) {
-		phase(now)
-		if w.progress != nil {
-			w.progress(now)
-		}
-	}
-	return w.Images.Open(ctx, repository, digest, report)
 }
