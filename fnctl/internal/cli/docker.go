@@ -217,19 +217,14 @@ func (c *dockerRun) check(args []string) error {
 	case len(c.mounts) > 0:
 		return fmt.Errorf("cannot mount %q: put the files into a ConfigMap", c.mounts[0])
 	case c.network != "none" && c.local():
-		return c.checkNetwork(args[0])
+		return c.env.checkNetwork(args[0])
 	}
 	return nil
 }
 
 // checkNetwork returns an error unless the function of an image may use the network of this machine.
-func (c *dockerRun) checkNetwork(image string) error {
-	var list []string
-	for _, variable := range c.env.Environ {
-		if value, ok := strings.CutPrefix(variable, "FNR_FUNCTION_NETWORK="); ok {
-			list = strings.Split(value, ",")
-		}
-	}
+func (e Environment) checkNetwork(image string) error {
+	list := strings.Split(e.lookUp("FNR_FUNCTION_NETWORK"), ",")
 	allowed, err := imagename.ParsePatterns(slices.DeleteFunc(list, func(s string) bool { return s == "" }))
 	if err != nil {
 		return fmt.Errorf("FNR_FUNCTION_NETWORK: %w", err)

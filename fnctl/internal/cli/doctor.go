@@ -18,13 +18,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-const doctorHelp = `Doctor shows where fnctl can run functions: on this machine, with the launcher of sandboxes and the command
-that mends what is missing, or at a gateway; whether the registry of images answers; and versions.
+const doctorHelp = `Doctor shows where fnctl can run functions: on this machine, with the launcher of sandboxes and
+the command that mends what is missing, or at a gateway; whether the registry of images answers; and versions.
 
 The exit code is 0 if functions can run on this machine or at the gateway, and 2 otherwise.`
 
@@ -72,7 +73,7 @@ func newDoctor(env Environment) *cobra.Command {
 				return usageError{cmd.CommandPath(), errors.New("takes json for --output")}
 			}
 			d := diagnosis{Version: version.String(), System: runtime.GOOS + "/" + runtime.GOARCH}
-			d.checkLocal(cmd.Context())
+			d.checkLocal(cmd.Context(), env)
 			d.Registry = checkRegistry(cmd.Context(), registry)
 			d.Gateway = gateway.probe(cmd.Context(), env)
 			if err := d.show(env, output == asJSON); err != nil {
@@ -91,7 +92,16 @@ func newDoctor(env Environment) *cobra.Command {
 }
 
 // checkLocal tries the launchers of this machine.
-func (d *diagnosis) checkLocal(ctx context.Context) {
+func (d *diagnosis) checkLocal(ctx context.Context, env Environment) {
+	if names := env.containerNames(runtime.GOOS); len(names) > 0 {
+		containers, err := local.FindContainers(names...)
+		if err != nil {
+			d.Local.Problem = err.Error()
+			return
+		}
+		d.Local.Launcher = containers.Program
+		return
+	}
 	trials, err := runner.TryLaunchers(ctx)
 	if err != nil {
 		d.Local.Problem = err.Error()
@@ -131,8 +141,10 @@ func mend(setting func(name string) string, lookPath func(program string) (strin
 	}
 	if _, err := lookPath("bwrap"); err != nil {
 		for _, manager := range []struct{ program, install string }{
-			{"apt-get", "sudo apt-get install bubblewrap"}, {"dnf", "sudo dnf install bubblewrap"},
-			{"apk", "sudo apk add bubblewrap"}, {"pacman", "sudo pacman -S bubblewrap"},
+			{"apt-get", "sudo apt-get install bubblewrap"},
+			{"dnf", "sudo dnf install bubblewrap"},
+			{"apk", "sudo apk add bubblewrap"},
+			{"pacman", "sudo pacman -S bubblewrap"},
 		} {
 			if _, err := lookPath(manager.program); err == nil {
 				commands = append(commands, manager.install)
@@ -198,15 +210,15 @@ func (d *diagnosis) show(env Environment, inJSON bool) error {
 		out.Line("%s", ui.EscapeJSON(strings.TrimSuffix(text.String(), "\n")))
 		return nil
 	}
-	local := "sandboxes by " + d.Local.Launcher
+	where := "sandboxes by " + d.Local.Launcher
 	switch d.Local.Launcher {
 	case "":
-		local = d.Local.Problem
+		where = d.Local.Problem
 	case "direct":
-		local = "static executables without namespaces, confined by Landlock and seccomp (launcher direct)"
+		where = "static executables without namespaces, confined by Landlock and seccomp (launcher direct)"
 	}
 	out.Line("fnctl     %s, %s", d.Version, d.System)
-	out.Line("--local   %s %s", mark(d.Local.Launcher != ""), ui.Printable(local))
+	out.Line("--local   %s %s", mark(d.Local.Launcher != ""), ui.Printable(where))
 	for _, trial := range d.Local.Tried {
 		if trial.Problem != "" && d.Local.Launcher != "" {
 			out.Line("            not by %s: %s", trial.Name, ui.Printable(trial.Problem))

@@ -15,10 +15,15 @@ func TestMend(t *testing.T) {
 		want     string
 	}{
 		"Ubuntu 24.04": {
-			map[string]string{"kernel.apparmor_restrict_unprivileged_userns": "1"}, []string{"apt-get"},
+			map[string]string{"kernel.apparmor_restrict_unprivileged_userns": "1"},
+			[]string{"apt-get"},
 			"sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 && sudo apt-get install bubblewrap",
 		},
-		"no namespaces":  {map[string]string{"user.max_user_namespaces": "0"}, []string{"bwrap"}, "sudo sysctl -w user.max_user_namespaces=15000"},
+		"no namespaces": {
+			map[string]string{"user.max_user_namespaces": "0"},
+			[]string{"bwrap"},
+			"sudo sysctl -w user.max_user_namespaces=15000",
+		},
 		"Alpine":         {nil, []string{"apk"}, "sudo apk add bubblewrap"},
 		"nothing to add": {nil, []string{"bwrap", "apt-get"}, ""},
 		"unknown system": {nil, nil, ""},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -145,6 +146,9 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 	if env.ImageProgram != "" {
 		e.ImageProgram, e.close = env.ImageProgram, func() error { return nil }
 		return e, nil
+	}
+	if names := env.containerNames(runtime.GOOS); f.local && len(names) > 0 {
+		return e, f.useContainers(e, env, names, progress)
 	}
 	if f.local {
 		images, err := f.start(ctx, progress)

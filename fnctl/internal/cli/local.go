@@ -5,11 +5,59 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
+
+// containerNames returns the container runtimes that may run functions with --local: the one of FNR_SANDBOX or, on
+// systems other than Linux, which have no sandboxes, of KPT_FN_RUNTIME, or any.
+func (e Environment) containerNames(system string) []string {
+	if name := e.lookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
+		return []string{name}
+	}
+	switch {
+	case system == "linux":
+		return nil
+	case e.ContainerRuntime != "":
+		return []string{strings.ToLower(e.ContainerRuntime)}
+	default:
+		return local.ContainerRuntimes
+	}
+}
+
+// lookUp returns a variable of the environment; empty if it is not set.
+func (e Environment) lookUp(name string) string {
+	for _, variable := range slices.Backward(e.Environ) {
+		if value, ok := strings.CutPrefix(variable, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// useContainers makes e run images in containers.
+func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []string, progress *ui.Progress) error {
+	if f.trace || f.cache {
+		return errors.New("takes --trace and --cache with a function runner or sandboxes, not with containers")
+	}
+	containers, err := local.FindContainers(names...)
+	if err != nil {
+		return err
+	}
+	containers.Evaluator, containers.Offline, containers.Variables = e.Evaluator, f.offline, f.environment
+	containers.Network = env.checkNetwork
+	e.Images = containers
+	e.close = func() error { return nil }
+	if f.phases {
+		progress.Line("One container of %s for each function", containers.Program)
+	}
+	return nil
+}
 
 // localImages evaluates images on this machine.
 type localImages struct {

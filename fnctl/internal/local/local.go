@@ -50,23 +50,30 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	if err != nil || len(command) == 0 {
 		return pipeline.Response{}, fmt.Errorf("%q is not a command: %w", req.Exec, errors.Join(err))
 	}
+	return e.execute(ctx, req.Exec, command, req.ResourceList)
+}
+
+// execute runs the command of a function, which errors call by its name.
+func (e *Evaluator) execute(
+	ctx context.Context, name string, command []string, list []byte,
+) (pipeline.Response, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	out, log := &bounded{limit: e.MaxOutputBytes, full: stop}, &bounded{limit: e.MaxOutputBytes, full: stop}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = e.Environment
-	cmd.Stdin = bytes.NewReader(req.ResourceList)
-	err = run(ctx, cmd, out, log)
+	cmd.Stdin = bytes.NewReader(list)
+	err := run(ctx, cmd, out, log)
 	resp := pipeline.Response{ResourceList: out.buf.Bytes(), Log: log.buf.Bytes()}
 	switch exited, ok := errors.AsType[*exec.ExitError](err); {
 	case err == nil:
 		return resp, nil
 	case ctx.Err() != nil:
-		return resp, fmt.Errorf("program %q was stopped: %w", req.Exec, context.Cause(ctx))
+		return resp, fmt.Errorf("program %q was stopped: %w", name, context.Cause(ctx))
 	case !ok:
-		return resp, fmt.Errorf("run program %q: %w", req.Exec, err)
+		return resp, fmt.Errorf("run program %q: %w", name, err)
 	default:
-		return resp, failure(req.Exec, exited, resp)
+		return resp, failure(name, exited, resp)
 	}
 }
 

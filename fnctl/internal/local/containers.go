@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+// AppleContainer is Apple's container runtime. It starts a virtual machine for each container.
+const AppleContainer = "container"
+
+// ContainerRuntimes are the programs that can run containers, in the order of preference.
+var ContainerRuntimes = []string{"docker", "podman", "nerdctl", AppleContainer}
+
+// Containers evaluates images by a container runtime of this machine, in one container for each call.
+type Containers struct {
+	Evaluator
+	// Runtime is one of [ContainerRuntimes], and Program its path.
+	Runtime, Program string
+	// Offline pulls no images.
+	Offline bool
+	// Variables are those of functions, as KEY=VALUE.
+	Variables []string
+	// Network returns an error unless the function of an image may use the network. Nil allows none.
+	Network func(image string) error
+}
+
+// FindContainers returns a container runtime: one of the names, the first one that is installed.
+func FindContainers(names ...string) (*Containers, error) {
+	own, _ := os.Executable()
+	own, _ = filepath.EvalSymlinks(own)
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if target, err := filepath.EvalSymlinks(path); err == nil && target == own {
+			continue // fnctl in the place of docker
+		}
+		return &Containers{Runtime: name, Program: path}, nil
+	}
+	return nil, fmt.Errorf("functions cannot run on this machine: install %s, or give the address of a function runner "+
+		"with --address or FNCTL_ADDRESS", strings.Join(names, ", "))
+}
+
+// exitNotRun is the exit code of container runtimes that ran no container. The next two codes mean that the program of
+// the image could not be started.
+const exitNotRun = 125
+
+// Evaluate implements [pipeline.Evaluator].
+func (c *Containers) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	image := kptfile.ImageName(req.Image, req.Tag)
+	if req.Tag != "" && !strings.HasSuffix(image, ":"+req.Tag) {
+		return pipeline.Response{}, &client.CallError{
+			Problem: fmt.Sprintf("%s cannot select a tag of %s for %q", c.Runtime, image, req.Tag), Lasting: true,
+			Advice: "give an exact tag, or use a function runner",
+		}
+	}
+	resp, err := c.execute(ctx, image, append([]string{c.Program}, c.arguments(image)...), req.ResourceList)
+	failed, ok := errors.AsType[*client.FunctionError](err)
+	if !ok {
+		return resp, err
+	}
+	switch failed.Failure.GetExitCode() {
+	case exitNotRun:
+		return resp, &client.CallError{
+			Problem: fmt.Sprintf("%s did not run %s: %s", c.Runtime, image, strings.TrimSpace(string(resp.Log))),
+			Advice:  "check the image, and that '" + c.Runtime + " run' works",
+		}
+	case exitNotRun + 1, exitNotRun + 2:
+		failed.Failure.Reason = functionrunnerv1.FunctionFailure_REASON_NOT_STARTED
+	}
+	return resp, err
+}
+
+// arguments returns the arguments that run a function.
+func (c *Containers) arguments(image string) []string {
+	args := []string{"run", "--rm", "-i", "--user", "65534:65534"}
+	if c.Network == nil || c.Network(image) != nil {
+		args = append(args, "--network", "none")
+	}
+	if c.Runtime != AppleContainer { // it has neither option
+		pull := "missing"
+		if c.Offline {
+			pull = "never"
+		}
+		args = append(args, "--security-opt=no-new-privileges", "--pull", pull)
+	}
+	for _, variable := range c.Variables {
+		args = append(args, "-e", variable)
+	}
+	return slices.Concat(args, []string{image})
+}
