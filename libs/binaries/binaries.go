@@ -23,8 +23,8 @@ type Binary struct {
 	Prefork *int
 }
 
-// equal reports whether two binaries are the same.
-func equal(a, b Binary) bool {
+// equalBinaries reports whether two binaries are the same.
+func equalBinaries(a, b Binary) bool {
 	prefork := a.Prefork == b.Prefork || a.Prefork != nil && b.Prefork != nil && *a.Prefork == *b.Prefork
 	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
 }
@@ -63,7 +63,7 @@ func NewBoard(report func(Problems)) *Board {
 func (b *Board) Put(list []Binary) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.known && slices.EqualFunc(b.list, list, equal) {
+	if b.known && slices.EqualFunc(b.list, list, equalBinaries) {
 		return
 	}
 	b.known, b.list = true, list
@@ -71,8 +71,8 @@ func (b *Board) Put(list []Binary) {
 	b.changed = make(chan struct{})
 }
 
-// latest returns the list, false before the first Put, and a channel that closes at the next Put.
-func (b *Board) latest() (list []Binary, known bool, changed <-chan struct{}) {
+// latestList returns the list, false before the first Put, and a channel that closes at the next Put.
+func (b *Board) latestList() (list []Binary, known bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.list, b.known, b.changed
@@ -81,12 +81,12 @@ func (b *Board) latest() (list []Binary, known bool, changed <-chan struct{}) {
 // Watch implements Source.
 func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	var own Problems
-	defer func() { b.reported(&own, nil) }()
+	defer func() { b.reportProblems(&own, nil) }()
 	for {
-		list, known, changed := b.latest()
+		list, known, changed := b.latestList()
 		if known {
 			if problems := use(list); problems != nil {
-				b.reported(&own, problems)
+				b.reportProblems(&own, problems)
 			}
 		}
 		select {
@@ -97,8 +97,8 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reported replaces the problems of a watch, and reports the problems of all watches.
-func (b *Board) reported(watch *Problems, problems Problems) {
+// reportProblems replaces the problems of a watch, and reports the problems of all watches.
+func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()
 	if problems == nil && b.reports[watch] == nil {

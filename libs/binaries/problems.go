@@ -16,8 +16,8 @@ const GatewayMark = "gateway: "
 // maxProblems bounds the problems of a gateway, and maxProblem each of them, in bytes.
 const maxProblems, maxProblem = 1000, 512
 
-// bounded returns as many problems as a request may have, each of bounded size.
-func bounded(problems Problems) Problems {
+// boundProblems returns as many problems as a request may have, each of bounded size.
+func boundProblems(problems Problems) Problems {
 	if problems == nil {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 	defer h.untilStopped(cancel)()
 	problems := receivedProblems(req.GetProblems())
 	err := h.source.Watch(ctx, func(list []Binary) Problems {
-		for _, message := range messages(list) {
+		for _, message := range splitMessages(list) {
 			if err := stream.Send(message); err != nil {
 				cancel(err)
 				break
@@ -71,8 +71,8 @@ func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
 	return func() { close(done) }
 }
 
-// messages returns a list in messages of bounded size.
-func messages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
+// splitMessages returns a list in messages of bounded size.
+func splitMessages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 	last := &podmanagerv1.WatchBinariesResponse{}
 	all := []*podmanagerv1.WatchBinariesResponse{last}
 	images := 0
@@ -83,7 +83,7 @@ func messages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 				all = append(all, last)
 			}
 			n := min(len(rest), imagesPerMessage-images)
-			last.Binaries = append(last.Binaries, message(b, rest[:n]))
+			last.Binaries = append(last.Binaries, newMessage(b, rest[:n]))
 			images, rest = images+n, rest[n:]
 		}
 	}
@@ -91,8 +91,8 @@ func messages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 	return all
 }
 
-// message returns a binary with some of its images.
-func message(b Binary, images []string) *podmanagerv1.Binary {
+// newMessage returns a binary with some of its images.
+func newMessage(b Binary, images []string) *podmanagerv1.Binary {
 	m := &podmanagerv1.Binary{Config: b.Config, Path: b.Path, Images: images}
 	if b.Prefork != nil {
 		n := int32(*b.Prefork) //nolint:gosec // it is 64 at most
@@ -116,7 +116,7 @@ func NewClient(httpClient connect.HTTPClient, url string, options ...connect.Cli
 // Watch implements Source.
 func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	for problems := Problems(nil); ; {
-		changed, err := c.watch(ctx, problems, use)
+		changed, err := c.watchOnce(ctx, problems, use)
 		if err != nil {
 			return err
 		}
@@ -124,8 +124,8 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watch watches until the problems of the list change, and returns the new problems.
-func (c *Client) watch(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
+// watchOnce watches until the problems of the list change, and returns the new problems.
+func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.rpc.WatchBinaries(ctx, request(problems))
@@ -134,24 +134,24 @@ func (c *Client) watch(ctx context.Context, problems Problems, use func([]Binary
 	}
 	defer func() { cancel(); _ = stream.Close() }() // Close then does not wait for more messages
 	for {
-		list, err := receive(stream)
+		list, err := receiveList(stream)
 		if err != nil {
 			return nil, err
 		}
-		if now := bounded(use(list)); now != nil && (problems == nil || !maps.Equal(problems, now)) {
+		if now := boundProblems(use(list)); now != nil && (problems == nil || !maps.Equal(problems, now)) {
 			return now, nil
 		}
 	}
 }
 
-// receive returns the next list.
-func receive(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinariesResponse]) ([]Binary, error) {
+// receiveList returns the next list.
+func receiveList(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinariesResponse]) ([]Binary, error) {
 	var list []Binary
 	images := 0
 	for stream.Receive() {
 		for _, b := range stream.Msg().GetBinaries() {
 			images += max(1, len(b.GetImages()))
-			list = append(list, received(b))
+			list = append(list, receivedList(b))
 		}
 		if images > maxImages {
 			return nil, fmt.Errorf("the pod-manager has more than %d images for local binaries: the list is not used", maxImages)
@@ -166,8 +166,8 @@ func receive(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinariesRes
 // errEnded is the error of a watch that the pod-manager closed without an error.
 var errEnded = fault.New(fault.Unavailable, "the pod-manager has ended the watch")
 
-// received returns the binary of a message.
-func received(m *podmanagerv1.Binary) Binary {
+// receivedList returns the binary of a message.
+func receivedList(m *podmanagerv1.Binary) Binary {
 	b := Binary{Config: m.GetConfig(), Path: m.GetPath(), Images: m.GetImages()}
 	if m.Prefork != nil {
 		n := int(m.GetPrefork())

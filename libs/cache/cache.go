@@ -101,7 +101,7 @@ var (
 func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	c := &Cache[K, V]{cfg: cfg, fetches: make(map[K]*fetch[V])}
 	c.stopping, c.stop = context.WithCancelCause(context.Background())
-	evicted := func(key K, e *entry[V]) { c.bytes -= c.size(key, e) }
+	evicted := func(key K, e *entry[V]) { c.bytes -= c.sizeOf(key, e) }
 	c.entries, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below 1
 	return c
 }
@@ -110,19 +110,19 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 func (c *Cache[K, V]) Cached(ctx context.Context, key K) (Answer[V], bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cached(ctx, key, c.useEntry(key))
+	return c.lookUp(ctx, key, c.useEntry(key))
 }
 
 // Renew fetches key, even if there is an entry. It returns the same errors as [Cache.Get].
 func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	c.useEntry(key)
-	f, err := c.join(ctx, key)
+	f, err := c.joinFetch(ctx, key)
 	c.mu.Unlock()
 	if err != nil {
 		return Answer[V]{Source: Miss}, err
 	}
-	return c.wait(ctx, f, nil)
+	return c.awaitFetch(ctx, f, nil)
 }
 
 // Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if
@@ -132,16 +132,16 @@ func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)
-	if answer, ok := c.cached(ctx, key, e); ok {
+	if answer, ok := c.lookUp(ctx, key, e); ok {
 		c.mu.Unlock()
 		return answer, nil
 	}
-	state := e.state(c.cfg.Lifetime(key), time.Now())
+	state := e.stateAt(c.cfg.Lifetime(key), time.Now())
 	if state == failed {
 		defer c.mu.Unlock()
 		return Answer[V]{Source: Failure}, e.failure
 	}
-	f, err := c.join(ctx, key)
+	f, err := c.joinFetch(ctx, key)
 	c.mu.Unlock()
 	switch {
 	case err != nil && state == stale:
@@ -149,18 +149,18 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	case err != nil:
 		return Answer[V]{Source: Miss}, err
 	case state == stale:
-		return c.wait(ctx, f, e)
+		return c.awaitFetch(ctx, f, e)
 	}
-	return c.wait(ctx, f, nil)
+	return c.awaitFetch(ctx, f, nil)
 }
 
-// cached is Cached. c must be locked.
-func (c *Cache[K, V]) cached(ctx context.Context, key K, e *entry[V]) (Answer[V], bool) {
-	switch e.state(c.cfg.Lifetime(key), time.Now()) {
+// lookUp is Cached. c must be locked.
+func (c *Cache[K, V]) lookUp(ctx context.Context, key K, e *entry[V]) (Answer[V], bool) {
+	switch e.stateAt(c.cfg.Lifetime(key), time.Now()) {
 	case fresh:
 		return e.answer(Hit), true
 	case aging:
-		if c.refresh(ctx, key) {
+		if c.startRefresh(ctx, key) {
 			return e.answer(Refresh), true
 		}
 		return e.answer(Hit), true
@@ -169,18 +169,18 @@ func (c *Cache[K, V]) cached(ctx context.Context, key K, e *entry[V]) (Answer[V]
 	}
 }
 
-// refresh starts a fetch in the background, unless a fetch of the key or MaxFetches are running, and reports whether it
+// startRefresh starts a fetch in the background, unless a fetch of the key or MaxFetches are running, and reports whether it
 // did. c must be locked.
-func (c *Cache[K, V]) refresh(ctx context.Context, key K) bool {
+func (c *Cache[K, V]) startRefresh(ctx context.Context, key K) bool {
 	if _, running := c.fetches[key]; running {
 		return false
 	}
-	_, err := c.join(ctx, key)
+	_, err := c.joinFetch(ctx, key)
 	return err == nil
 }
 
-// join returns the fetch of key and starts it if none runs. c must be locked.
-func (c *Cache[K, V]) join(ctx context.Context, key K) (*fetch[V], error) {
+// joinFetch returns the fetch of key and starts it if none runs. c must be locked.
+func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 	if f, ok := c.fetches[key]; ok {
 		return f, nil
 	}
@@ -195,12 +195,12 @@ func (c *Cache[K, V]) join(ctx context.Context, key K) (*fetch[V], error) {
 	c.fetches[key] = f
 	// The fetch keeps the caller's trace, but not its deadline: other callers wait for the same answer.
 	ctx = context.WithValue(context.WithoutCancel(ctx), progressKey{}, &f.progress)
-	c.running.Go(func() { c.run(ctx, key, f) })
+	c.running.Go(func() { c.runFetch(ctx, key, f) })
 	return f, nil
 }
 
-// run fetches key, stores the result and wakes the callers.
-func (c *Cache[K, V]) run(ctx context.Context, key K, f *fetch[V]) {
+// runFetch fetches key, stores the result and wakes the callers.
+func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(c.stopping, func() { cancel(errStopping) })() //nolint:contextcheck // it ends the fetch
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, c.cfg.FetchTimeout, errTimeout)
@@ -214,19 +214,19 @@ func (c *Cache[K, V]) run(ctx context.Context, key K, f *fetch[V]) {
 		f.value, f.err = c.cfg.Fetch(ctx, key)
 	}()
 	if f.err != nil {
-		f.err = c.explain(f, context.Cause(ctx))
+		f.err = c.explainError(f, context.Cause(ctx))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.fetches, key)
 	if f.err == nil || f.generation == c.generation { // the cause of an older failure may be gone
-		c.store(key, f.value, f.err)
+		c.storeResult(key, f.value, f.err)
 	}
 	close(f.done)
 }
 
-// explain returns the error of a fetch with its progress and with the cause of its cancellation.
-func (c *Cache[K, V]) explain(f *fetch[V], cause error) error {
+// explainError returns the error of a fetch with its progress and with the cause of its cancellation.
+func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w (before that: %w)", err, *last)
@@ -240,9 +240,9 @@ func (c *Cache[K, V]) explain(f *fetch[V], cause error) error {
 	return err
 }
 
-// wait waits for f until shortly before the deadline of ctx. If stale is not nil, wait returns it if f takes longer
+// awaitFetch waits for f until shortly before the deadline of ctx. If stale is not nil, wait returns it if f takes longer
 // than StaleWait or ctx permits, or if the source is unavailable.
-func (c *Cache[K, V]) wait(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
+func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
 	defer cancel()
@@ -260,7 +260,7 @@ func (c *Cache[K, V]) wait(ctx context.Context, f *fetch[V], stale *entry[V]) (A
 		if stale != nil && ctx.Err() == nil {
 			return stale.answer(Refresh), nil
 		}
-		return none, f.unanswered(early.Err())
+		return none, f.timeoutError(early.Err())
 	}
 	switch {
 	case f.panicked != nil:
@@ -276,7 +276,7 @@ func (c *Cache[K, V]) wait(ctx context.Context, f *fetch[V], stale *entry[V]) (A
 // Run refreshes entries in use until ctx is done. Then it cancels all fetches and waits for them. The cache fetches
 // nothing after that.
 func (c *Cache[K, V]) Run(ctx context.Context) error {
-	c.keep(ctx)
+	c.keepRefreshed(ctx)
 	c.mu.Lock()
 	c.stop(errStopping)
 	c.mu.Unlock()
@@ -295,8 +295,8 @@ func Progress(ctx context.Context, err error) {
 	}
 }
 
-// unanswered returns the error for a caller whose context was done, with err, before f.
-func (f *fetch[V]) unanswered(err error) error {
+// timeoutError returns the error for a caller whose context was done, with err, before f.
+func (f *fetch[V]) timeoutError(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("the answer was still being fetched: %w", err)

@@ -60,8 +60,8 @@ const (
 	failed              // return the failure
 )
 
-// state returns the state of e at a time.
-func (e *entry[V]) state(life Lifetime, now time.Time) state {
+// stateAt returns the state of e at a time.
+func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
 	// An outage lasts beyond retryAt, or callers would wait again and again for a hanging source. A refusal invalidates a
@@ -100,8 +100,8 @@ func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// fail records a failed fetch. A retry hint of the source counts, up to the TTL.
-func (e *entry[V]) fail(err error, life Lifetime, now time.Time) {
+// recordFailure records a failed fetch. A retry hint of the source counts, up to the TTL.
+func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {
 		hold = max(hold, min(after, cmp.Or(life.TTL, maxRetryAfter)))
@@ -135,12 +135,12 @@ func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 func (c *Cache[K, V]) Put(key K, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.store(key, value, nil)
+	c.storeResult(key, value, nil)
 }
 
-// store stores the result of a fetch and evicts the least recently used entries if that is too much. A value that is
+// storeResult stores the result of a fetch and evicts the least recently used entries if that is too much. A value that is
 // larger than the cache is not stored, and evicts nothing. c must be locked.
-func (c *Cache[K, V]) store(key K, value V, err error) {
+func (c *Cache[K, V]) storeResult(key K, value V, err error) {
 	now := time.Now()
 	e := &entry[V]{usedAt: now}
 	if old, ok := c.entries.Peek(key); ok {
@@ -150,9 +150,9 @@ func (c *Cache[K, V]) store(key K, value V, err error) {
 	if err == nil {
 		*e = entry[V]{value: value, known: true, fetchedAt: now, usedAt: e.usedAt}
 	} else {
-		e.fail(err, c.cfg.Lifetime(key), now)
+		e.recordFailure(err, c.cfg.Lifetime(key), now)
 	}
-	size := c.size(key, e)
+	size := c.sizeOf(key, e)
 	if size > c.cfg.MaxBytes {
 		return
 	}
@@ -163,8 +163,8 @@ func (c *Cache[K, V]) store(key K, value V, err error) {
 	}
 }
 
-// size returns the memory of an entry.
-func (c *Cache[K, V]) size(key K, e *entry[V]) int64 {
+// sizeOf returns the memory of an entry.
+func (c *Cache[K, V]) sizeOf(key K, e *entry[V]) int64 {
 	n := entryBytes + c.cfg.Size(key, e.value)
 	if e.failure != nil {
 		n += failureBytes + 2*int64(len(e.failure.Error())) // the text, and the parts that it was put together from
@@ -191,26 +191,26 @@ func (c *Cache[K, V]) ForgetFailures() {
 		case !e.known:
 			c.entries.Remove(key)
 		default:
-			c.bytes -= c.size(key, e)
+			c.bytes -= c.sizeOf(key, e)
 			e.failure = nil
-			c.bytes += c.size(key, e)
+			c.bytes += c.sizeOf(key, e)
 		}
 	}
 }
 
-// keep refreshes entries in use until ctx is done. A random first wait spreads the refreshes of programs that started
+// keepRefreshed refreshes entries in use until ctx is done. A random first wait spreads the refreshes of programs that started
 // together.
-func (c *Cache[K, V]) keep(ctx context.Context) {
+func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	if c.cfg.KeepFor == 0 {
 		<-ctx.Done()
 		return
 	}
 	for wait := rand.N(keepInterval); retry.Sleep(ctx, wait); { //nolint:gosec // no secret
-		due := c.due(time.Now())
+		due := c.dueKeys(time.Now())
 		wait = keepInterval / time.Duration(len(due)+1)
 		for _, key := range due {
 			c.mu.Lock()
-			c.refresh(ctx, key)
+			c.startRefresh(ctx, key)
 			c.mu.Unlock()
 			if !retry.Sleep(ctx, wait) {
 				return
@@ -219,8 +219,8 @@ func (c *Cache[K, V]) keep(ctx context.Context) {
 	}
 }
 
-// due returns the keys of entries in use that are to be refreshed now.
-func (c *Cache[K, V]) due(now time.Time) []K {
+// dueKeys returns the keys of entries in use that are to be refreshed now.
+func (c *Cache[K, V]) dueKeys(now time.Time) []K {
 	type used struct {
 		key K
 		at  time.Time

@@ -58,7 +58,7 @@ type lastAnswer[V any] struct {
 // NewLast returns a Last without answers.
 func NewLast[K comparable, V any](cfg LastConfig[K, V]) *Last[K, V] {
 	l := &Last[K, V]{cfg: cfg}
-	evicted := func(key K, a lastAnswer[V]) { l.bytes -= l.size(key, a.value) }
+	evicted := func(key K, a lastAnswer[V]) { l.bytes -= l.sizeOf(key, a.value) }
 	l.answers, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below 1
 	return l
 }
@@ -79,7 +79,7 @@ func StaleCounter(meters metric.MeterProvider, kind string) (func(context.Contex
 func (l *Last[K, V]) Get(ctx context.Context, key K) (V, error) {
 	last, known := l.Known(key)
 	if !known {
-		return l.ask(ctx, key)
+		return l.askService(ctx, key)
 	}
 	if !l.claimQuestion() {
 		l.countStale(ctx)
@@ -87,7 +87,7 @@ func (l *Last[K, V]) Get(ctx context.Context, key K) (V, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, lastWait(ctx))
 	defer cancel()
-	value, err := l.ask(limited, key)
+	value, err := l.askService(limited, key)
 	if class := fault.Of(err); err == nil || class != fault.Unavailable && class != fault.DeadlineExceeded {
 		return value, err
 	}
@@ -133,8 +133,8 @@ func (l *Last[K, V]) claimQuestion() bool {
 	return true
 }
 
-// ask queries the service, and stores its answer.
-func (l *Last[K, V]) ask(ctx context.Context, key K) (V, error) {
+// askService queries the service, and stores its answer.
+func (l *Last[K, V]) askService(ctx context.Context, key K) (V, error) {
 	value, err := l.cfg.Ask(ctx, key)
 	if err != nil {
 		return value, err
@@ -143,7 +143,7 @@ func (l *Last[K, V]) ask(ctx context.Context, key K) (V, error) {
 	defer l.mu.Unlock()
 	l.retryAt = time.Time{}
 	l.answers.Remove(key)
-	if size := l.size(key, value); size <= l.cfg.MaxBytes {
+	if size := l.sizeOf(key, value); size <= l.cfg.MaxBytes {
 		l.answers.Add(key, lastAnswer[V]{value, time.Now()})
 		l.bytes += size
 	}
@@ -153,7 +153,7 @@ func (l *Last[K, V]) ask(ctx context.Context, key K) (V, error) {
 	return value, nil
 }
 
-func (l *Last[K, V]) size(key K, value V) int64 { return entryBytes + l.cfg.Size(key, value) }
+func (l *Last[K, V]) sizeOf(key K, value V) int64 { return entryBytes + l.cfg.Size(key, value) }
 
 func (l *Last[K, V]) countStale(ctx context.Context) {
 	if l.cfg.Stale != nil {

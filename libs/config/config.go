@@ -49,7 +49,7 @@ func Fill(cfg any) error {
 // with such variables.
 func FillKnown(cfg any) error {
 	if err := envconfig.Process(Prefix, cfg); err != nil {
-		return describe(err)
+		return describeError(err)
 	}
 	return nil
 }
@@ -61,8 +61,8 @@ func IsSet(field string) bool {
 	return ok
 }
 
-// describe turns an error of envconfig into an error that begins with the variable.
-func describe(err error) error {
+// describeError turns an error of envconfig into an error that begins with the variable.
+func describeError(err error) error {
 	if p, ok := errors.AsType[*envconfig.ParseError](err); ok {
 		return fmt.Errorf("environment: %s is %q, which is not a %s: %w", p.KeyName, p.Value, p.TypeName, p.Err)
 	}
@@ -87,11 +87,11 @@ func (p *Problem) Error() string {
 	if name == "" {
 		name = p.Field
 	}
-	return fmt.Sprintf("%s is %s: it has to be %s", name, quote(p.Value), p.Want)
+	return fmt.Sprintf("%s is %s: it has to be %s", name, quoteValue(p.Value), p.Want)
 }
 
-// quote quotes texts, so that an empty text is visible.
-func quote(v any) string {
+// quoteValue quotes texts, so that an empty text is visible.
+func quoteValue(v any) string {
 	if s, ok := v.(string); ok {
 		return fmt.Sprintf("%q", s)
 	}
@@ -101,15 +101,15 @@ func quote(v any) string {
 // Rename returns err with each Problem's setting renamed by name(field): fields are variables in some programs and
 // flags in others.
 func Rename(err error, name func(field string) string) error {
-	return each(err, func(p Problem) *Problem {
+	return changeProblems(err, func(p Problem) *Problem {
 		p.name = name(p.Field)
 		return &p
 	})
 }
 
-// each returns err with change applied to each Problem in it.
-func each(err error, change func(Problem) *Problem) error {
-	changed := problems(err)
+// changeProblems returns err with change applied to each Problem in it.
+func changeProblems(err error, change func(Problem) *Problem) error {
+	changed := splitErrors(err)
 	for i, e := range changed {
 		if p, ok := errors.AsType[*Problem](e); ok {
 			changed[i] = change(*p)
@@ -118,8 +118,8 @@ func each(err error, change func(Problem) *Problem) error {
 	return errors.Join(changed...)
 }
 
-// problems returns the errors that err joins, in a new slice.
-func problems(err error) []error {
+// splitErrors returns the errors that err joins, in a new slice.
+func splitErrors(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.Clone(joined.Unwrap())
 	}
@@ -162,14 +162,14 @@ func (c *Checks) ServiceURL(field, address string) {
 // Within adds the problems of a nested configuration, found in err, under the field that holds it;
 // the empty field is the configuration itself.
 func (c *Checks) Within(field string, err error) {
-	err = each(err, func(p Problem) *Problem {
+	err = changeProblems(err, func(p Problem) *Problem {
 		if field != "" {
 			p.Field = field + "." + p.Field
 		}
 		return &p
 	})
 	if err != nil {
-		c.problems = append(c.problems, problems(err)...)
+		c.problems = append(c.problems, splitErrors(err)...)
 	}
 }
 

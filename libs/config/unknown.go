@@ -29,13 +29,13 @@ func checkUnknown(cfg any) error {
 		if !strings.HasPrefix(name, Prefix+"_") || slices.Contains(known, name) || slices.Contains(foreign, name) {
 			continue
 		}
-		unknown = append(unknown, fmt.Errorf("environment: %s is not a setting of this program%s", name, advice(name, known)))
+		unknown = append(unknown, fmt.Errorf("environment: %s is not a setting of this program%s", name, adviceFor(name, known)))
 	}
 	return errors.Join(unknown...)
 }
 
-// advice returns the remedy for an unknown variable.
-func advice(name string, known []string) string {
+// adviceFor returns the remedy for an unknown variable.
+func adviceFor(name string, known []string) string {
 	if near := typo.Nearest(name, known, maxTypingErrors); near != "" {
 		return fmt.Sprintf(": is %s meant?", near)
 	}

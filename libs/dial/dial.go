@@ -38,14 +38,14 @@ func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, err
 	for gap, made := firstGap, 0; ; {
 		select {
 		case <-timer.C:
-			go try(ctx, attempt, address, (round-1)*gap, results)
+			go tryConnect(ctx, attempt, address, (round-1)*gap, results)
 			timer.Reset(gap)
 			if made++; made%round == 0 {
 				gap *= 2
 			}
 		case r := <-results:
 			switch {
-			case unanswered(r.err):
+			case wasUnanswered(r.err):
 				last = r.err
 			case r.err == nil || ctx.Err() == nil:
 				return r.conn, r.err
@@ -65,8 +65,8 @@ type result struct {
 	err  error
 }
 
-// try makes a single attempt. It closes a connection that arrives too late.
-func try(ctx context.Context, attempt Func, address string, timeout time.Duration, results chan<- result) {
+// tryConnect makes a single attempt. It closes a connection that arrives too late.
+func tryConnect(ctx context.Context, attempt Func, address string, timeout time.Duration, results chan<- result) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := attempt(limited, "tcp", address)
@@ -79,8 +79,8 @@ func try(ctx context.Context, attempt Func, address string, timeout time.Duratio
 	}
 }
 
-// unanswered reports whether an attempt failed because nothing answered.
-func unanswered(err error) bool {
+// wasUnanswered reports whether an attempt failed because nothing answered.
+func wasUnanswered(err error) bool {
 	failed, ok := errors.AsType[net.Error](err)
 	return ok && failed.Timeout()
 }

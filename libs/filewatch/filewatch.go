@@ -31,7 +31,7 @@ const (
 // last, and with an error when the file is no longer readable. It returns when ctx is done. Calls do not overlap.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
-	WatchDirectory(ctx, log, filepath.Dir(path), w.read)
+	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
 // Follow calls use with the parsed content of the file at path, whenever the content differs from the previous content,
@@ -63,12 +63,12 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 // A file is also watched through its directory: Kubernetes replaces the files of a mounted ConfigMap or Secret by
 // switching a symbolic link next to them.
 func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
-	follow(ctx, log, path, look, fsnotify.NewWatcher)
+	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
-// follow is WatchDirectory with the notifications of a watcher. If there is no watcher, because other programs on the
+// followDirectory is WatchDirectory with the notifications of a watcher. If there is no watcher, because other programs on the
 // node use up the inotify limit, it polls: a late change is better than a missed change.
-func follow(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher,
+func followDirectory(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher,
 	error),
 ) {
 	watcher, err := newWatcher()
@@ -76,16 +76,16 @@ func follow(ctx context.Context, log *slog.Logger, path string, look func(), new
 		log.WarnContext(ctx, "file notifications unavailable; polling every few seconds: if the node's limit is reached, "+
 			"raise fs.inotify.max_user_instances",
 			"directory", path, "interval", poll, "error", err)
-		loop(ctx, look, new(fsnotify.Watcher), func() {}) // its channels are nil: no event ever arrives
+		runLoop(ctx, look, new(fsnotify.Watcher), func() {}) // its channels are nil: no event ever arrives
 		return
 	}
 	defer func() { _ = watcher.Close() }()
 	// Adding a directory again is no error, and finds a directory that was created again.
-	loop(ctx, look, watcher, func() { _ = watcher.Add(path) })
+	runLoop(ctx, look, watcher, func() { _ = watcher.Add(path) })
 }
 
-// loop calls look after events of the watcher, and periodically, until ctx is done. It calls add before each wait.
-func loop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
+// runLoop calls look after events of the watcher, and periodically, until ctx is done. It calls add before each wait.
+func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
 	settled := time.NewTimer(0) // finds a change from before the watch at once
@@ -115,8 +115,8 @@ type watch struct {
 	changed  func([]byte, error)
 }
 
-// read reports the file if it has changed.
-func (w *watch) read() {
+// readChanges reports the file if it has changed.
+func (w *watch) readChanges() {
 	content, err := os.ReadFile(w.path)
 	switch {
 	case err != nil && w.readable:

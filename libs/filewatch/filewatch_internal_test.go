@@ -36,7 +36,7 @@ func TestChangeIsFoundWithoutNotices(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			follow(ctx, slog.New(slog.NewTextHandler(&log, nil)), filepath.Dir(path), w.read,
+			followDirectory(ctx, slog.New(slog.NewTextHandler(&log, nil)), filepath.Dir(path), w.readChanges,
 				func() (*fsnotify.Watcher, error) { return nil, syscall.EMFILE })
 		}()
 		synctest.Wait()

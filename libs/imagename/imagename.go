@@ -50,7 +50,7 @@ func Parse(image, defaultPrefix string) (Name, error) {
 	if prefix := strings.TrimRight(defaultPrefix, "/"); prefix != "" && !strings.Contains(image, "/") {
 		full = prefix + "/" + image
 	}
-	named, err := parse(full)
+	named, err := parseName(full)
 	if err != nil {
 		return Name{}, fault.New(fault.Invalid, "image %q is not a valid image name: %w", image, err)
 	}
@@ -63,7 +63,7 @@ func Parse(image, defaultPrefix string) (Name, error) {
 	} else if name.Digest == "" {
 		name.Tag = "latest"
 	}
-	return name.checked()
+	return name.checkName()
 }
 
 // checkLength reports whether a name is too long, given or whole.
@@ -80,8 +80,8 @@ func checkLength(image string) error {
 	return nil
 }
 
-// checked returns n unless it is too long, which it may have become.
-func (n Name) checked() (Name, error) {
+// checkName returns n unless it is too long, which it may have become.
+func (n Name) checkName() (Name, error) {
 	if err := checkLength(n.String()); err != nil {
 		return Name{}, err
 	}
@@ -98,8 +98,8 @@ func IsPrefix(prefix string) bool {
 // PrefixWanted describes the prefixes that IsPrefix accepts.
 const PrefixWanted = "a registry and a path, such as " + DefaultPrefix + ", or nothing"
 
-// parse returns the reference that image is, with its registry in lower case.
-func parse(image string) (reference.Named, error) {
+// parseName returns the reference that image is, with its registry in lower case.
+func parseName(image string) (reference.Named, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (n Name) WithTag(tag string) (Name, error) {
 			err,
 		)
 	}
-	return Name{Repository: n.Repository, Tag: tag}.checked()
+	return Name{Repository: n.Repository, Tag: tag}.checkName()
 }
 
 // Key returns the identity of the image: repository and digest if the name has a digest, since a tag next to a digest

@@ -46,7 +46,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	s, err := c.rpc.Lease(streamCtx)
 	if err != nil {
 		cancel()
-		return nil, c.failed(ctx, err)
+		return nil, c.callError(ctx, err)
 	}
 	leave := context.AfterFunc(ctx, func() {
 		cancel()
@@ -62,7 +62,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	if err != nil {
 		cancel()
 		_ = s.CloseRequest()
-		return nil, c.failed(ctx, err)
+		return nil, c.callError(ctx, err)
 	}
 	return &held{granted: granted, stream: s, cancel: cancel}, nil
 }
@@ -85,8 +85,8 @@ func wait(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
 	}
 }
 
-// failed returns the error for a call that failed with err.
-func (c *Client) failed(ctx context.Context, err error) error {
+// callError returns the error for a call that failed with err.
+func (c *Client) callError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fault.New(fault.Of(ctx.Err()), "wait for the pod-manager: %w", context.Cause(ctx))
@@ -116,12 +116,12 @@ func (l *held) Granted() *Granted { return l.granted }
 
 // Finish implements Lease. The message is sent in the background.
 func (l *held) Finish(outcome Outcome, reason string) {
-	l.once.Do(func() { go l.end(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
+	l.once.Do(func() { go l.closeStream(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// end sends the last message and waits, within bounds, until the server has closed the stream. An error breaks the
+// closeStream sends the last message and waits, within bounds, until the server has closed the stream. An error breaks the
 // stream, which also returns the lease.
-func (l *held) end(finish *podmanagerv1.LeaseRequest_Finish) {
+func (l *held) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)
 	defer timeout.Stop()
@@ -141,7 +141,7 @@ func (c *Client) ListPools(ctx context.Context,
 ) (*podmanagerv1.ListPoolsResponse, error) {
 	resp, err := c.rpc.ListPools(ctx, req)
 	if err != nil {
-		return nil, c.failed(ctx, err)
+		return nil, c.callError(ctx, err)
 	}
 	return resp, nil
 }

@@ -38,7 +38,7 @@ func (h *handler) Lease(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	lease, err := h.wait(ctx, stream, open)
+	lease, err := h.awaitLease(ctx, stream, open)
 	if err != nil {
 		return err
 	}
@@ -63,18 +63,18 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 	return req.GetOpen(), nil
 }
 
-// wait returns the lease, and reports the cause of the wait to the client until then.
-func (h *handler) wait(ctx context.Context,
+// awaitLease returns the lease, and reports the cause of the wait to the client until then.
+func (h *handler) awaitLease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
 ) (Lease, error) {
 	ctx, stop := h.untilStopping(ctx)
-	defer stop.end()
+	defer stop.stopWatching()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		stop.watch() // not before: a lease granted at once needs no goroutine
+		stop.watchStop() // not before: a lease granted at once needs no goroutine
 		// A disconnected client cancels ctx, too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
-	return lease, reason(ctx, err)
+	return lease, waitError(ctx, err)
 }
 
 // receiveFinish waits until the stream is closed and returns the outcome of the lease.
@@ -107,11 +107,11 @@ func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	stream *connect.ServerStream[podmanagerv1.WatchPoolsResponse],
 ) error {
 	ctx, stop := h.untilStopping(ctx)
-	defer stop.end()
-	stop.watch()
+	defer stop.stopWatching()
+	stop.watchStop()
 	list := func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
 		resp, err := h.manager.ListPools(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()})
 		return resp.GetPools(), err
 	}
-	return reason(ctx, watch(ctx, list, stream.Send))
+	return waitError(ctx, watchPools(ctx, list, stream.Send))
 }

@@ -26,8 +26,8 @@ func (h *handler) untilStopping(ctx context.Context) (context.Context, *stopper)
 	return ctx, &stopper{stopping: h.stopping, done: ctx.Done(), cancel: cancel}
 }
 
-// watch starts to watch for the shutdown of the process.
-func (s *stopper) watch() {
+// watchStop starts to watch for the shutdown of the process.
+func (s *stopper) watchStop() {
 	if s.stopping == nil {
 		return
 	}
@@ -42,11 +42,11 @@ func (s *stopper) watch() {
 	})
 }
 
-// end cancels the wait and stops watching the process.
-func (s *stopper) end() { s.cancel(nil) }
+// stopWatching cancels the wait and stops watching the process.
+func (s *stopper) stopWatching() { s.cancel(nil) }
 
-// reason returns the error for the client of a wait that failed with err.
-func reason(ctx context.Context, err error) error {
+// waitError returns the error for the client of a wait that failed with err.
+func waitError(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping
 	}

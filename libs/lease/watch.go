@@ -19,10 +19,10 @@ const watchInterval = 500 * time.Millisecond
 // poolKey identifies a pool.
 type poolKey struct{ reference, digest string }
 
-// watch lists pools at intervals, and sends the pools that differ from the previously sent pools; after the first list,
+// watchPools lists pools at intervals, and sends the pools that differ from the previously sent pools; after the first list,
 // it sends synced. A list that fails because no pod-manager answers changes nothing. watch returns the first other
 // error of list or send, or the error of ctx. Pools that list returned must not be changed.
-func watch(
+func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
 	send func(*podmanagerv1.WatchPoolsResponse) error,
@@ -35,7 +35,7 @@ func watch(
 		}
 		var changes []*podmanagerv1.WatchPoolsResponse
 		if err == nil {
-			changes = compare(sent, pools)
+			changes = comparePools(sent, pools)
 		}
 		if err == nil && !synced {
 			synced = true
@@ -53,8 +53,8 @@ func watch(
 	}
 }
 
-// compare returns the changes from the sent pools to pools, and records them as sent.
-func compare(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
+// comparePools returns the changes from the sent pools to pools, and records them as sent.
+func comparePools(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))
 	for _, p := range pools {

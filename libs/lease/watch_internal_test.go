@@ -71,7 +71,7 @@ func TestWatch(t *testing.T) {
 				}
 				var got []string
 				send := func(c *podmanagerv1.WatchPoolsResponse) error { got = append(got, short(c)); return nil }
-				err := watch(ctx, list, send)
+				err := watchPools(ctx, list, send)
 				if !errors.Is(err, context.DeadlineExceeded) || n != len(tc.lists) {
 					t.Errorf("ended with %v after %d lists, want %d and the end of the context", err, n, len(tc.lists))
 				}
@@ -88,10 +88,10 @@ func TestWatchEndsWithErrors(t *testing.T) {
 	list := func(context.Context) ([]*podmanagerv1.Pool, error) { return nil, broken }
 	none := func(context.Context) ([]*podmanagerv1.Pool, error) { return nil, nil }
 	fails := func(*podmanagerv1.WatchPoolsResponse) error { return broken }
-	if err := watch(t.Context(), list, fails); !errors.Is(err, broken) {
+	if err := watchPools(t.Context(), list, fails); !errors.Is(err, broken) {
 		t.Errorf("a list that fails: %v", err)
 	}
-	if err := watch(t.Context(), none, fails); !errors.Is(err, broken) {
+	if err := watchPools(t.Context(), none, fails); !errors.Is(err, broken) {
 		t.Errorf("a watcher that is gone: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub
 // shortest form, without the default port, and docker.io for each of its hosts. Connections use the number of a port,
 // regardless of leading zeros.
 func Canonical(hostport string) string {
-	host, port := split(strings.ToLower(hostport))
+	host, port := splitPort(strings.ToLower(hostport))
 	host, port = canonicalAddress(host), strings.TrimLeft(port, "0")
 	if slices.Contains(hubHosts, host) {
 		host = Hub
@@ -30,9 +30,9 @@ func Canonical(hostport string) string {
 	return host + ":" + port
 }
 
-// split splits a port off its host. A host that still contains colons is a bare address, or no name at all: splitting
+// splitPort splits a port off its host. A host that still contains colons is a bare address, or no name at all: splitting
 // it again would yield another name.
-func split(hostport string) (host, port string) {
+func splitPort(hostport string) (host, port string) {
 	i := strings.LastIndexByte(hostport, ':')
 	if i < 0 || strings.HasSuffix(hostport, "]") {
 		return hostport, ""

@@ -35,13 +35,13 @@ type errorLog struct {
 
 // Handle implements otel.ErrorHandler.
 func (l *errorLog) Handle(err error) {
-	if left, ok := l.admit(); ok {
+	if left, ok := l.admitLine(); ok {
 		l.log.Warn("telemetry not sent; evaluations do not need it", "error", err, "unlogged", left)
 	}
 }
 
-// admit reports whether a line may be written now, and how many errors were not logged before it.
-func (l *errorLog) admit() (left int, ok bool) {
+// admitLine reports whether a line may be written now, and how many errors were not logged before it.
+func (l *errorLog) admitLine() (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -61,7 +61,7 @@ type seldom struct {
 
 // Handle implements slog.Handler.
 func (h seldom) Handle(ctx context.Context, r slog.Record) error {
-	left, ok := h.errors.admit()
+	left, ok := h.errors.admitLine()
 	if !ok {
 		return nil
 	}

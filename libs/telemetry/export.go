@@ -20,35 +20,35 @@ import (
 
 // spanExporter returns the exporter of traces that OpenTelemetry's variables configure, or nil.
 func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
-	if !exporting("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
+	if !isExporting("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
 		return nil, nil
 	}
 	exporter, err := autoexport.NewSpanExporter(ctx)
-	return exporter, naming("OTEL_TRACES_EXPORTER", err)
+	return exporter, nameVariable("OTEL_TRACES_EXPORTER", err)
 }
 
 // metricReader returns the reader that pushes metrics as OpenTelemetry's variables configure, or
 // nil. The value "prometheus" would open a second port for the metrics that ours serves already.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	if os.Getenv("OTEL_METRICS_EXPORTER") == "prometheus" ||
-		!exporting("OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") {
+		!isExporting("OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") {
 		return nil, nil
 	}
 	reader, err := autoexport.NewMetricReader(ctx)
-	return reader, naming("OTEL_METRICS_EXPORTER", err)
+	return reader, nameVariable("OTEL_METRICS_EXPORTER", err)
 }
 
-// naming adds to err the variable that chose the exporter, and its value.
-func naming(variable string, err error) error {
+// nameVariable adds to err the variable that chose the exporter, and its value.
+func nameVariable(variable string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s=%q: %w: check the OTEL_ variables", variable, os.Getenv(variable), err)
 }
 
-// exporting reports whether to export a signal at all. OpenTelemetry's own default, when nothing is
+// isExporting reports whether to export a signal at all. OpenTelemetry's own default, when nothing is
 // set, is to send everything to localhost; ours is off.
-func exporting(exporter, endpoint string) bool {
+func isExporting(exporter, endpoint string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv(exporter) == "none" {
 		return false
 	}

@@ -33,14 +33,14 @@ type ImageLabels struct {
 func (l *ImageLabels) Earn(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	label, earned := l.find(image)
+	label, earned := l.findLabel(image)
 	if !earned && len(l.owners) >= MaxImageLabels {
 		return OtherImages
 	}
 	if l.owners == nil {
 		l.owners = make(map[string]string)
 	}
-	l.owners[label] = whole(image)
+	l.owners[label] = wholeName(image)
 	return label
 }
 
@@ -48,25 +48,25 @@ func (l *ImageLabels) Earn(image ImageName) string {
 func (l *ImageLabels) Label(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if label, earned := l.find(image); earned {
+	if label, earned := l.findLabel(image); earned {
 		return label
 	}
 	return OtherImages
 }
 
-// find returns the label that is for an image, and reports whether the image has earned it. Digests are in no label.
-func (l *ImageLabels) find(image ImageName) (label string, earned bool) {
+// findLabel returns the label that is for an image, and reports whether the image has earned it. Digests are in no label.
+func (l *ImageLabels) findLabel(image ImageName) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]
-	if earned && owner != whole(image) {
-		label = whole(image)
+	if earned && owner != wholeName(image) {
+		label = wholeName(image)
 		_, earned = l.owners[label]
 	}
 	return label, earned
 }
 
-// whole returns an image's name without its digest.
-func whole(image ImageName) string {
+// wholeName returns an image's name without its digest.
+func wholeName(image ImageName) string {
 	name, _, _ := strings.Cut(image.String(), "@")
 	return name
 }

@@ -16,7 +16,7 @@ import (
 
 // newLogger returns a logger to w that adds trace ids.
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: written}
+	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: formatAttr}
 	if writesText(cfg.LogFormat, w) {
 		return slog.New(traced{slog.NewTextHandler(w, options)})
 	}
@@ -37,10 +37,10 @@ func writesText(format string, w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// written returns an attribute as it is written: without empty texts and numbers that count nothing, texts shortened
+// formatAttr returns an attribute as it is written: without empty texts and numbers that count nothing, texts shortened
 // to the size of a log line and with hidden characters escaped, since callers and functions choose some of them, and
 // durations in seconds.
-func written(_ []string, a slog.Attr) slog.Attr {
+func formatAttr(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
 		if value == "" {

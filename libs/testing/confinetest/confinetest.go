@@ -44,7 +44,7 @@ func Run(t *testing.T, program Program) {
 	}
 	for name, tc := range tests {
 		t.Run("require without "+name, func(t *testing.T) {
-			log, ended := program.run(t, "require", tc.call)
+			log, ended := program.startAt(t, "require", tc.call)
 			if exit := ended(); exit.Success() || exit.Signaled() {
 				t.Errorf("the program ended with %v, want an exit code", exit)
 			}
@@ -53,7 +53,7 @@ func Run(t *testing.T, program Program) {
 			}
 		})
 		t.Run("best effort without "+name, func(t *testing.T) {
-			log, ended := program.run(t, "best-effort", tc.call)
+			log, ended := program.startAt(t, "best-effort", tc.call)
 			if exit := ended(); !exit.Success() {
 				t.Errorf("the program ended with %v after SIGTERM", exit)
 			}
@@ -70,9 +70,9 @@ type exit struct{ syscall.WaitStatus }
 // Success reports whether the exit code is zero.
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
-// run starts the program and returns its log until it has started or exited. Ended stops a running program, and returns
+// startAt starts the program and returns its log until it has started or exited. Ended stops a running program, and returns
 // its exit status.
-func (p Program) run(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
+func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	var args, env []string

@@ -18,7 +18,7 @@ func onThreadWithout(call uintptr, start func() error) error {
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: Go then destroys the thread with its goroutine
-		err := conceal(call)
+		err := concealCall(call)
 		if err == nil {
 			err = start()
 		}
@@ -27,8 +27,8 @@ func onThreadWithout(call uintptr, start func() error) error {
 	return <-result
 }
 
-// conceal makes the kernel answer a call of this thread as an unknown call.
-func conceal(call uintptr) error {
+// concealCall makes the kernel answer a call of this thread as an unknown call.
+func concealCall(call uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)
 	}

@@ -87,7 +87,7 @@ func checkText(t *testing.T, got, want string) {
 // checkHealthy fails the test if the server's health check does not report serving.
 func checkHealthy(t *testing.T, f Function) {
 	t.Helper()
-	resp, err := grpc_health_v1.NewHealthClient(dial(t, f.Address)).Check(t.Context(),
+	resp, err := grpc_health_v1.NewHealthClient(dialServer(t, f.Address)).Check(t.Context(),
 		&grpc_health_v1.HealthCheckRequest{})
 	if err != nil || resp.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 		t.Errorf("afterwards the server's health is %v, %v", resp.GetStatus(), err)

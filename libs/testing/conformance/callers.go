@@ -42,10 +42,10 @@ func testCancel(t *testing.T, target Target) {
 // cancelCall calls the endless function fn with a deadline that the client enforces.
 func cancelCall(t *testing.T, fn Function) {
 	t.Helper()
-	client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
+	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, fn.Address))
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
-	_, err := client.EvaluateFunction(ctx, request(fn, List))
+	_, err := client.EvaluateFunction(ctx, newRequest(fn, List))
 	if got := status.Code(err); got != codes.DeadlineExceeded {
 		t.Errorf("code %v, want DeadlineExceeded", got)
 	}
@@ -66,11 +66,11 @@ func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason stri
 // testManyCallers starts more callers than there are slots for functions.
 func testManyCallers(t *testing.T, target Target) {
 	fn := target.Serve(t, "sleep=20ms")
-	client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
+	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, fn.Address))
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() {
-			resp, err := client.EvaluateFunction(t.Context(), request(fn, List))
+			resp, err := client.EvaluateFunction(t.Context(), newRequest(fn, List))
 			if err != nil || string(resp.GetResourceList()) != List {
 				t.Errorf("got %q, %v", resp.GetResourceList(), err)
 			}

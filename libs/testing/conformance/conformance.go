@@ -99,8 +99,8 @@ func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, stri
 	}
 }
 
-// dial returns a connection of the official gRPC client.
-func dial(t *testing.T, address string) *grpc.ClientConn {
+// dialServer returns a connection of the official gRPC client.
+func dialServer(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
@@ -111,14 +111,14 @@ func dial(t *testing.T, address string) *grpc.ClientConn {
 	return conn
 }
 
-// evaluate evaluates the function over list.
-func evaluate(t *testing.T, f Function, list string) (*evaluator.EvaluateFunctionResponse, error) {
+// evaluateList evaluates the function over list.
+func evaluateList(t *testing.T, f Function, list string) (*evaluator.EvaluateFunctionResponse, error) {
 	t.Helper()
-	return evaluator.NewFunctionEvaluatorClient(dial(t, f.Address)).EvaluateFunction(t.Context(), request(f, list))
+	return evaluator.NewFunctionEvaluatorClient(dialServer(t, f.Address)).EvaluateFunction(t.Context(), newRequest(f, list))
 }
 
-// request returns the request to evaluate the function over list.
-func request(f Function, list string) *evaluator.EvaluateFunctionRequest {
+// newRequest returns the request to evaluate the function over list.
+func newRequest(f Function, list string) *evaluator.EvaluateFunctionRequest {
 	return &evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)}
 }
 
@@ -133,7 +133,7 @@ func checkOthers(t *testing.T, target Target) {
 // checkAlive fails the test if f, which echoes, no longer works.
 func checkAlive(t *testing.T, f Function) {
 	t.Helper()
-	resp, err := evaluate(t, f, List)
+	resp, err := evaluateList(t, f, List)
 	if err != nil {
 		t.Fatalf("afterwards the server does not work: %v", err)
 	}

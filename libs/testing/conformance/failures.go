@@ -24,7 +24,7 @@ type failure struct {
 	results int
 }
 
-func failures(texts Texts) []failure {
+func failureCases(texts Texts) []failure {
 	return []failure{
 		{"the function says what is wrong", "exit1", texts.Exit1, functionrunnerv1.FunctionFailure_REASON_EXITED, 1},
 		{
@@ -62,14 +62,14 @@ const (
 )
 
 func testFailures(t *testing.T, target Target) {
-	for _, f := range failures(target.Texts) {
+	for _, f := range failureCases(target.Texts) {
 		if f.text == "" {
 			continue // impossible for this target
 		}
 		t.Run(f.behaviour, func(t *testing.T) {
 			fn := target.Serve(t, f.behaviour)
 			for range 2 { // the server continues as before
-				_, err := evaluate(t, fn, List)
+				_, err := evaluateList(t, fn, List)
 				st := status.Convert(err)
 				if st.Code() != codes.Internal {
 					t.Errorf("code %v, want Internal: %s", st.Code(), f.reason)
@@ -86,7 +86,7 @@ func testFailures(t *testing.T, target Target) {
 
 // testUnreadableLog evaluates a function that fails with a log of which a part is not UTF-8.
 func testUnreadableLog(t *testing.T, fn Function) {
-	_, err := evaluate(t, fn, List)
+	_, err := evaluateList(t, fn, List)
 	if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {
 		t.Errorf("error %v, want the readable part of the log", err)
 	}

@@ -25,7 +25,7 @@ func testProtocols(t *testing.T, target Target) {
 		"gRPC-Web":          {connect.WithGRPCWeb()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			resp, err := connectClient(t, fn, &http.Transport{}, options...).EvaluateFunction(t.Context(), request(fn, List))
+			resp, err := connectClient(t, fn, &http.Transport{}, options...).EvaluateFunction(t.Context(), newRequest(fn, List))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) 
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	client := connectClient(t, fn, &http.Transport{Protocols: protocols}, append(options, connect.WithSendGzip())...)
-	_, err := client.EvaluateFunction(t.Context(), request(fn, List))
+	_, err := client.EvaluateFunction(t.Context(), newRequest(fn, List))
 	if connect.CodeOf(err) != connect.CodeUnimplemented || !strings.Contains(err.Error(), "without compression") {
 		t.Errorf("got %v, want Unimplemented and what to do", err)
 	}
@@ -74,7 +74,7 @@ func testPlainJSON(t *testing.T, fn Function) {
 
 // testHealth calls as probes do.
 func testHealth(t *testing.T, target Target) {
-	conn := dial(t, target.Serve(t, "echo").Address)
+	conn := dialServer(t, target.Serve(t, "echo").Address)
 	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {
 		resp, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(),
 			&grpc_health_v1.HealthCheckRequest{Service: service})

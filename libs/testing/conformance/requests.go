@@ -31,7 +31,7 @@ func testBytes(t *testing.T, target Target) {
 	fn := target.Serve(t, "echo")
 	for name, list := range lists {
 		t.Run(name, func(t *testing.T) {
-			resp, err := evaluate(t, fn, list)
+			resp, err := evaluateList(t, fn, list)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +42,7 @@ func testBytes(t *testing.T, target Target) {
 	}
 	t.Run("results of severity error", func(t *testing.T) { testErrorResults(t, target.Serve(t, "warn")) })
 	t.Run("input that is not read", func(t *testing.T) {
-		if _, err := evaluate(t, target.Serve(t, "ignore-stdin"), lists["megabytes"]); err != nil {
+		if _, err := evaluateList(t, target.Serve(t, "ignore-stdin"), lists["megabytes"]); err != nil {
 			t.Errorf("%v: a function need not read its input", err)
 		}
 	})
@@ -50,7 +50,7 @@ func testBytes(t *testing.T, target Target) {
 
 // testErrorResults evaluates a function that exits 0 with a result of severity error.
 func testErrorResults(t *testing.T, fn Function) {
-	resp, err := evaluate(t, fn, List)
+	resp, err := evaluateList(t, fn, List)
 	if err != nil {
 		t.Fatalf("%v: the exit code decides, not the results", err)
 	}
@@ -60,8 +60,8 @@ func testErrorResults(t *testing.T, fn Function) {
 	}
 }
 
-// bomb is a small list that is enormous once its aliases are expanded.
-func bomb() string {
+// aliasBomb is a small list that is enormous once its aliases are expanded.
+func aliasBomb() string {
 	var b strings.Builder
 	b.WriteString("kind: ResourceList\nitems:\n- &a0 {x: lol}\n")
 	for i := range 20 {
@@ -89,7 +89,7 @@ func badRequests() map[string]badRequest {
 		"not a list":  {"a resource is no list", "apiVersion: v1\nkind: ConfigMap\n", invalid, notValid},
 		"broken YAML": {"nor is what does not parse", items + "[", invalid, notValid},
 		"not UTF-8":   {"YAML is UTF-8", items + "[\"\xff\xfe\"]\n", invalid, "not UTF-8"},
-		"YAML bomb":   {"it must not reach a function", bomb(), invalid, notValid},
+		"YAML bomb":   {"it must not reach a function", aliasBomb(), invalid, notValid},
 		"deep nesting": {
 			"nor exhaust a server's stack", items + strings.Repeat("[", 1<<20), invalid, notValid,
 		},
@@ -107,7 +107,7 @@ func testBadRequests(t *testing.T, target Target) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			_, err := evaluate(t, fn, tc.list)
+			_, err := evaluateList(t, fn, tc.list)
 			if st := status.Convert(err); st.Code() != tc.code || !strings.Contains(st.Message(), tc.text) {
 				t.Errorf("error %v, want code %v and %q: %s", err, tc.code, tc.text, tc.reason)
 			}
@@ -123,7 +123,7 @@ func testBadRequests(t *testing.T, target Target) {
 
 // testLongName sends the name of an image that no registry can have.
 func testLongName(t *testing.T, address string) {
-	_, err := evaluate(t, Function{Address: address, Image: strings.Repeat("a", 1<<20)}, List)
+	_, err := evaluateList(t, Function{Address: address, Image: strings.Repeat("a", 1<<20)}, List)
 	if st := status.Convert(err); st.Code() != codes.InvalidArgument ||
 		!strings.Contains(st.Message(), "the image's name has 1048576 bytes") {
 		t.Errorf("error %v, want InvalidArgument: no registry has such names", err)
@@ -141,7 +141,7 @@ func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 		fn.Image + "@sha256:0000": codes.InvalidArgument,
 	} {
 		t.Run(fmt.Sprintf("image %q", image), func(t *testing.T) {
-			_, err := evaluate(t, Function{Address: fn.Address, Image: image}, List)
+			_, err := evaluateList(t, Function{Address: fn.Address, Image: image}, List)
 			st := status.Convert(err)
 			if st.Code() != code || st.Message() == "" {
 				t.Errorf("error %v, want code %v", err, code)
@@ -158,7 +158,7 @@ func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 
 func testLimits(t *testing.T, target Target) {
 	t.Run("long log", func(t *testing.T) {
-		resp, err := evaluate(t, target.Serve(t, longLog), List)
+		resp, err := evaluateList(t, target.Serve(t, longLog), List)
 		if err != nil || string(resp.GetResourceList()) != List || !strings.Contains(string(resp.GetLog()), " left out]") {
 			t.Errorf("a function that logs a lot gets %v, %q, a log of %d bytes; want the list, and a log that is cut",
 				err, resp.GetResourceList(), len(resp.GetLog()))
@@ -171,7 +171,7 @@ func testLimits(t *testing.T, target Target) {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)
 			for range 2 { // the server continues as before
-				_, err := evaluate(t, fn, List)
+				_, err := evaluateList(t, fn, List)
 				st := status.Convert(err)
 				if st.Code() != codes.ResourceExhausted || !strings.Contains(st.Message(), text) ||
 					!strings.Contains(st.Message(), fn.Image) {

@@ -44,7 +44,7 @@ func NewAt(t testing.TB, address, target string) *Proxy {
 			if err != nil {
 				return
 			}
-			p.forward(t.Context(), &running, in, target)
+			p.forwardConn(t.Context(), &running, in, target)
 		}
 	})
 	t.Cleanup(func() {
@@ -55,19 +55,19 @@ func NewAt(t testing.TB, address, target string) *Proxy {
 	return p
 }
 
-// forward connects a client with the target, both ways.
-func (p *Proxy) forward(ctx context.Context, running *sync.WaitGroup, in net.Conn, target string) {
+// forwardConn connects a client with the target, both ways.
+func (p *Proxy) forwardConn(ctx context.Context, running *sync.WaitGroup, in net.Conn, target string) {
 	out, err := new(net.Dialer).DialContext(ctx, "tcp", target)
 	if err != nil {
 		_ = in.Close()
 		return
 	}
-	p.add(in, out)
+	p.addConn(in, out)
 	running.Go(func() { _, _ = io.Copy(in, out); p.Cut() })
 	running.Go(func() { _, _ = io.Copy(out, in); p.Cut() })
 }
 
-func (p *Proxy) add(conns ...net.Conn) {
+func (p *Proxy) addConn(conns ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conns = append(p.conns, conns...)

@@ -34,13 +34,13 @@ type Authority struct {
 // NewAuthority returns an authority that is valid from now until life is over.
 func NewAuthority(t testing.TB, life time.Duration) *Authority {
 	t.Helper()
-	template := template(life)
+	template := newTemplate(life)
 	template.Subject = pkix.Name{CommonName: "test authority", SerialNumber: template.SerialNumber.String()}
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	a := new(Authority)
 	a.key = newKey(t)
-	a.cert = a.sign(t, template, template, a.key)
-	a.PEM = block("CERTIFICATE", a.cert.Raw)
+	a.cert = a.signCertificate(t, template, template, a.key)
+	a.PEM = encodeBlock("CERTIFICATE", a.cert.Raw)
 	return a
 }
 
@@ -51,16 +51,16 @@ func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certific
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := template(life)
+	template := newTemplate(life)
 	template.URIs, template.KeyUsage = []*url.URL{uri}, x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 	k := newKey(t)
-	cert := a.sign(t, template, a.cert, k)
+	cert := a.signCertificate(t, template, a.cert, k)
 	der, err := x509.MarshalPKCS8PrivateKey(k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return block("CERTIFICATE", cert.Raw), block("PRIVATE KEY", der)
+	return encodeBlock("CERTIFICATE", cert.Raw), encodeBlock("PRIVATE KEY", der)
 }
 
 // Write writes a new certificate for an ID into dir, together with the authorities to trust in addition to a, as
@@ -75,7 +75,7 @@ func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, othe
 	link := filepath.Join(dir, "..data")
 	former, _ := os.Readlink(link)
 	for name, content := range map[string][]byte{
-		mtls.CertificateFile: certificate, mtls.KeyFile: key, mtls.AuthoritiesFile: a.with(others),
+		mtls.CertificateFile: certificate, mtls.KeyFile: key, mtls.AuthoritiesFile: a.certificatesWith(others),
 	} {
 		err := os.WriteFile(filepath.Join(data, name), content, 0o600)
 		if err == nil && former == "" {
@@ -91,8 +91,8 @@ func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, othe
 	}
 }
 
-// with returns the certificates of the authority and of further authorities.
-func (a *Authority) with(others []*Authority) []byte {
+// certificatesWith returns the certificates of the authority and of further authorities.
+func (a *Authority) certificatesWith(others []*Authority) []byte {
 	authorities := slices.Clone(a.PEM)
 	for _, o := range others {
 		authorities = append(authorities, o.PEM...)
@@ -131,14 +131,14 @@ func Open(t testing.TB, dir string) *mtls.Identity {
 	return identity
 }
 
-// template returns a certificate that is valid from now on.
-func template(life time.Duration) *x509.Certificate {
+// newTemplate returns a certificate that is valid from now on.
+func newTemplate(life time.Duration) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	now := time.Now()
 	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-time.Second), NotAfter: now.Add(life)}
 }
 
-func (a *Authority) sign(t testing.TB, template, parent *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
+func (a *Authority) signCertificate(t testing.TB, template, parent *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), a.key)
 	if err != nil {
@@ -160,6 +160,6 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-func block(kind string, der []byte) []byte {
+func encodeBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

@@ -20,14 +20,14 @@ type conn struct {
 	closed bool
 }
 
-// join returns a side of a connection with the host.
-func (h *Host) join(end net.Conn) *conn {
+// joinConn returns a side of a connection with the host.
+func (h *Host) joinConn(end net.Conn) *conn {
 	c := &conn{Conn: end, host: h}
 	c.change = sync.NewCond(&c.mu)
 	h.mu.Lock()
 	h.conns = append(h.conns, c)
 	h.mu.Unlock()
-	go c.pump() // stops with the connection
+	go c.forwardWrites() // stops with the connection
 	return c
 }
 
@@ -52,17 +52,17 @@ func (c *conn) Close() error {
 	return nil
 }
 
-func (c *conn) wake() {
+func (c *conn) wakePump() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.change.Signal()
 }
 
-// pump forwards the written data, and then the end of the stream.
-func (c *conn) pump() {
+// forwardWrites forwards the written data, and then the end of the stream.
+func (c *conn) forwardWrites() {
 	defer func() { _ = c.Conn.Close() }()
 	for {
-		next, ok := c.next()
+		next, ok := c.nextWrite()
 		if !ok {
 			return
 		}
@@ -73,8 +73,8 @@ func (c *conn) pump() {
 	}
 }
 
-// next waits for data to forward. It returns false at the end of the stream.
-func (c *conn) next() ([]byte, bool) {
+// nextWrite waits for data to forward. It returns false at the end of the stream.
+func (c *conn) nextWrite() ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.closed && (len(c.out) == 0 || c.host.silent.Load()) {

@@ -67,10 +67,10 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	}
 	h.dials.Add(1)
 	near, far := net.Pipe()
-	server := h.join(far)
+	server := h.joinConn(far)
 	select {
 	case h.accept <- server:
-		return h.join(near), nil
+		return h.joinConn(near), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -85,7 +85,7 @@ func (h *Host) SetSilent(silent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.conns {
-		c.wake()
+		c.wakePump()
 	}
 }
 

@@ -59,16 +59,16 @@ func Abandoned(dir string) []int {
 // AwaitRunning waits until exactly n processes from dir run.
 func AwaitRunning(t testing.TB, dir string, n int) {
 	t.Helper()
-	if pids := await(Running, dir, n); len(pids) != n {
-		t.Fatalf("%d processes from %s run, not %d: %s", len(pids), dir, n, describe(pids))
+	if pids := awaitCount(Running, dir, n); len(pids) != n {
+		t.Fatalf("%d processes from %s run, not %d: %s", len(pids), dir, n, describeProcesses(pids))
 	}
 }
 
 // AssertNoneLeft reports an error if processes from dir do not exit by themselves, and kills them.
 func AssertNoneLeft(t testing.TB, dir string) {
 	t.Helper()
-	if pids := await(Running, dir, 0); len(pids) > 0 {
-		t.Errorf("processes are left: %s", describe(pids))
+	if pids := awaitCount(Running, dir, 0); len(pids) > 0 {
+		t.Errorf("processes are left: %s", describeProcesses(pids))
 		Kill(dir)
 	}
 }
@@ -77,8 +77,8 @@ func AssertNoneLeft(t testing.TB, dir string) {
 // Unlike [AssertNoneLeft], it is for servers that keep running.
 func AssertNoneAbandoned(t testing.TB, dir string) {
 	t.Helper()
-	if pids := await(Abandoned, dir, 0); len(pids) > 0 {
-		t.Errorf("processes are left while the server runs: %s", describe(pids))
+	if pids := awaitCount(Abandoned, dir, 0); len(pids) > 0 {
+		t.Errorf("processes are left while the server runs: %s", describeProcesses(pids))
 	}
 }
 
@@ -89,8 +89,8 @@ func Kill(dir string) {
 	}
 }
 
-// await waits until n processes from dir are found, and returns the last found processes.
-func await(find func(dir string) []int, dir string, n int) []int {
+// awaitCount waits until n processes from dir are found, and returns the last found processes.
+func awaitCount(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
 	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {
 		time.Sleep(pause)
@@ -98,8 +98,8 @@ func await(find func(dir string) []int, dir string, n int) []int {
 	return pids
 }
 
-// describe names processes by pid and command line.
-func describe(pids []int) string {
+// describeProcesses names processes by pid and command line.
+func describeProcesses(pids []int) string {
 	texts := make([]string, len(pids))
 	for i, pid := range pids {
 		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

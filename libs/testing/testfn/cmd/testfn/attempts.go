@@ -29,34 +29,34 @@ var attempts = map[string]func(target string) error{
 	"link":       func(path string) error { return os.Link(path, filepath.Join(os.TempDir(), "link")) },
 	"device":     makeDevice,
 	"join-group": joinGroup,
-	"fork":       fork,
+	"fork":       forkSelf,
 	"kill":       onPID(func(pid int) error { return syscall.Kill(pid, syscall.SIGURG) }),
-	"tgkill":     onPID(func(pid int) error { return call(syscall.SYS_TGKILL, pid, pid, int(syscall.SIGURG)) }),
-	"tkill":      onPID(func(pid int) error { return call(syscall.SYS_TKILL, pid, int(syscall.SIGURG)) }),
+	"tgkill":     onPID(func(pid int) error { return callKernel(syscall.SYS_TGKILL, pid, pid, int(syscall.SIGURG)) }),
+	"tkill":      onPID(func(pid int) error { return callKernel(syscall.SYS_TKILL, pid, int(syscall.SIGURG)) }),
 	"set-owner":  onPID(setOwner),
 	"set-owner-ex": onPID(func(pid int) error {
 		owner := [2]int32{1, int32(pid)}
-		return onPipe(fSetOwnerEx, address(&owner))
+		return onPipe(fSetOwnerEx, addressOf(&owner))
 	}),
 	"set-signal": func(string) error { return onPipe(fSetSignal, int(syscall.SIGURG)) },
-	"watch":      watch,
-	"notify":     notify,
-	"inotify":    func(string) error { return call(syscall.SYS_INOTIFY_INIT1, 0) },
+	"watch":      watchNames,
+	"notify":     notifyNames,
+	"inotify":    func(string) error { return callKernel(syscall.SYS_INOTIFY_INIT1, 0) },
 	"aio": func(string) error {
 		var requests uintptr
-		return call(syscall.SYS_IO_SETUP, 1, address(&requests))
+		return callKernel(syscall.SYS_IO_SETUP, 1, addressOf(&requests))
 	},
-	"lease": inTempFile(func(fd int) error { return call(syscall.SYS_FCNTL, fd, unix.F_SETLEASE, syscall.F_UNLCK) }),
+	"lease": inTempFile(func(fd int) error { return callKernel(syscall.SYS_FCNTL, fd, unix.F_SETLEASE, syscall.F_UNLCK) }),
 	"xattr": inTempFile(func(fd int) error { return unix.Fsetxattr(fd, "user.left", []byte("x"), 0) }),
 	"flags": inTempFile(func(fd int) error {
 		var none int
-		return call(syscall.SYS_IOCTL, fd, fsSetFlags, address(&none))
+		return callKernel(syscall.SYS_IOCTL, fd, fsSetFlags, addressOf(&none))
 	}),
 	"file-attributes": inTempFile(func(fd int) error {
 		var none [24]byte
-		return call(fileSetAttributes, fd, address(&[]byte("\x00")[0]), address(&none), len(none), unix.AT_EMPTY_PATH)
+		return callKernel(fileSetAttributes, fd, addressOf(&[]byte("\x00")[0]), addressOf(&none), len(none), unix.AT_EMPTY_PATH)
 	}),
-	"new-call": func(string) error { return call(newCall) },
+	"new-call": func(string) error { return callKernel(newCall) },
 	"set-uid":  inTempFile(func(fd int) error { return syscall.Fchmod(fd, 0o6755) }),
 	"create-set-uid": func(string) error {
 		fd, err := syscall.Open(filepath.Join(os.TempDir(), "program"), syscall.O_CREAT|syscall.O_WRONLY, 0o4755)
@@ -67,22 +67,25 @@ var attempts = map[string]func(target string) error{
 	},
 	"pair":       func(string) error { _, err := syscall.Socketpair(unix.AF_TIPC, syscall.SOCK_STREAM, 0); return err },
 	"chmod":      func(path string) error { return os.Chmod(path, 0) },
-	"attach":     func(string) error { return call(syscall.SYS_SHMAT, 1<<30, 0, 0) },
-	"queue":      func(string) error { return call(unix.SYS_MQ_UNLINK, address(&[]byte("x\x00")[0])) },
-	"perf":       func(string) error { return call(unix.SYS_PERF_EVENT_OPEN, 0, 0, -1, -1, 0) },
-	"userfault":  func(string) error { return call(unix.SYS_USERFAULTFD, 1) },
-	"bpf":        func(string) error { return call(unix.SYS_BPF, -1, 0, 0) },
-	"type":       func(string) error { return call(syscall.SYS_IOCTL, 0, unix.TIOCSTI, 0) },
+	"attach":     func(string) error { return callKernel(syscall.SYS_SHMAT, 1<<30, 0, 0) },
+	"queue":      func(string) error { return callKernel(unix.SYS_MQ_UNLINK, addressOf(&[]byte("x\x00")[0])) },
+	"perf":       func(string) error { return callKernel(unix.SYS_PERF_EVENT_OPEN, 0, 0, -1, -1, 0) },
+	"userfault":  func(string) error { return callKernel(unix.SYS_USERFAULTFD, 1) },
+	"bpf":        func(string) error { return callKernel(unix.SYS_BPF, -1, 0, 0) },
+	"type":       func(string) error { return callKernel(syscall.SYS_IOCTL, 0, unix.TIOCSTI, 0) },
 	"prlimit":    onPID(askLimit),
 	"renice":     onPID(func(pid int) error { return syscall.Setpriority(syscall.PRIO_PROCESS, pid, 19) }),
 	"renice-all": func(string) error { return syscall.Setpriority(syscall.PRIO_USER, noUser, 19) },
 	"affinity": onPID(func(pid int) error {
 		var all uint64 = 1
-		return call(syscall.SYS_SCHED_SETAFFINITY, pid, 8, address(&all))
+		return callKernel(syscall.SYS_SCHED_SETAFFINITY, pid, 8, addressOf(&all))
 	}),
-	"ptrace":      onPID(func(pid int) error { return call(syscall.SYS_PTRACE, seize, pid, 1) }),
-	"vm-read":     onPID(readMemory),
-	"socket":      func(address string) error { network, to, _ := strings.Cut(address, ","); return dial(network, to) },
+	"ptrace":  onPID(func(pid int) error { return callKernel(syscall.SYS_PTRACE, seize, pid, 1) }),
+	"vm-read": onPID(readMemory),
+	"socket": func(address string) error {
+		network, to, _ := strings.Cut(address, ",")
+		return dialTarget(network, to)
+	},
 	"listen":      func(address string) error { l, err := net.Listen("tcp", address); closeIf(l, err); return err },
 	"make-file":   makeFile,
 	"empty-files": makeEmptyFiles,
@@ -98,14 +101,14 @@ var attempts = map[string]func(target string) error{
 	"chroot":    syscall.Chroot,
 	"io-uring": func(string) error {
 		var p [120]byte
-		return call(unix.SYS_IO_URING_SETUP, 1, int(uintptr(unsafe.Pointer(&p))))
+		return callKernel(unix.SYS_IO_URING_SETUP, 1, int(uintptr(unsafe.Pointer(&p))))
 	},
-	"shm":      func(string) error { return call(syscall.SYS_SHMGET, 1<<30, 0, 0) },
-	"keyring":  func(string) error { return call(syscall.SYS_KEYCTL, 0, -3, 0) },
+	"shm":      func(string) error { return callKernel(syscall.SYS_SHMGET, 1<<30, 0, 0) },
+	"keyring":  func(string) error { return callKernel(syscall.SYS_KEYCTL, 0, -3, 0) },
 	"allocate": inTempFile(func(fd int) error { return syscall.Fallocate(fd, 0, 0, 1<<20) }),
 	"reserve": inTempFile(func(fd int) error {
 		space := [6]int64{2: 1 << 20} // struct space_resv
-		return call(syscall.SYS_IOCTL, fd, reserveSpace, address(&space))
+		return callKernel(syscall.SYS_IOCTL, fd, reserveSpace, addressOf(&space))
 	}),
 	"core": func(string) error {
 		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20})
@@ -113,7 +116,7 @@ var attempts = map[string]func(target string) error{
 	"descriptors": inheritDescriptors,
 	"reopen":      func(path string) error { f, err := os.OpenFile(path, os.O_RDWR, 0); closeIf(f, err); return err },
 	"i386":        runForeign,
-	"x32":         func(string) error { return call(x32Getpid) },
+	"x32":         func(string) error { return callKernel(x32Getpid) },
 }
 
 // Requests of ioctl: FS_IOC_RESVSP and FS_IOC_SETFLAGS.
@@ -132,7 +135,7 @@ const (
 func inTempFile(attempt func(fd int) error) func(string) error {
 	return func(string) error {
 		f, err := os.CreateTemp("", "attempt")
-		check(err)
+		exitOnError(err)
 		defer func() { _ = os.Remove(f.Name()) }()
 		return errors.Join(attempt(int(f.Fd())), f.Close())
 	}
@@ -153,13 +156,13 @@ func onPID(attempt func(pid int) error) func(string) error {
 			return attempt(os.Getppid())
 		}
 		pid, err := strconv.Atoi(target)
-		check(err)
+		exitOnError(err)
 		return attempt(pid)
 	}
 }
 
-// call makes a system call.
-func call(number int, args ...int) error {
+// callKernel makes a system call.
+func callKernel(number int, args ...int) error {
 	var a [6]uintptr
 	for i, arg := range args {
 		a[i] = uintptr(arg)
@@ -170,12 +173,12 @@ func call(number int, args ...int) error {
 	return nil
 }
 
-func address[T any](value *T) int { return int(uintptr(unsafe.Pointer(value))) }
+func addressOf[T any](value *T) int { return int(uintptr(unsafe.Pointer(value))) }
 
 // makeEmptyFiles makes so many empty files in the temporary directory.
 func makeEmptyFiles(count string) error {
 	n, err := strconv.Atoi(count)
-	check(err)
+	exitOnError(err)
 	for i := range n {
 		fd, err := syscall.Open(filepath.Join(os.TempDir(), strconv.Itoa(i)), syscall.O_CREAT|syscall.O_WRONLY, 0o600)
 		if err != nil {
@@ -199,12 +202,12 @@ func makeDevice(string) error {
 	return syscall.Mknod(filepath.Join(os.TempDir(), "null"), syscall.S_IFCHR|0o600, 1<<8|3)
 }
 
-// fork starts so many children, which hang.
-func fork(count string) error {
+// forkSelf starts so many children, which hang.
+func forkSelf(count string) error {
 	n, err := strconv.Atoi(count)
-	check(err)
+	exitOnError(err)
 	exe, err := os.Executable()
-	check(err)
+	exitOnError(err)
 	for range n {
 		if _, err := os.StartProcess(exe, []string{exe, "hang"}, &os.ProcAttr{}); err != nil {
 			return err
@@ -216,11 +219,11 @@ func fork(count string) error {
 // joinGroup starts a child in the process group of another process.
 func joinGroup(target string) error {
 	pid, err := strconv.Atoi(target)
-	check(err)
+	exitOnError(err)
 	group, err := syscall.Getpgid(pid)
-	check(err)
+	exitOnError(err)
 	exe, err := os.Executable()
-	check(err)
+	exitOnError(err)
 	child, err := os.StartProcess(exe, []string{exe, "empty"},
 		&os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: group}})
 	if err == nil {
@@ -244,13 +247,13 @@ const (
 // onPipe calls fcntl on a pipe.
 func onPipe(command, argument int) error {
 	r, w, err := os.Pipe()
-	check(err)
+	exitOnError(err)
 	defer func() { _, _ = r.Close(), w.Close() }()
-	return call(syscall.SYS_FCNTL, int(r.Fd()), command, argument)
+	return callKernel(syscall.SYS_FCNTL, int(r.Fd()), command, argument)
 }
 
-// watch subscribes to names in a directory.
-func watch(path string) error {
+// watchNames subscribes to names in a directory.
+func watchNames(path string) error {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 	if err != nil {
 		return err
@@ -260,19 +263,19 @@ func watch(path string) error {
 	return err
 }
 
-// notify subscribes to names in a directory by a signal.
-func notify(string) error {
+// notifyNames subscribes to names in a directory by a signal.
+func notifyNames(string) error {
 	dir, err := os.Open(os.TempDir())
-	check(err)
+	exitOnError(err)
 	defer func() { _ = dir.Close() }()
 	const created = 4 // DN_CREATE
-	return call(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
+	return callKernel(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
 }
 
 // askLimit queries a limit of another process, by the call that sets it too.
 func askLimit(pid int) error {
 	var limit syscall.Rlimit
-	return call(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, address(&limit))
+	return callKernel(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, addressOf(&limit))
 }
 
 // readMemory reads a byte of another process, at an arbitrary address: the kernel first checks the permission of this
@@ -280,10 +283,10 @@ func askLimit(pid int) error {
 func readMemory(pid int) error {
 	var b byte
 	local := syscall.Iovec{Base: &b, Len: 1}
-	return call(unix.SYS_PROCESS_VM_READV, pid, address(&local), 1, address(&local), 1)
+	return callKernel(unix.SYS_PROCESS_VM_READV, pid, addressOf(&local), 1, addressOf(&local), 1)
 }
 
-func dial(network, to string) error {
+func dialTarget(network, to string) error {
 	conn, err := net.Dial(network, to)
 	if err == nil {
 		_, err = conn.Write([]byte("x"))
@@ -317,7 +320,7 @@ func closeIf(l io.Closer, err error) {
 
 func cloneNamespace(string) error {
 	exe, err := os.Executable()
-	check(err)
+	exitOnError(err)
 	child, err := os.StartProcess(exe, []string{exe, "empty"},
 		&os.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUTS}})
 	if err == nil {

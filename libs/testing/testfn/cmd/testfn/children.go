@@ -18,21 +18,21 @@ func startSelf(behaviour string, attr syscall.SysProcAttr) *os.Process {
 // startQuiet starts this program with another behaviour, without our pipes.
 func startQuiet(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	check(err)
+	exitOnError(err)
 	defer func() { _ = null.Close() }()
 	return startWith([]*os.File{null, null, null}, behaviour, attr)
 }
 
 func startWith(files []*os.File, behaviour string, attr syscall.SysProcAttr) *os.Process {
 	exe, err := os.Executable()
-	check(err)
+	exitOnError(err)
 	child, err := os.StartProcess(exe, []string{exe, behaviour}, &os.ProcAttr{Files: files, Sys: &attr})
-	check(err)
+	exitOnError(err)
 	return child
 }
 
 func hangWithChild(string) int {
-	write(os.Stderr, "about to hang\n") // first, so that a test that sees the child can rely on it
+	writeText(os.Stderr, "about to hang\n") // first, so that a test that sees the child can rely on it
 	startSelf("hang", syscall.SysProcAttr{})
 	return hang("")
 }
@@ -40,7 +40,7 @@ func hangWithChild(string) int {
 // hangWithOrphan hangs, with a process in its session whose parent has exited.
 func hangWithOrphan(string) int {
 	_, err := startSelf("detach-in-session", syscall.SysProcAttr{}).Wait()
-	check(err)
+	exitOnError(err)
 	return hang("")
 }
 
@@ -49,7 +49,7 @@ func detachInSession(string) int {
 	return 0
 }
 
-func orphan(string) int {
+func makeOrphan(string) int {
 	startQuiet("hang", syscall.SysProcAttr{})
 	return echo("")
 }
@@ -59,11 +59,11 @@ func orphan(string) int {
 func hold(value string) int {
 	value, isDaemon := strings.CutSuffix(value, ",daemon")
 	list := readInput()
-	write(os.Stdout, string(list[:len(list)/2]))
-	check(os.Setenv("TESTFN_REST", string(list[len(list)/2:])))
+	writeText(os.Stdout, string(list[:len(list)/2]))
+	exitOnError(os.Setenv("TESTFN_REST", string(list[len(list)/2:])))
 	if isDaemon {
 		_, err := startSelf("hold-detach="+value, syscall.SysProcAttr{Setsid: true}).Wait()
-		check(err)
+		exitOnError(err)
 		return 0
 	}
 	startSelf("hold-rest="+value, syscall.SysProcAttr{})
@@ -77,32 +77,32 @@ func holdDetach(value string) int {
 
 func holdRest(value string) int {
 	d, err := time.ParseDuration(value)
-	check(err)
+	exitOnError(err)
 	time.Sleep(d)
-	write(os.Stdout, os.Getenv("TESTFN_REST"))
+	writeText(os.Stdout, os.Getenv("TESTFN_REST"))
 	return 0
 }
 
-// daemon behaves as daemons do: a child in a new session starts the daemon and exits, so that the daemon's parent
+// startDaemon behaves as daemons do: a child in a new session starts the daemon and exits, so that the daemon's parent
 // becomes init.
-func daemon(string) int {
+func startDaemon(string) int {
 	_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
-	check(err)
+	exitOnError(err)
 	return echo("")
 }
 
-func detach(string) int {
+func detachChild(string) int {
 	startSelf("hang", syscall.SysProcAttr{Setsid: true})
 	return 0
 }
 
-// daemons leaves value daemons, each in a separate session.
-func daemons(value string) int {
+// listDaemons leaves value daemons, each in a separate session.
+func listDaemons(value string) int {
 	n, err := strconv.Atoi(value)
-	check(err)
+	exitOnError(err)
 	for range n {
 		_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
-		check(err)
+		exitOnError(err)
 	}
 	return echo("")
 }
@@ -110,9 +110,9 @@ func daemons(value string) int {
 // leaveGroup tries to move to its parent's process group, out of its own group.
 func leaveGroup(string) int {
 	group, err := syscall.Getpgid(os.Getppid())
-	check(err)
+	exitOnError(err)
 	if err := syscall.Setpgid(0, group); err != nil {
-		write(os.Stderr, "cannot leave: "+err.Error()+"\n")
+		writeText(os.Stderr, "cannot leave: "+err.Error()+"\n")
 	}
 	startSelf("hang", syscall.SysProcAttr{}) // the attempt is over when the child exits
 	return hang("")

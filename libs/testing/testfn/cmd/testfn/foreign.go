@@ -19,11 +19,11 @@ func runForeign(string) error {
 		return syscall.ENOSYS // other machines have no such way
 	}
 	path := filepath.Join(os.TempDir(), "foreign")
-	check(os.WriteFile(path, foreignProgram(), 0o700))
+	exitOnError(os.WriteFile(path, foreignProgram(), 0o700))
 	child, err := os.StartProcess(path, []string{path}, &os.ProcAttr{})
-	check(err)
+	exitOnError(err)
 	state, err := child.Wait()
-	check(err)
+	exitOnError(err)
 	if !state.Success() {
 		return errors.New(state.String())
 	}

@@ -25,47 +25,47 @@ type behaviour func(value string) int
 
 var behaviours = map[string]behaviour{
 	// Functions that exit by themselves.
-	"echo":          echo,         // writes its input
-	"empty":         empty,        // exits 0 without output
-	"env":           env,          // writes its environment as results
-	"warn":          warn,         // exits 0 with a result of severity error
-	"exit1":         exit1,        // fails with results and a log
-	"exit1-silent":  exit1Silent,  // fails without reading or writing anything
-	"exit1-garbage": exit1Garbage, // fails with an output that does not parse
-	"garbage":       garbage,      // exits 0 with an output that does not parse
-	"bad-utf8":      badUTF8,      // fails with a log that is not UTF-8
-	"ignore-stdin":  ignoreStdin,  // exits 0 without reading its input
-	"allocate":      allocate,     // uses VALUE bytes of memory, then echoes
-	"sleep":         sleep,        // waits for the duration VALUE, then echoes
-	"greet":         greet,        // logs VALUE bytes before it reads its input, then echoes
-	"leave":         leave,        // exits 0 after the duration VALUE without reading or writing anything
-	"signal":        die,          // dies by signal number VALUE, or by SIGKILL
+	"echo":          echo,           // writes its input
+	"empty":         empty,          // exits 0 without output
+	"env":           env,            // writes its environment as results
+	"warn":          warn,           // exits 0 with a result of severity error
+	"exit1":         exit1,          // fails with results and a log
+	"exit1-silent":  exit1Silent,    // fails without reading or writing anything
+	"exit1-garbage": exit1Garbage,   // fails with an output that does not parse
+	"garbage":       garbage,        // exits 0 with an output that does not parse
+	"bad-utf8":      badUTF8,        // fails with a log that is not UTF-8
+	"ignore-stdin":  ignoreStdin,    // exits 0 without reading its input
+	"allocate":      allocateMemory, // uses VALUE bytes of memory, then echoes
+	"sleep":         sleep,          // waits for the duration VALUE, then echoes
+	"greet":         greet,          // logs VALUE bytes before it reads its input, then echoes
+	"leave":         leaveFiles,     // exits 0 after the duration VALUE without reading or writing anything
+	"signal":        die,            // dies by signal number VALUE, or by SIGKILL
 
 	// Functions that must be stopped.
 	"hang":           hang,          // neither reads nor writes
-	"keep":           keep,          // uses VALUE bytes of memory, and hangs
+	"keep":           keepFiles,     // uses VALUE bytes of memory, and hangs
 	"ignore-sigterm": ignoreSigterm, // hangs, and survives SIGTERM
 	"flood-stdout":   floodStdout,   // writes VALUE bytes, or endlessly
 	"flood-stderr":   floodStderr,   // logs VALUE bytes, or endlessly
 	"flood-both":     floodBoth,     // writes and logs endlessly
 
 	// Hostile functions.
-	"try":  try,  // attempts VALUE, see attempts, and writes the result
-	"fill": fill, // writes VALUE files of a mebibyte to its temporary directory, and hangs
-	"nest": nest, // makes VALUE nested directories there, and hangs
+	"try":  tryAttempt,      // attempts VALUE, see attempts, and writes the result
+	"fill": fillDisk,        // writes VALUE files of a mebibyte to its temporary directory, and hangs
+	"nest": nestDirectories, // makes VALUE nested directories there, and hangs
 
 	// Functions that leave processes behind, which hold the function's pipes open.
 	"hang-with-child":   hangWithChild, // logs, starts a child that hangs, and hangs
 	"hold":              hold,          // exits with half of the list written; its child writes the rest after VALUE
 	"hold-detach":       holdDetach,
 	"hold-rest":         holdRest,
-	"orphan":            orphan,          // echoes; its child hangs on
-	"daemon":            daemon,          // echoes; a process in another session hangs on
-	"daemons":           daemons,         // echoes; VALUE processes in separate sessions hang on
+	"orphan":            makeOrphan,      // echoes; its child hangs on
+	"daemon":            startDaemon,     // echoes; a process in another session hangs on
+	"daemons":           listDaemons,     // echoes; VALUE processes in separate sessions hang on
 	"hang-with-orphan":  hangWithOrphan,  // hangs; so does an orphan in its session and another group
 	"detach-in-session": detachInSession, // starts a hanging process in another group
 	"leave-group":       leaveGroup,      // hangs with a child, in its parent's process group if it can
-	"detach":            detach,          // starts a hanging process in another session
+	"detach":            detachChild,     // starts a hanging process in another session
 }
 
 func main() {
@@ -81,13 +81,13 @@ func main() {
 		os.Exit(usageStatus)
 	}
 	if size := os.Getenv("TESTFN_GREETING"); size != "" {
-		flood(os.Stderr, size) // before its input: with more than 64 KiB, it is no spare process for long
+		floodOutput(os.Stderr, size) // before its input: with more than 64 KiB, it is no spare process for long
 	}
 	os.Exit(behave(value))
 }
 
-// check exits on an error that no test provokes.
-func check(err error) {
+// exitOnError exits on an error that no test provokes.
+func exitOnError(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testfn:", err)
 		os.Exit(usageStatus)

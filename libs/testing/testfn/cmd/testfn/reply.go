@@ -27,60 +27,60 @@ const results = emptyList + `results:
 
 func readInput() []byte {
 	input, err := io.ReadAll(os.Stdin)
-	check(err)
+	exitOnError(err)
 	return input
 }
 
-func write(f *os.File, text string) {
+func writeText(f *os.File, text string) {
 	_, err := f.WriteString(text)
-	check(err)
+	exitOnError(err)
 }
 
-// reply reads the input, writes output and log, and returns code.
-func reply(output, log string, code int) int {
+// writeReply reads the input, writes output and log, and returns code.
+func writeReply(output, log string, code int) int {
 	readInput()
-	write(os.Stdout, output)
-	write(os.Stderr, log)
+	writeText(os.Stdout, output)
+	writeText(os.Stderr, log)
 	return code
 }
 
 func echo(string) int {
 	_, err := os.Stdout.Write(readInput())
-	check(err)
+	exitOnError(err)
 	return 0
 }
 
-func empty(string) int        { return reply("", "", 0) }
-func warn(string) int         { return reply(results, "one resource is invalid\n", 0) }
-func exit1(string) int        { return reply(results, "failed: one resource is invalid\n", 1) }
+func empty(string) int        { return writeReply("", "", 0) }
+func warn(string) int         { return writeReply(results, "one resource is invalid\n", 0) }
+func exit1(string) int        { return writeReply(results, "failed: one resource is invalid\n", 1) }
 func exit1Silent(string) int  { return 1 }
-func exit1Garbage(string) int { return reply("kind: [", "failed halfway\n", 1) }
-func garbage(string) int      { return reply("kind: [", "all is well\n", 0) }
-func badUTF8(string) int      { return reply("", "broken: \xff\xfe\xc3(\n", 1) }
+func exit1Garbage(string) int { return writeReply("kind: [", "failed halfway\n", 1) }
+func garbage(string) int      { return writeReply("kind: [", "all is well\n", 0) }
+func badUTF8(string) int      { return writeReply("", "broken: \xff\xfe\xc3(\n", 1) }
 
 func ignoreStdin(string) int {
-	write(os.Stdout, emptyList)
+	writeText(os.Stdout, emptyList)
 	return 0
 }
 
 func env(string) int {
 	readInput()
-	write(os.Stdout, emptyList+"results:\n")
+	writeText(os.Stdout, emptyList+"results:\n")
 	for _, kv := range os.Environ() {
-		write(os.Stdout, fmt.Sprintf("- message: %q\n  severity: info\n", kv))
+		writeText(os.Stdout, fmt.Sprintf("- message: %q\n  severity: info\n", kv))
 	}
 	return 0
 }
 
-func allocate(value string) int {
-	use(value)
+func allocateMemory(value string) int {
+	useMemory(value)
 	return echo("")
 }
 
-// use uses so many bytes of memory, which it returns.
-func use(value string) []byte {
+// useMemory uses so many bytes of memory, which it returns.
+func useMemory(value string) []byte {
 	size, err := strconv.Atoi(value)
-	check(err)
+	exitOnError(err)
 	memory := make([]byte, size)
 	for i := 0; i < size; i += os.Getpagesize() {
 		memory[i] = 1 // the kernel allocates a page when it is written to
@@ -90,19 +90,19 @@ func use(value string) []byte {
 
 func sleep(value string) int {
 	d, err := time.ParseDuration(value)
-	check(err)
+	exitOnError(err)
 	time.Sleep(d)
 	return echo("")
 }
 
 func greet(size string) int {
-	flood(os.Stderr, size)
+	floodOutput(os.Stderr, size)
 	return echo("")
 }
 
-func leave(value string) int {
+func leaveFiles(value string) int {
 	d, err := time.ParseDuration(value)
-	check(err)
+	exitOnError(err)
 	time.Sleep(d)
 	return 0
 }

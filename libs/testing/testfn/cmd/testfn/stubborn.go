@@ -21,8 +21,8 @@ func hang(string) int {
 	return 1
 }
 
-func keep(value string) int {
-	memory := use(value)
+func keepFiles(value string) int {
+	memory := useMemory(value)
 	defer runtime.KeepAlive(memory)
 	return hang("")
 }
@@ -37,36 +37,36 @@ func die(value string) int {
 	sig := int(syscall.SIGKILL)
 	if value != "" {
 		n, err := strconv.Atoi(value)
-		check(err)
+		exitOnError(err)
 		sig = n
 	}
 	readInput()
-	write(os.Stderr, "about to die\n")
+	writeText(os.Stderr, "about to die\n")
 	restoreDefault(sig)
-	check(syscall.Kill(os.Getpid(), syscall.Signal(sig)))
+	exitOnError(syscall.Kill(os.Getpid(), syscall.Signal(sig)))
 	return hang("")
 }
 
-func floodStdout(value string) int { return flood(os.Stdout, value) }
-func floodStderr(value string) int { return flood(os.Stderr, value) }
+func floodStdout(value string) int { return floodOutput(os.Stdout, value) }
+func floodStderr(value string) int { return floodOutput(os.Stderr, value) }
 
 func floodBoth(string) int {
-	go flood(os.Stderr, "")
-	return flood(os.Stdout, "")
+	go floodOutput(os.Stderr, "")
+	return floodOutput(os.Stdout, "")
 }
 
-// flood writes size bytes to f, endlessly if size is empty. A closed pipe also kills it, by SIGPIPE.
-func flood(f *os.File, size string) int {
+// floodOutput writes size bytes to f, endlessly if size is empty. A closed pipe also kills it, by SIGPIPE.
+func floodOutput(f *os.File, size string) int {
 	left := math.MaxInt
 	if size != "" {
 		n, err := strconv.Atoi(size)
-		check(err)
+		exitOnError(err)
 		left = n
 	}
 	chunk := bytes.Repeat([]byte("water "), 1000)
 	for left > 0 {
 		n, err := f.Write(chunk[:min(left, len(chunk))])
-		check(err)
+		exitOnError(err)
 		left -= n
 	}
 	return 0

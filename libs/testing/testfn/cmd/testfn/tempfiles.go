@@ -7,30 +7,30 @@ import (
 	"strconv"
 )
 
-// fill writes files of a mebibyte to the temporary directory, and hangs.
-func fill(value string) int {
+// fillDisk writes files of a mebibyte to the temporary directory, and hangs.
+func fillDisk(value string) int {
 	n, err := strconv.Atoi(value)
-	check(err)
+	exitOnError(err)
 	readInput()
 	for range n {
 		f, err := os.CreateTemp("", "fill")
-		check(err)
+		exitOnError(err)
 		_, err = f.Write(make([]byte, 1<<20))
-		check(err)
-		check(f.Close())
+		exitOnError(err)
+		exitOnError(f.Close())
 	}
 	return hang("")
 }
 
-// nest makes nested directories, and hangs.
-func nest(value string) int {
+// nestDirectories makes nested directories, and hangs.
+func nestDirectories(value string) int {
 	n, err := strconv.Atoi(value)
-	check(err)
+	exitOnError(err)
 	readInput()
-	check(os.Chdir(os.TempDir()))
+	exitOnError(os.Chdir(os.TempDir()))
 	for range n {
-		check(os.Mkdir("d", 0o700))
-		check(os.Chdir("d"))
+		exitOnError(os.Mkdir("d", 0o700))
+		exitOnError(os.Chdir("d"))
 	}
 	return hang("")
 }

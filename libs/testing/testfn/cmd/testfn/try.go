@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// try makes an attempt and writes its result: "done", or the error.
-func try(value string) int {
+// tryAttempt makes an attempt and writes its result: "done", or the error.
+func tryAttempt(value string) int {
 	readInput()
 	name, target, _ := strings.Cut(value, ":")
 	attempt, ok := attempts[name]
@@ -22,6 +22,6 @@ func try(value string) int {
 	if err := attempt(target); err != nil {
 		result = err.Error()
 	}
-	write(os.Stdout, emptyList+"results:\n- message: "+strconv.Quote(result)+"\n  severity: info\n")
+	writeText(os.Stdout, emptyList+"results:\n- message: "+strconv.Quote(result)+"\n  severity: info\n")
 	return 0
 }
