@@ -43,13 +43,12 @@ func (s Settings) Slots() int {
 
 // Confinement configures the confinement of functions, in all programs that run functions.
 type Confinement struct {
-	// Confine is the reaction to a kernel that cannot confine functions completely: require (do not start), best-effort,
-	// or off (do not confine functions).
+	// Confine is what to do if the kernel cannot [confine functions](security.md#function-processes): `require` (do not
+	// start), `best-effort`, or `off` (confine nothing).
 	Confine confine.Level `default:"best-effort"`
-	// MaxTempBytes limits the temporary directory of a function.
+	// MaxTempBytes limits a function's temporary directory, and [`/tmp`](write-a-function.md#files-and-devices) where it is
+	// writable. They may have 10,000 files and directories.
 	MaxTempBytes int64 `split_words:"true" default:"268435456"`
-	// MaxTempFiles limits the number of files and directories in it.
-	MaxTempFiles int64 `split_words:"true" default:"10000"`
 }
 
 // CheckConfinement adds the problems of the settings. It is a function, because Config types embed Confinement and
@@ -57,7 +56,6 @@ type Confinement struct {
 func CheckConfinement(checks *config.Checks, c Confinement) {
 	c.Confine.Check(checks, "Confine")
 	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")
-	checks.That(c.MaxTempFiles >= 0, "MaxTempFiles", c.MaxTempFiles, "a number of files, or 0 for 10,000")
 }
 
 // minMessageBytes is the smallest sensible limit of messages, in bytes.

@@ -64,7 +64,7 @@ const configurationDoc = "docs/configuration.md"
 
 // maxSettings bounds the distinct variables of all programs. A setting exists if a manifest of ours sets it, or an
 // operator could not work without it.
-const maxSettings = 97
+const maxSettings = 60
 
 // TestSettingsAreDocumented checks that the tables of variables are generated from the code, and that each variable has
 // a meaning.

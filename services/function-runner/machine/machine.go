@@ -69,7 +69,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 		return nil, errors.Join(err, sandboxes.Close())
 	}
 	// No port: it is a setting of servers.
-	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress, cfg.Gateway.RequireIdentity = "", "", false
+	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress = "", ""
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
 		Sandboxes: sandboxes, ImageResolver: extended{images, cfg.Environment}, Images: images,
 	}, frame)

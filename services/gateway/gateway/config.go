@@ -27,13 +27,12 @@ const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Config configures a gateway. Settings that every program supports are not part of it.
 type Config struct {
-	// Address is the address at which callers connect, as `host:port`.
+	// Address is the address at which callers connect, as `host:port`. With `off`, only [callers with
+	// identities](#callers-with-identities) are served, at FNR_TLS_ADDRESS.
 	Address string `split_words:"true" default:":9445"`
 	// TLSAddress is the address of the port for [callers with identities](#callers-with-identities), such as `:9443`.
 	// There is no such port if it is empty.
 	TLSAddress string `split_words:"true"`
-	// RequireIdentity is true if only callers with identities are served: FNR_ADDRESS is not used.
-	RequireIdentity bool `split_words:"true"`
 	// Callers are the SPIFFE IDs whose certificates may call at FNR_TLS_ADDRESS. `/*` at the end matches all IDs
 	// below.
 	Callers []string `default:"spiffe://function-runner/callers/*"`
@@ -54,11 +53,9 @@ type Config struct {
 	LogFunctionOutput bool `split_words:"true" default:"false"`
 	// MaxEvaluationTime limits an evaluation, [waiting included](#time-and-fair-shares). Zero means no limit.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
-	// MaxConnections is the maximum number of concurrent connections of callers. Further connections are closed.
+	// MaxConnections is the maximum number of concurrent connections of callers, a quarter of them from one address.
+	// Further connections are closed. Raise it behind a proxy or a service mesh that makes a connection for each caller.
 	MaxConnections int `split_words:"true" default:"256"`
-	// MaxConnectionsPerPeer is the maximum number of connections from one address. Raise it behind a proxy or a service
-	// mesh that makes a connection for each caller.
-	MaxConnectionsPerPeer int `split_words:"true" default:"64"`
 	// DefaultImagePrefix is the prefix of image names without a slash. Set it to the same value for gateway,
 	// pod-manager and image-resolver.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
@@ -101,16 +98,22 @@ func (c PodConfig) check(checks *config.Checks) {
 	checks.That(c.IdleTimeout > 0, "Pod.IdleTimeout", c.IdleTimeout, "more than zero")
 }
 
+// Defaults of [ExecConfig].
+const (
+	defaultExecQueue    = 1000
+	defaultPreforkTotal = 16
+)
+
 // ExecConfig configures the exec evaluator.
 type ExecConfig struct {
 	// Config is the [file that maps images to binaries](#the-exec-evaluators-file). Changes to the file apply at once.
 	Config string `default:"./config.yaml"`
 	// Functions is the directory with the binaries.
 	Functions string `default:"./functions"`
-	// Queue is the maximum number of evaluations that wait for a process.
-	Queue int `default:"1000"`
-	// PreforkTotal is the maximum number of spare processes of all functions together. Zero disables spare processes.
-	PreforkTotal int `split_words:"true" default:"16"`
+	// Queue is the maximum number of queued evaluations. It is 1,000 if it is zero.
+	Queue int `ignored:"true"`
+	// PreforkTotal is the maximum number of spare processes of all functions together. It is 16 if it is zero.
+	PreforkTotal int `ignored:"true"`
 	function.Settings
 }
 
@@ -118,8 +121,6 @@ type ExecConfig struct {
 func (c ExecConfig) check(checks *config.Checks) {
 	checks.That(c.Config != "", "Exec.Config", c.Config, "the path of a file")
 	checks.That(c.Functions != "", "Exec.Functions", c.Functions, "the path of a directory")
-	checks.That(c.Queue >= 0, "Exec.Queue", c.Queue, "0 or more")
-	checks.That(c.PreforkTotal >= 0, "Exec.PreforkTotal", c.PreforkTotal, "0 or more")
 	function.CheckSettings(checks, "Exec.", c.Settings)
 }
 
@@ -134,8 +135,6 @@ func (c *Config) Validate() error {
 	c.checkIdentities(&checks)
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.MaxConnections >= 0, "MaxConnections", c.MaxConnections, "1 or more, or 0 for the default")
-	checks.That(c.MaxConnectionsPerPeer >= 0, "MaxConnectionsPerPeer", c.MaxConnectionsPerPeer,
-		"1 or more, or 0 for the default")
 	checks.ServiceURL("ImageResolver", c.ImageResolver)
 	checks.ServiceURL("PodManager", c.PodManager)
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix",

@@ -5,6 +5,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -186,13 +187,13 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, error) {
 		Functions:     cfg.Exec.Functions,
 		DefaultPrefix: cfg.DefaultImagePrefix,
 		Network:       network,
-		Queue:         cfg.Exec.Queue,
+		Queue:         cmp.Or(cfg.Exec.Queue, defaultExecQueue),
 		Service: function.ServiceConfig{
 			Program:         "gateway",
 			Settings:        cfg.Exec.Settings,
 			Confinement:     cfg.Confinement,
 			MaxMessageBytes: cfg.MaxMessageBytes,
-			PreforkTotal:    cfg.Exec.PreforkTotal,
+			PreforkTotal:    cmp.Or(cfg.Exec.PreforkTotal, defaultPreforkTotal),
 			Hidden:          slices.Concat(cfg.Secrets, []string{cfg.Exec.Functions}),
 			Telemetry:       frame.Telemetry,
 		},

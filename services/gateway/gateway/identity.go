@@ -20,13 +20,16 @@ import (
 // defaultCallers is the default of Config.Callers.
 const defaultCallers = "spiffe://function-runner/callers/*"
 
+// off is the value of Config.Address if only callers with identities are served.
+const off = "off"
+
 // checkIdentities reports invalid settings of identities.
 func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
 		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})
 		checks.That(!named, "Callers", strings.Join(c.Callers, ","),
 			"left out without a port with TLS, which alone knows callers")
-		checks.That(!c.RequireIdentity, "RequireIdentity", c.RequireIdentity, "false without a port with TLS")
+		checks.That(c.Address != off, "Address", c.Address, "host:port without a port with TLS")
 		return
 	}
 	_, _, err := net.SplitHostPort(c.TLSAddress)
@@ -44,7 +47,7 @@ const maxConnectionAge = 5 * time.Minute
 func newEndpoints(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpoint, error) {
 	door := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,
-		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnectionsPerPeer,
+		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnections / 4,
 	}
 	if cfg.TLSAddress == "" {
 		return []serve.Endpoint{door}, nil
@@ -62,7 +65,7 @@ func newEndpoints(cfg Config, handler http.Handler, frame program.Frame) ([]serv
 	if err != nil {
 		return nil, err
 	}
-	if cfg.RequireIdentity {
+	if cfg.Address == off {
 		return []serve.Endpoint{secure}, nil
 	}
 	return []serve.Endpoint{door, secure}, nil

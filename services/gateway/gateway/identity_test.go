@@ -47,7 +47,7 @@ func startDoors(t *testing.T, change func(*gateway.Config)) doors {
 	d.plain = servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		frame.Identity = d.authority.Identity(t, "spiffe://td/gateway")
 		component, err := gateway.New(cfg, gateway.Services{}, frame)
-		if err == nil && !cfg.RequireIdentity {
+		if err == nil && cfg.Address != "off" {
 			component.Endpoints[1].Listener = listener
 		}
 		return component, err
@@ -108,7 +108,7 @@ func TestWhoMayCallTheGateway(t *testing.T) {
 
 // TestRequireIdentity has a gateway without the port for callers that do not say who they are.
 func TestRequireIdentity(t *testing.T) {
-	d := startDoors(t, func(c *gateway.Config) { c.RequireIdentity = true })
+	d := startDoors(t, func(c *gateway.Config) { c.Address = "off" })
 	if got, err := call(t, "http://"+d.plain, nil); got != connect.CodeUnauthenticated {
 		t.Errorf("without TLS: %v", err)
 	}
@@ -125,7 +125,7 @@ func TestSettingsOfIdentities(t *testing.T) {
 		want   string
 	}{
 		"required without a port": {
-			func(c *gateway.Config) { c.TLSAddress, c.RequireIdentity = "", true }, "RequireIdentity is true",
+			func(c *gateway.Config) { c.TLSAddress, c.Address = "", "off" }, `Address is "off"`,
 		},
 		"callers without a port": {
 			func(c *gateway.Config) { c.TLSAddress = "" }, `Callers is "spiffe://td/x"`,

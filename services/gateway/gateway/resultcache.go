@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -15,11 +16,12 @@ import (
 
 // ResultCacheConfig configures the cache of function results.
 type ResultCacheConfig struct {
-	// Images are patterns of the repositories of pure functions, whose output depends only on their image and their input.
-	// Results of these functions are cached. Without patterns no results are cached.
+	// Images are patterns of the repositories of images whose [results are remembered](#result-cache), as for
+	// FNR_FUNCTION_NETWORK: pure functions, whose output depends on nothing but their image and their input. No result is
+	// remembered if it is empty.
 	Images []string
-	// MaxBytes is the maximum size of the cache, in bytes.
-	MaxBytes int64 `split_words:"true" default:"33554432"`
+	// MaxBytes is the size of the result cache, in addition to the memory budget. It is 32 MiB if it is zero.
+	MaxBytes int64 `ignored:"true"`
 }
 
 // check reports invalid settings.
@@ -27,7 +29,6 @@ func (c ResultCacheConfig) check(checks *config.Checks) {
 	_, err := imagename.ParsePatterns(c.Images)
 	checks.That(err == nil, "ResultCache.Images", strings.Join(c.Images, ","),
 		"patterns of repositories, such as ghcr.io/example/fn-*")
-	checks.That(len(c.Images) == 0 || c.MaxBytes > 0, "ResultCache.MaxBytes", c.MaxBytes, "1 or more")
 }
 
 // newResultCache returns the result cache, or nil if no images are configured.
@@ -50,7 +51,7 @@ func newResultCache(cfg Config, services Services, frame program.Frame) (*result
 		}
 	}
 	return resultcache.New(resultcache.Config{
-		Images: images, Except: network, MaxBytes: cfg.ResultCache.MaxBytes, Digests: digests,
+		Images: images, Except: network, MaxBytes: cmp.Or(cfg.ResultCache.MaxBytes, 32<<20), Digests: digests,
 		Meters: frame.Telemetry.Meters,
 	})
 }

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
@@ -79,15 +80,15 @@ func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeva
 	}
 	return sandboxeval.New(sandboxeval.Config{
 		Resolver: services.ImageResolver, Images: services.Images, Launcher: services.Sandboxes.launcher, Network: network,
-		Queue: cfg.Exec.Queue,
+		Queue: cmp.Or(cfg.Exec.Queue, defaultExecQueue),
 		Service: function.ServiceConfig{
 			Program:  "gateway",
 			Settings: cfg.Exec.Settings,
 			Confinement: function.Confinement{ // of the launcher direct
-				Confine: confine.Require, MaxTempBytes: cfg.MaxTempBytes, MaxTempFiles: cfg.MaxTempFiles,
+				Confine: confine.Require, MaxTempBytes: cfg.MaxTempBytes,
 			},
 			MaxMessageBytes: cfg.MaxMessageBytes,
-			PreforkTotal:    cfg.Exec.PreforkTotal,
+			PreforkTotal:    cmp.Or(cfg.Exec.PreforkTotal, defaultPreforkTotal),
 			Telemetry:       frame.Telemetry,
 		},
 	})

@@ -31,6 +31,8 @@ const (
 const (
 	// DefaultPullSecret is the name of the pull secret, which the Roles of the manifests permit.
 	DefaultPullSecret = "auth-secret"
+	// DefaultMaxWaitlistLength is Porch's default.
+	DefaultMaxWaitlistLength = 2
 	// CacheConfigPath is the file with functions that have their own settings, where the manifests mount it.
 	CacheConfigPath = "/pod-cache-config/pod-cache-config.yaml"
 )
@@ -96,8 +98,9 @@ type Config struct {
 	// UnscheduledTimeout limits the time of a pod without a node, in which an autoscaler may add one, until callers
 	// get `Unavailable` with the reason.
 	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
-	// MaxWaitlistLength is the maximum number of evaluations waiting per pod before a further pod is started.
-	MaxWaitlistLength int `split_words:"true" default:"2"`
+	// MaxWaitlistLength is the maximum number of evaluations waiting per pod before a further pod is started. It is
+	// [DefaultMaxWaitlistLength] if it is zero.
+	MaxWaitlistLength int `ignored:"true"`
 	// MaxPodsPerFunction is the maximum number of pods of a function.
 	MaxPodsPerFunction int `split_words:"true" default:"1"`
 	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
@@ -155,7 +158,7 @@ func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.ScanInterval > 0, "ScanInterval", c.ScanInterval, "more than zero")
 	checks.That(c.UnscheduledTimeout >= 0, "UnscheduledTimeout", c.UnscheduledTimeout, "zero or more")
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
-	checks.That(c.MaxWaitlistLength > 0, "MaxWaitlistLength", c.MaxWaitlistLength, "1 or more")
+	checks.That(c.MaxWaitlistLength >= 0, "MaxWaitlistLength", c.MaxWaitlistLength, "1 or more")
 	checks.That(c.MaxPodsPerFunction > 0, "MaxPodsPerFunction", c.MaxPodsPerFunction, "1 or more")
 	checks.That(c.MaxConcurrency > 0, "MaxConcurrency", c.MaxConcurrency, "1 or more")
 	checks.That(c.MaxQueuePerFunction > 0, "MaxQueuePerFunction", c.MaxQueuePerFunction, "1 or more")

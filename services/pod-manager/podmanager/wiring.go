@@ -172,7 +172,7 @@ func (c *Config) settings(
 			ScanInterval: c.ScanInterval, SchedulingTimeout: c.UnscheduledTimeout, InProcess: inProcess,
 		},
 		Defaults: pool.Limits{
-			MaxPods: c.MaxPodsPerFunction, MaxWaitlistLength: c.MaxWaitlistLength, MaxConcurrency: c.MaxConcurrency,
+			MaxPods: c.MaxPodsPerFunction, MaxWaitlistLength: cmp.Or(c.MaxWaitlistLength, DefaultMaxWaitlistLength), MaxConcurrency: c.MaxConcurrency,
 			MaxQueue: c.MaxQueuePerFunction, TTL: c.TTL, ReadyTimeout: readyTimeout,
 		},
 	}

@@ -42,7 +42,7 @@ func echoes(t *testing.T) []string {
 // TestCallersProveWhoTheyAreToFunctionRunner has the port for callers with identities, and no other, in one process.
 func TestCallersProveWhoTheyAreToFunctionRunner(t *testing.T) {
 	t.Setenv("FNR_TLS_ADDRESS", "127.0.0.1:0")
-	t.Setenv("FNR_REQUIRE_IDENTITY", "true")
+	t.Setenv("FNR_ADDRESS", "off")
 	t.Setenv("FNR_CALLERS", "spiffe://td/porch")
 	s, err := settings.Load(echoes(t), t.Output())
 	if err != nil {
@@ -85,15 +85,15 @@ func TestCallersProveWhoTheyAreToFunctionRunner(t *testing.T) {
 
 // TestCallersWithoutTheirPort names callers for a function-runner that cannot tell them apart.
 func TestCallersWithoutTheirPort(t *testing.T) {
-	for variable, want := range map[string]string{
-		"FNR_CALLERS":          "left out without a port with TLS",
-		"FNR_REQUIRE_IDENTITY": "false without a port with TLS",
+	for variable, tc := range map[string]struct{ value, want string }{
+		"FNR_CALLERS": {"true", `FNR_CALLERS is "true": it has to be left out without a port with TLS`},
+		"FNR_ADDRESS": {"off", `--port is "off": it has to be host:port without a port with TLS`},
 	} {
 		t.Run(variable, func(t *testing.T) {
-			t.Setenv(variable, "true")
+			t.Setenv(variable, tc.value)
 			_, err := settings.Load(echoes(t), t.Output())
-			if err == nil || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want an error that names %s and says %q", err, variable, want)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
 	}

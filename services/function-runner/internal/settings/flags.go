@@ -32,6 +32,7 @@ func (s *Settings) flags() []porchFlag {
 // setDefaults sets the defaults of flags that have no variable, or whose variable has another default.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret, s.PodManager.CacheConfig = podmanager.DefaultPullSecret, podmanager.CacheConfigPath
+	s.PodManager.MaxWaitlistLength = podmanager.DefaultMaxWaitlistLength
 	auth, tls := s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath
 	s.registries = registryFlags{
 		credentials: auth != "", authPath: cmp.Or(auth, "/var/tmp/config-secret/.dockerconfigjson"),

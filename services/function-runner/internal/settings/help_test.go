@@ -19,7 +19,7 @@ func TestHelpHasWhatHasAnEffect(t *testing.T) {
 	}
 	for name, want := range map[string]bool{
 		"-max-waitlist-length": true, "FNR_MAX_WAITLIST_LENGTH": false,
-		"FNR_EXEC_QUEUE": true, "WRAPPER_SERVER_IMAGE": true, "FNR_CONFINE": true,
+		"FNR_EXEC_CONCURRENCY": true, "WRAPPER_SERVER_IMAGE": true, "FNR_CONFINE": true,
 		"FNR_ADDRESS": false, "FNR_SERVE_DRAIN_DELAY": true,
 	} {
 		if got := strings.Contains(help.String(), " "+name+" "); got != want {

@@ -58,6 +58,7 @@ func (s *Settings) Validate() error {
 	var checks config.Checks
 	checks.Within("", s.Gateway.Validate())
 	if s.Gateway.Enabled(gateway.RuntimePod) {
+		checks.That(s.PodManager.MaxWaitlistLength > 0, "MaxWaitlistLength", s.PodManager.MaxWaitlistLength, "1 or more")
 		checks.Within("", s.PodManager.Validate())
 	}
 	if s.Gateway.Enabled(gateway.RuntimePod) || s.Sandboxed() {
