@@ -30,7 +30,7 @@ func main() {
 		os.Exit(program.RejectConfig("wrapper-server", err))
 	}
 	if wrapper.InPod(os.Environ()) {
-		cfg.Shared = []string{"/tmp", "/dev/shm"} // a pod runs one function
+		cfg.Shared = []string{"/tmp", "/dev/shm"} // a pod runs a single function
 	}
 	settings := program.Settings{Serve: cfg.Serve, Telemetry: cfg.Telemetry}
 	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
@@ -40,7 +40,7 @@ func main() {
 	os.Exit(program.Main("wrapper-server", settings, start))
 }
 
-// isolate has the program execute itself once, with an environment in which the image configures nothing.
+// isolate makes the program execute itself again, with an environment in which the image configures nothing.
 func isolate() {
 	args, env, needed := wrapper.Isolate(os.Args, os.Environ())
 	if needed {

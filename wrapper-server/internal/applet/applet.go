@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package applet has the small tools that the wrapper server's one binary also is,
-// so that pod templates copied from Porch's documentation work with an image that
-// has nothing else in it: cp and grpc-health-probe, called by those names, and
+// Package applet contains small tools that are part of the wrapper server's binary, so that pod templates copied from
+// Porch's documentation work with an image that contains nothing else: cp and grpc-health-probe, by these names, and
 // "wrapper-server install".
 package applet
 
@@ -15,8 +14,8 @@ import (
 // Applet is a tool. It gets the arguments after its name and returns the exit code.
 type Applet func(args []string) int
 
-// Find returns the applet that a command line calls, and its arguments; nil if it
-// calls none, but the wrapper server itself.
+// Find returns the applet that a command line calls, and its arguments. It returns nil if the command line calls the
+// wrapper server itself.
 func Find(argv []string) (applet Applet, args []string) {
 	switch filepath.Base(argv[0]) {
 	case "cp":
@@ -30,7 +29,7 @@ func Find(argv []string) (applet Applet, args []string) {
 	return nil, nil
 }
 
-// complain prints why an applet does not do what it was called for.
+// complain prints the reason why an applet failed.
 func complain(name, format string, args ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", name, fmt.Sprintf(format, args...))
 }

@@ -59,10 +59,10 @@ func copyInto(source, target string) error {
 		target = filepath.Join(target, filepath.Base(source))
 	}
 	c := copier{self: selfInfo()}
-	return c.tree(filepath.Clean(source), target)
+	return c.copyTree(filepath.Clean(source), target)
 }
 
-// selfInfo identifies this program's file; nil if that cannot be found out.
+// selfInfo identifies this program's file; it returns nil if that fails.
 func selfInfo() fs.FileInfo {
 	path, err := os.Executable()
 	if err != nil {
@@ -75,33 +75,33 @@ func selfInfo() fs.FileInfo {
 	return info
 }
 
-// copier copies one tree.
+// copier copies a tree.
 type copier struct {
 	self   fs.FileInfo
 	copied string      // where this program's file was copied to, if it was
 	made   fs.FileInfo // the directory that is the copy; nil as long as there is none
 }
 
-// tree copies source to target. It sets a directory's times last: copying into the
+// copyTree copies source to target. It sets a directory's times last: copying into the
 // directory changes them.
-func (c *copier) tree(source, target string) error {
+func (c *copier) copyTree(source, target string) error {
 	info, err := os.Lstat(source)
 	if err != nil {
 		return err
 	}
 	switch {
 	case info.IsDir():
-		return c.dir(source, target, info)
+		return c.copyDir(source, target, info)
 	case info.Mode()&fs.ModeSymlink != 0:
-		return c.link(source, target)
+		return c.copyLink(source, target)
 	case info.Mode().IsRegular():
-		return c.file(source, target, info)
+		return c.copyOne(source, target, info)
 	default:
 		return fmt.Errorf("%s is neither file, directory nor link", source)
 	}
 }
 
-func (c *copier) dir(source, target string, info fs.FileInfo) error {
+func (c *copier) copyDir(source, target string, info fs.FileInfo) error {
 	if err := os.Mkdir(target, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *copier) dir(source, target string, info fs.FileInfo) error {
 		}
 		c.made = made
 	}
-	if os.SameFile(info, c.made) { // there would be no end of it
+	if os.SameFile(info, c.made) { // otherwise the copy would never end
 		return fmt.Errorf("%s cannot be copied into itself", source)
 	}
 	entries, err := os.ReadDir(source)
@@ -120,7 +120,7 @@ func (c *copier) dir(source, target string, info fs.FileInfo) error {
 		return err
 	}
 	for _, entry := range entries {
-		if err := c.tree(filepath.Join(source, entry.Name()), filepath.Join(target, entry.Name())); err != nil {
+		if err := c.copyTree(filepath.Join(source, entry.Name()), filepath.Join(target, entry.Name())); err != nil {
 			return err
 		}
 	}
@@ -132,9 +132,9 @@ func (c *copier) dir(source, target string, info fs.FileInfo) error {
 	return keepTimes(target, info)
 }
 
-func (c *copier) file(source, target string, info fs.FileInfo) error {
+func (c *copier) copyOne(source, target string, info fs.FileInfo) error {
 	if c.self != nil && os.SameFile(info, c.self) {
-		return c.program(source, target)
+		return c.copyProgram(source, target)
 	}
 	if err := copyFile(source, target, info.Mode().Perm()); err != nil {
 		return err
@@ -142,12 +142,11 @@ func (c *copier) file(source, target string, info fs.FileInfo) error {
 	return keepTimes(target, info)
 }
 
-// link copies a link as a link. Links to this very program are the exception: in
-// our image, the directory that templates copy has nothing but such links, and in the
-// pod's volume they would point nowhere.
-func (c *copier) link(source, target string) error {
+// copyLink copies a link as a link, except links to this program: in our image, the directory that templates copy
+// contains only such links, and in the pod's volume they would be broken.
+func (c *copier) copyLink(source, target string) error {
 	if info, err := os.Stat(source); err == nil && c.self != nil && os.SameFile(info, c.self) {
-		return c.program(source, target)
+		return c.copyProgram(source, target)
 	}
 	to, err := os.Readlink(source)
 	if err != nil {
@@ -156,8 +155,8 @@ func (c *copier) link(source, target string) error {
 	return relink(to, target)
 }
 
-// program copies this program once, and links further names to that copy.
-func (c *copier) program(source, target string) error {
+// copyProgram copies this program once, and links further names to that copy.
+func (c *copier) copyProgram(source, target string) error {
 	if c.copied != "" {
 		to, err := filepath.Rel(filepath.Dir(target), c.copied)
 		if err != nil {
@@ -169,7 +168,7 @@ func (c *copier) program(source, target string) error {
 	return copyFile(source, target, 0o755)
 }
 
-// keepTimes gives target the times of what it is a copy of, if it may.
+// keepTimes copies the times of the original to target, if permitted.
 func keepTimes(target string, info fs.FileInfo) error {
 	if err := os.Chtimes(target, time.Time{}, info.ModTime()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err

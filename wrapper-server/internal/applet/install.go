@@ -16,14 +16,14 @@ func Install(args []string) int {
 		complain("wrapper-server install", "usage: wrapper-server install DIR")
 		return 2
 	}
-	if err := install(args[0]); err != nil {
+	if err := installProgram(args[0]); err != nil {
 		complain("wrapper-server install", "%v", err)
 		return 1
 	}
 	return 0
 }
 
-func install(dir string) error {
+func installProgram(dir string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program's file: %w", err)
@@ -38,8 +38,8 @@ func install(dir string) error {
 	return relink("wrapper-server", filepath.Join(dir, "grpc-health-probe"))
 }
 
-// copyFile copies a file's content to a new file of the given mode. It replaces an
-// existing one at once, even if that is being executed.
+// copyFile copies a file's content to a new file with the given mode. It replaces an existing file atomically, even if
+// that is being executed.
 func copyFile(from, to string, mode os.FileMode) error {
 	src, err := os.Open(from)
 	if err != nil {
@@ -64,7 +64,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.Rename(tmp.Name(), to)
 }
 
-// relink makes a symbolic link, in place of whatever had its name.
+// relink creates a symbolic link and replaces an existing file of that name.
 func relink(target, name string) error {
 	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
 		return err

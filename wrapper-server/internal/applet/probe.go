@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Exit codes of the probe, as the tool of that name has them.
+// Exit codes of the probe, as in the tool of that name.
 const (
 	probeUsage       = 1
 	probeConnection  = 2
@@ -41,11 +41,11 @@ func Probe(args []string) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *connectTimeout+*callTimeout)
 	defer cancel()
-	return probe(ctx, strings.TrimPrefix(*addr, "passthrough:///"), *service)
+	return probeHealth(ctx, strings.TrimPrefix(*addr, "passthrough:///"), *service)
 }
 
-// probe asks once and returns the exit code.
-func probe(ctx context.Context, addr, service string) int {
+// probeHealth sends a single health check and returns the exit code.
+func probeHealth(ctx context.Context, addr, service string) int {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}

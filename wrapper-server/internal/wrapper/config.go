@@ -17,17 +17,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Config configures the wrapper server. Only arguments set it: the environment of a container
-// contains the variables of its image, which must not configure the server.
+// Config configures the wrapper server. Only arguments set it: a container's environment contains the variables of its
+// image, which must not configure the server.
 type Config struct {
-	// Port is where callers connect.
+	// Port is the port for callers.
 	Port int
 	// MaxRequestBodySize is the maximum size of requests and responses, in bytes.
 	MaxRequestBodySize int
-	// FlattenLog puts each log on one line.
+	// FlattenLog joins the lines of each log.
 	FlattenLog bool
-	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
-	// waiting included; 0 is any time. A caller's shorter deadline comes first.
+	// MaxEvaluationTime limits an evaluation, from the moment at which its request was read, including waits. Zero means
+	// no limit. A caller's shorter deadline applies first.
 	MaxEvaluationTime time.Duration
 	// Network allows the function to use the network.
 	Network bool
@@ -45,9 +45,9 @@ type Config struct {
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings of a command line. Environ is the environment that [Isolate] made: only the
-// variables of the function and the secret of the TLS settings come from it. Help and mistakes go to w. The
-// flags port, max-request-body-size, verbosity and flatten-log are Porch's.
+// LoadConfig returns the settings of a command line. Environ is the environment from [Isolate]: it contains only the
+// function's variables and the secret of the TLS settings. Help and mistakes are printed to w. The flags port,
+// max-request-body-size, verbosity and flatten-log are Porch's.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},
@@ -57,7 +57,7 @@ func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg.TLS.Secret = lookup(environ, secretVariable)
 	flags := flag.NewFlagSet("wrapper-server", flag.ContinueOnError)
 	flags.SetOutput(w)
-	cfg.define(flags)
+	cfg.defineFlags(flags)
 	flags.String(environmentFlag, "",
 		"variables that the pod sets, in place of those of the image, and the server may use: names, separated by commas")
 	flags.Usage = func() {
@@ -74,8 +74,8 @@ func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	return cfg, config.Rename(cfg.Validate(), flagName)
 }
 
-// define adds the flags of the settings to a flag set.
-func (c *Config) define(flags *flag.FlagSet) {
+// defineFlags adds the flags of the settings to a flag set.
+func (c *Config) defineFlags(flags *flag.FlagSet) {
 	flags.IntVar(&c.Port, "port", 9446, "port to serve on")
 	flags.IntVar(&c.MaxRequestBodySize, "max-request-body-size", 6291456, "largest request and response, in bytes")
 	flags.BoolVar(&c.FlattenLog, "flatten-log", false, "put each function log on one line, with | between its lines")
@@ -121,7 +121,7 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	function.CheckSettings(&checks, "", c.Settings)
 	function.CheckConfinement(&checks, c.Confinement)
-	c.TLS.check(&checks)
+	c.TLS.checkSettings(&checks)
 	checks.Within("Serve", c.Serve.Validate())
 	checks.Within("Telemetry", c.Telemetry.Validate())
 	return checks.Err()

@@ -16,13 +16,13 @@ const functionPrefix = "function:"
 // environmentFlag is the flag with the names of the variables that the pod sets.
 const environmentFlag = "environment"
 
-// Isolate returns the command line and the environment with which a wrapper server must execute itself, so that
-// its image does not configure it: a container's environment is that of its image, and the pod's variables over
-// it. Of these, the server keeps the ones that --environment names, which the pod sets. All others are the
-// function's only. Nothing in the server can depend on them, such as Go's runtime on GODEBUG, TLS on
-// SSL_CERT_FILE, or HTTP clients on HTTPS_PROXY.
+// Isolate returns the command line and the environment with which a wrapper server must execute itself, so that its
+// image does not configure it: a container's environment consists of the image's variables, overridden by the pod's.
+// The server keeps only the variables that --environment names, which the pod sets. All other variables are for the
+// function. Nothing in the server can depend on them, such as Go's runtime on GODEBUG, TLS on SSL_CERT_FILE, or HTTP
+// clients on HTTPS_PROXY.
 //
-// Isolate returns ok as false, and the command line without its mark, for a server that is isolated already.
+// For a server that is already isolated, ok is false, and args is the command line without its mark.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	if len(argv) > 1 && argv[1] == isolated {
 		return slices.Delete(slices.Clone(argv), 1, 2), environ, false
@@ -51,14 +51,13 @@ func podVariables(args []string) []string {
 	return nil
 }
 
-// InPod reports whether the environment of an isolated server is that of a pod: Kubernetes sets the variable there,
-// over one that the image has.
+// InPod reports whether an isolated server runs in a pod: Kubernetes sets the variable in pods, overriding an image's.
 func InPod(environ []string) bool {
 	return lookup(environ, functionPrefix+"KUBERNETES_SERVICE_HOST") != ""
 }
 
-// functionEnv returns the environment of the function: that of its image and its pod, without what is for the
-// server and without what Kubernetes injects.
+// functionEnv returns the environment of the function: the variables of its image and its pod, except the server's and
+// the variables that Kubernetes injects.
 func functionEnv(environ []string) []string {
 	env := []string{}
 	for _, variable := range environ {
@@ -74,7 +73,7 @@ func hasAnyPrefix(s string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
-// lookup returns the value of a variable, which is empty if there is none.
+// lookup returns the value of a variable; it is empty if the variable is not set.
 func lookup(environ []string, name string) string {
 	for _, variable := range environ {
 		if value, ok := strings.CutPrefix(variable, name+"="); ok {

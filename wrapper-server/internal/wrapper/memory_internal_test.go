@@ -16,7 +16,7 @@ import (
 func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{maxMessage: 100, budget: evalserve.NewBudget(100, windows, "")}
-		path, handler := s.handler()
+		path, handler := s.newHandler()
 		body, sender := io.Pipe()
 		for _, from := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
 			r := httptest.NewRequest(http.MethodPost, path+"EvaluateFunction", body)

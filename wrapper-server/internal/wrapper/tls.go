@@ -12,25 +12,25 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 )
 
-// secretVariable is the variable of the secret. The pod-manager sets it in each pod that gets --tls-id, in
-// place of one that the image has.
+// secretVariable is the variable of the secret. The pod-manager sets it in each pod that gets --tls-id, overriding an
+// image's variable.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
-// TLS configures how the server proves who it is, and whom it accepts. The pod-manager sets it in function pods.
+// TLS configures the server's certificate and its callers. The pod-manager sets it in function pods.
 type TLS struct {
-	// ID is the pod's SPIFFE ID; empty for no TLS, and any caller.
+	// ID is the pod's SPIFFE ID. If it is empty, the server uses no TLS and serves all callers.
 	ID string
-	// Secret proves the ID: the callers know it too. It comes from the environment, since functions
-	// can read the server's command line.
+	// Secret proves the ID to callers, which know it too. It is an environment variable, because functions can read the
+	// server's command line.
 	Secret string
-	// Authorities are those of the callers' certificates, as PEM.
+	// Authorities are the authorities of the callers' certificates, as PEM.
 	Authorities string
 	// Callers are patterns of the SPIFFE IDs that may evaluate.
 	Callers []string
 }
 
-// check adds the problems of the settings.
-func (t TLS) check(checks *config.Checks) {
+// checkSettings adds the problems of the settings.
+func (t TLS) checkSettings(checks *config.Checks) {
 	if t.ID == "" {
 		return
 	}
@@ -40,8 +40,8 @@ func (t TLS) check(checks *config.Checks) {
 	checks.That(err == nil && len(t.Callers) > 0, "TLS.Callers", strings.Join(t.Callers, ","), mtls.IDsWanted)
 }
 
-// identity returns the server's identity, with a key that it makes now, and who may call; nil for none and all.
-func (t TLS) identity(frame program.Frame) (*mtls.Identity, rpcserve.Access, error) {
+// newIdentity returns the server's identity, with a new key, and the callers that may evaluate. Both are nil without TLS.
+func (t TLS) newIdentity(frame program.Frame) (*mtls.Identity, rpcserve.Access, error) {
 	if t.ID == "" {
 		return nil, nil, nil
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wrapper serves one function: it takes evaluations, runs the function's
-// entrypoint for each, and returns what that wrote.
+// Package wrapper serves a single function: it runs the function's entrypoint for each evaluation, and returns its
+// output.
 package wrapper
 
 import (
@@ -29,7 +29,7 @@ import (
 
 // New returns the wrapper server as a part of a program.
 func New(cfg Config, frame program.Frame) (serve.Component, error) {
-	identity, access, err := cfg.TLS.identity(frame)
+	identity, access, err := cfg.TLS.newIdentity(frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the certificate: %w", err)
 	}
@@ -44,7 +44,7 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
-		Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler,
+		Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.newHandler,
 		MaxRequestBytes: cfg.MaxRequestBodySize, MaxResponseBytes: cfg.MaxRequestBodySize,
 	})
 	if err != nil {
@@ -57,13 +57,13 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 			Windows: windows, MaxConnections: maxConnections, MaxConnectionsPerPeer: maxConnectionsPerPeer,
 			TLS: identity.Server(),
 		}},
-		Tasks: []serve.Task{s.maintain},
+		Tasks: []serve.Task{s.keepPrepared},
 	}, nil
 }
 
-// windows are larger than those of other endpoints: a list of megabytes that comes from another node would
-// wait for dozens of round trips. As few clients connect to a pod, gateways and what checks its health,
-// connections are fewer by as much.
+// windows are larger than the windows of other endpoints: a list of megabytes from another node would wait for dozens
+// of round trips. Connections are fewer in proportion, because few clients connect to a pod: gateways and health
+// checks.
 var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: serve.MaxWindow}
 
 const (
@@ -81,7 +81,7 @@ func newService(cfg Config, frame program.Frame) (*function.Service, error) {
 		MaxMessageBytes: cfg.MaxRequestBodySize,
 		Env:             cfg.Env,
 		PreforkTotal:    cfg.Prefork,
-		Hidden:          hidden(cfg.Network),
+		Hidden:          hiddenPaths(cfg.Network),
 		Shared:          cfg.Shared,
 		Wording:         function.WrapperWording,
 		FlattenLog:      cfg.FlattenLog,
@@ -89,19 +89,18 @@ func newService(cfg Config, frame program.Frame) (*function.Service, error) {
 	})
 }
 
-// tokens is where Kubernetes mounts service account tokens. Our pods have none, templates of users
-// may.
+// tokens is the mount path of service account tokens. Our pods contain no token, but pods of users' templates may.
 const tokens = "/var/run/secrets/kubernetes.io" //nolint:gosec // a path, no credential
 
-// hidden returns what the function may not read: without network it has no use for a token.
-func hidden(network bool) []string {
+// hiddenPaths returns the paths that the function must not read. Without network it does not need a token.
+func hiddenPaths(network bool) []string {
 	if network {
 		return nil
 	}
 	return []string{tokens}
 }
 
-// server implements Porch's FunctionEvaluator service around one command.
+// server implements Porch's FunctionEvaluator service for a command.
 type server struct {
 	command    fnproc.Command
 	service    *function.Service
@@ -110,28 +109,27 @@ type server struct {
 	budget     *evalserve.Budget
 }
 
-// maxTimeSetting is what users set to change the bound on an evaluation's time.
+// maxTimeSetting names the settings of the time limit, for users.
 const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
 	"without a pod-manager, the wrapper server's --max-evaluation-time), or the function's maxEvaluationTime"
 
-// maintain keeps spare processes from the start: there will be evaluations.
-func (s *server) maintain(ctx context.Context) error {
+// keepPrepared keeps spare processes from the start: there will be evaluations.
+func (s *server) keepPrepared(ctx context.Context) error {
 	s.service.Prepare(s.command)
 	return s.service.Maintain(ctx)
 }
 
-func (s *server) handler(options ...connect.HandlerOption) (path string, handler http.Handler) {
+func (s *server) newHandler(options ...connect.HandlerOption) (path string, handler http.Handler) {
 	options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
 	return evalserve.NewHandler(evalserve.Config{Service: s, Budget: s.budget, MaxMessageBytes: s.maxMessage}, options...)
 }
 
-// EvaluateFunction implements the service. The image is whatever the caller calls
-// the function: there is only one here.
+// EvaluateFunction implements the service. The image is only a name: the pod runs a single function.
 func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
 	result, err := s.evaluate(ctx, req)
-	req.ResourceList = nil // what is reserved from here on is the answer alone
+	req.ResourceList = nil // from here on only the answer is reserved
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +139,7 @@ func (s *server) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
 }
 
-// evaluate runs the function. The gateway has checked the input.
+// evaluate runs the function. The gateway has validated the input.
 func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (function.Result, error) {
 	ctx, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
 	defer cancel()
@@ -150,15 +148,14 @@ func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRe
 	})
 }
 
-// command returns what a container of the function's image would run.
+// command returns the command of a container of the function's image.
 func command(cfg Config) fnproc.Command {
 	path := findProgram(cfg.Entrypoint[0], lookup(cfg.Env, "PATH"))
 	return fnproc.Command{Path: path, Args: cfg.Entrypoint[1:], Network: cfg.Network}
 }
 
-// findProgram returns the path of a program that is searched in the directories of the image, as containers do. One
-// that is not found is reported with each evaluation: the pod's caller reads that, but not the log of a pod that does
-// not start.
+// findProgram searches a program in the directories of the image, as containers do. If it is missing, each evaluation
+// reports that: the pod's caller reads the answer, but not the log of a pod that does not start.
 func findProgram(name, directories string) string {
 	if strings.Contains(name, "/") {
 		return name

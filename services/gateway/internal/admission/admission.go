@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission bounds how many evaluations run at once and how many wait, and
-// shares both fairly between functions and between callers.
+// Package admission limits the numbers of running and of queued evaluations, and shares both fairly between functions
+// and between callers.
 //
-// A free slot is never withheld: one function may use all slots while nothing else is
-// asked for. When all slots are taken:
+// A free slot is never withheld: a function may use all slots while no other function needs a slot. If all slots are
+// used:
 //
-//   - A function that runs nothing may start one evaluation in a small reserve, and so
-//     may a caller that runs nothing. The two reserves are separate, so that a caller
-//     with many functions and a function with many callers each exhaust only one.
-//   - A slot that becomes free goes to the waiting request that may start in it whose
-//     function and caller run the fewest evaluations, first come within those. Every
-//     fourth goes to the one that has waited longest, so that each is served in the end.
-//   - A full queue drops the newest request of the function and caller with the most
-//     waiting requests in favour of one with fewer.
+//   - A function without running evaluations may start an evaluation in a small reserve, and
+//     so may such a caller. The two reserves are separate, so that a caller with many
+//     functions and a function with many callers each exhaust only a single reserve.
+//   - A slot that becomes free is given to the queued request whose function and caller run
+//     the fewest evaluations, in order of arrival among equals. Every fourth slot is given
+//     to the oldest request, so that each request is served eventually.
+//   - If the queue is full, a request of a function and caller with fewer queued requests
+//     replaces the newest request of the function and caller with the most.
 package admission
 
 import (
@@ -26,20 +26,20 @@ import (
 
 // Limits are the bounds of a Gate.
 type Limits struct {
-	// Concurrent is how many evaluations may run at once; less than one counts as one.
+	// Concurrent is the maximum number of concurrent evaluations, at least 1.
 	Concurrent int
-	// Reserve is how many more may run for functions that run nothing, and again as many
-	// for callers that run nothing.
+	// Reserve is the number of additional slots for functions without running evaluations, and of as many for such
+	// callers.
 	Reserve int
-	// Queue is how many more may wait; zero or less lets none wait.
+	// Queue is the maximum number of queued requests. Zero or less disables the queue.
 	Queue int
 }
 
-// Claim is what a slot is wanted for.
+// Claim identifies the purpose of a slot.
 type Claim struct {
 	// Function is the function to run.
 	Function string
-	// Caller is who asks; empty if that is not known.
+	// Caller identifies the client, or empty if unknown.
 	Caller string
 }
 
@@ -58,18 +58,18 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, slots: newSlots(limits), waiting: newQueue()}
 }
 
-// Acquire waits for a slot. The caller has to call release when the evaluation has
-// ended; calls after the first do nothing. If ctx ends first, the error has the class
-// of ctx's. If the queue is full, the error is of class fault.Exhausted and has a retry hint.
+// Acquire waits for a slot. Callers must call release after the evaluation; further calls do nothing. If ctx is
+// canceled first, the error belongs to its class. If the queue is full, the error is of class fault.Exhausted, with a
+// retry hint.
 func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
-		return nil, ended(ctx)
+		return nil, canceled(ctx)
 	}
-	slot, err := g.enter(ctx, claim)
+	slot, err := g.enterQueue(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
-	return sync.OnceFunc(func() { g.leave(slot) }), nil
+	return sync.OnceFunc(func() { g.leaveSlot(slot) }), nil
 }
 
 // Admit waits for a slot for an evaluation of a function by a caller, as [Gate.Acquire] does.
@@ -83,22 +83,22 @@ func ForEvaluations(concurrent, queue int) Limits {
 	return Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: queue}
 }
 
-// Running returns how many evaluations have a slot now.
+// Running returns the number of running evaluations.
 func (g *Gate) Running() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.slots.running.total
 }
 
-// Waiting returns how many requests wait now.
+// Waiting returns the number of queued requests.
 func (g *Gate) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waiting.count.total
 }
 
-// enter takes a slot, or waits for one.
-func (g *Gate) enter(ctx context.Context, claim Claim) (*evaluation, error) {
+// enterQueue returns a slot, after waiting if necessary.
+func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error) {
 	slot, r, err := g.startOrQueue(claim)
 	if r == nil {
 		return slot, err
@@ -108,16 +108,15 @@ func (g *Gate) enter(ctx context.Context, claim Claim) (*evaluation, error) {
 		return r.slot, err
 	case <-ctx.Done():
 		g.abandon(r)
-		return nil, ended(ctx)
+		return nil, canceled(ctx)
 	}
 }
 
-// startOrQueue takes a slot, or else a place in the queue: it returns the request that
-// waits there, nil if none does.
+// startOrQueue returns a free slot, or else the queued request. It returns an error if the queue is full.
 func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if slot := g.slots.take(claim); slot != nil {
+	if slot := g.slots.takeSlot(claim); slot != nil {
 		return slot, nil, nil
 	}
 	if g.waiting.count.total >= g.limits.Queue {
@@ -128,42 +127,41 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 		dropped.decided <- g.rejection("%d evaluations run and %d wait, which is the limit, " +
 			"and the place in the queue went to a function or a caller with fewer requests: try again later")
 	}
-	return nil, g.waiting.add(claim), nil
+	return nil, g.waiting.addRequest(claim), nil
 }
 
-// retryAfter is the retry hint of requests that have no place in the queue.
+// retryAfter is the retry hint of rejected requests.
 const retryAfter = time.Second
 
-// rejection returns the error of a request that has no place in the queue. The arguments of text are the numbers of
-// evaluations that run and of requests that wait.
+// rejection returns the error of a rejected request. The arguments of text are the numbers of running evaluations and
+// of queued requests.
 func (g *Gate) rejection(text string) error {
 	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
 	return fault.WithRetryAfter(err, retryAfter)
 }
 
-// leave frees the slot of an evaluation, and starts what may start then.
-func (g *Gate) leave(slot *evaluation) {
+// leaveSlot frees the slot of an evaluation, and starts queued requests.
+func (g *Gate) leaveSlot(slot *evaluation) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.slots.free(slot)
-	for r := g.waiting.next(&g.slots); r != nil; r = g.waiting.next(&g.slots) {
-		r.slot = g.slots.take(r.claim)
+	g.slots.freeSlot(slot)
+	for r := g.waiting.popNext(&g.slots); r != nil; r = g.waiting.popNext(&g.slots) {
+		r.slot = g.slots.takeSlot(r.claim)
 		r.decided <- nil
 	}
 }
 
-// abandon takes a request out of the queue, or frees the slot that it was given in the
-// same moment.
+// abandon removes a request from the queue, or frees the slot that it was given at the same moment.
 func (g *Gate) abandon(r *request) {
 	g.mu.Lock()
-	waited := g.waiting.remove(r)
+	waited := g.waiting.removeRequest(r)
 	g.mu.Unlock()
 	if !waited && <-r.decided == nil {
-		g.leave(r.slot)
+		g.leaveSlot(r.slot)
 	}
 }
 
-// ended is the error for a caller whose ctx ended before its turn.
-func ended(ctx context.Context) error {
+// canceled returns the error for a caller whose ctx was canceled before its turn.
+func canceled(ctx context.Context) error {
 	return fault.New(fault.Of(ctx.Err()), "%w", context.Cause(ctx))
 }

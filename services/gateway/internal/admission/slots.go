@@ -12,29 +12,29 @@ type tally struct {
 
 func newTally() tally { return tally{function: map[string]int{}, caller: map[string]int{}} }
 
-// add counts n more of a claim, or fewer if n is negative. What is zero is forgotten.
-func (t *tally) add(claim Claim, n int) {
+// addCount adds n, which may be negative, to the counts of a claim.
+func (t *tally) addCount(claim Claim, n int) {
 	t.total += n
-	change(t.function, claim.Function, n)
+	changeCount(t.function, claim.Function, n)
 	if claim.Caller != "" {
-		change(t.caller, claim.Caller, n)
+		changeCount(t.caller, claim.Caller, n)
 	}
 }
 
-func change(counts map[string]int, key string, n int) {
+func changeCount(counts map[string]int, key string, n int) {
 	counts[key] += n
 	if counts[key] == 0 {
 		delete(counts, key)
 	}
 }
 
-// share is how many there are of a claim's function and of its caller, together.
-func (t *tally) share(claim Claim) int { return t.function[claim.Function] + t.caller[claim.Caller] }
+// shareOf returns the sum of the counts of a claim's function and caller.
+func (t *tally) shareOf(claim Claim) int { return t.function[claim.Function] + t.caller[claim.Caller] }
 
-// evaluation is one that has a slot.
+// evaluation is an evaluation with a slot.
 type evaluation struct {
 	claim   Claim
-	reserve *reserve // that its slot belongs to; nil for the others
+	reserve *reserve // reserve of its slot, or nil
 }
 
 // reserve is slots that only a function, or a caller, that runs nothing may start in.
@@ -43,9 +43,9 @@ type reserve struct {
 	used []*evaluation
 }
 
-func (r *reserve) full() bool { return len(r.used) >= r.size }
+func (r *reserve) isFull() bool { return len(r.used) >= r.size }
 
-// slots are what evaluations run in.
+// slots manages the slots of evaluations.
 type slots struct {
 	concurrent         int
 	running            tally
@@ -57,40 +57,40 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// reserve returns the reserve that a claim may start in now; nil if it has to wait.
-func (s *slots) reserve(claim Claim) *reserve {
+// freeReserve returns the reserve in which a claim may start now, or nil if it must wait.
+func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
-	case s.running.function[claim.Function] == 0 && !s.functions.full():
+	case s.running.function[claim.Function] == 0 && !s.functions.isFull():
 		return &s.functions
-	case claim.Caller != "" && s.running.caller[claim.Caller] == 0 && !s.callers.full():
+	case claim.Caller != "" && s.running.caller[claim.Caller] == 0 && !s.callers.isFull():
 		return &s.callers
 	default:
 		return nil
 	}
 }
 
-// fits reports whether an evaluation may start now.
+// fits reports whether a claim may start now.
 func (s *slots) fits(claim Claim) bool {
-	return s.running.total < s.concurrent || s.reserve(claim) != nil
+	return s.running.total < s.concurrent || s.freeReserve(claim) != nil
 }
 
-// take takes a slot for an evaluation; nil if there is none.
-func (s *slots) take(claim Claim) *evaluation {
+// takeSlot takes a slot for a claim, or nil if none is free.
+func (s *slots) takeSlot(claim Claim) *evaluation {
 	e := &evaluation{claim: claim}
 	if s.running.total >= s.concurrent {
-		if e.reserve = s.reserve(claim); e.reserve == nil {
+		if e.reserve = s.freeReserve(claim); e.reserve == nil {
 			return nil
 		}
 		e.reserve.used = append(e.reserve.used, e)
 	}
-	s.running.add(claim, 1)
+	s.running.addCount(claim, 1)
 	return e
 }
 
-// free gives the slot of an evaluation back. If it is none of a reserve, an evaluation in a
+// freeSlot gives the slot of an evaluation back. If it is none of a reserve, an evaluation in a
 // reserve moves into it, so that the reserves are free again as soon as possible.
-func (s *slots) free(e *evaluation) {
-	s.running.add(e.claim, -1)
+func (s *slots) freeSlot(e *evaluation) {
+	s.running.addCount(e.claim, -1)
 	if e.reserve == nil {
 		e = s.inReserve()
 	}
@@ -101,7 +101,7 @@ func (s *slots) free(e *evaluation) {
 	e.reserve = nil
 }
 
-// inReserve returns an evaluation of the reserve that is used more; nil if none is used.
+// inReserve returns an evaluation of the reserve with more evaluations, or nil if both are empty.
 func (s *slots) inReserve() *evaluation {
 	used := s.functions.used
 	if len(s.callers.used) > len(used) {

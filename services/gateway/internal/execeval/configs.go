@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// with returns the table of a file together with FunctionConfigs, which win for their images,
-// and why some of these cannot be used. Relative paths are in dir. Of each function, prefork
-// processes are kept started unless a FunctionConfig or the file says otherwise.
-func (t *table) with(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
+// withConfigs returns the file's table merged with FunctionConfigs, which take precedence for their images, and the
+// problems of unusable FunctionConfigs. Relative paths are in dir. A function gets prefork spare processes unless a
+// FunctionConfig or the file sets another number.
+func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
 		binaries: maps.Clone(t.binaries), prefork: maps.Clone(t.prefork), maxTime: t.maxTime, tags: maps.Clone(t.tags),
 		ranges: map[string][]tagRange{},
@@ -38,17 +38,17 @@ func (t *table) with(configs []binaries.Binary, dir string, prefork int) (*table
 			own[path] = *c.Prefork
 		}
 		for _, image := range c.Images {
-			all.serve(image, path, exact)
+			all.mapImage(image, path, exact)
 		}
 	}
 	maps.Copy(all.prefork, own)
-	all.prefork = all.mapped(prefork)
+	all.prefork = all.mappedPrefork(prefork)
 	return all, problems
 }
 
-// serve maps an image, whose tag may be a version constraint, to a binary, in place of what the file says. exact has
-// the images that FunctionConfigs name by their tags.
-func (t *table) serve(image, binary string, exact map[string]bool) {
+// mapImage maps an image, with a tag that may be a version constraint, to a binary, overriding the file. exact
+// contains the images that FunctionConfigs name by exact tags.
+func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}
 	tags := t.tags[name.Repository]
@@ -61,7 +61,7 @@ func (t *table) serve(image, binary string, exact map[string]bool) {
 		return
 	}
 	t.ranges[name.Repository] = append(t.ranges[name.Repository], tagRange{c, binary})
-	for _, tag := range tags { // those of the file, too
+	for _, tag := range tags { // including the file's tags
 		other := imagename.Name{Repository: name.Repository, Tag: tag}.Key()
 		if _, ok := c.Highest([]string{tag}); ok && !exact[other] {
 			delete(t.binaries, other)
@@ -69,8 +69,8 @@ func (t *table) serve(image, binary string, exact map[string]bool) {
 	}
 }
 
-// checkBinary returns why a binary cannot be run; empty if it can. Programs outside of dir are not for callers: a
-// user who writes FunctionConfigs could run any program of this machine.
+// checkBinary returns the problem of a binary; it is empty if the binary can be run. Programs outside of dir are
+// forbidden: otherwise a user who writes FunctionConfigs could run any program of this machine.
 func checkBinary(path, dir string) string {
 	info, err := os.Stat(path)
 	switch within, relErr := filepath.Rel(dir, path); {

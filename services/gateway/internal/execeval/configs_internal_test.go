@@ -50,7 +50,7 @@ func TestFunctionConfigsWinOverTheFile(t *testing.T) {
 		{Config: "text", Path: "text", Images: []string{"example.com/c:v2"}},
 		{Config: "directory", Path: dir, Images: []string{"example.com/c:v3"}},
 	}
-	got, problems := file.with(configs, dir, 1)
+	got, problems := file.withConfigs(configs, dir, 1)
 	for image, want := range map[string]string{
 		"example.com/a:v1": "a", "example.com/a:v2": "b", "example.com/a:v3": "b",
 		"example.com/c:v1": "c", "example.com/c:v2": "", "example.com/d:v1": "d", "example.com/e:v1": "",
@@ -105,11 +105,11 @@ func TestFunctionConfigsAndFileChange(t *testing.T) {
 	if problems == nil || len(problems) > 0 {
 		t.Errorf("problems are %v, want none", problems)
 	}
-	changed, err := e.parse([]byte("functions: [{function: a, images: ['a:v2']}]"))
+	changed, err := e.parseContent([]byte("functions: [{function: a, images: ['a:v2']}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.put(changed)
+	e.applyFile(changed)
 	now := e.table.Load().binaries
 	if now["example.com/b:v1"] == "" || now["example.com/a:v2"] == "" || now["example.com/a:v1"] != "" {
 		t.Errorf("binaries are %v", now)
@@ -134,7 +134,7 @@ func TestVersionConstraints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, problems := file.with([]binaries.Binary{
+	got, problems := file.withConfigs([]binaries.Binary{
 		{Config: "old", Path: "old", Images: []string{"example.com/fn:~0.4", "example.com/fn:v0.6.0"}},
 		{Config: "young", Path: "young", Images: []string{"example.com/fn:>=0.4.3 <0.7", "example.com/fn:v0.4.2"}},
 	}, dir, 2)
@@ -145,12 +145,12 @@ func TestVersionConstraints(t *testing.T) {
 		"v0.4.1": "old", "v0.4.2": "young", "v0.4.5": "old", "v0.5.0": "young", "v0.6.0": "old", "v0.6.1": "young",
 		"main": "file", "v0.7.0": ".", "latest": ".",
 	} {
-		path, ok := got.binary(imagename.Name{Repository: "example.com/fn", Tag: tag})
+		path, ok := got.findBinary(imagename.Name{Repository: "example.com/fn", Tag: tag})
 		if filepath.Base(path) != want || ok != (want != ".") {
 			t.Errorf("fn:%s is mapped to %q, want %q", tag, path, want)
 		}
 	}
-	if _, ok := got.binary(imagename.Name{Repository: "example.com/fn", Tag: "v0.4.5", Digest: "sha256:00"}); ok {
+	if _, ok := got.findBinary(imagename.Name{Repository: "example.com/fn", Tag: "v0.4.5", Digest: "sha256:00"}); ok {
 		t.Error("a digest has a binary")
 	}
 	if len(got.prefork) != 3 || got.prefork[filepath.Join(dir, "old")] != 2 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package execeval is the exec evaluator: it runs functions as local binaries, for
-// the images that a configuration file or a FunctionConfig maps to one.
+// Package execeval is the exec evaluator: it runs functions as local binaries, for images that a configuration file or
+// a FunctionConfig maps to a binary.
 //
-// Images are compared by their canonical names, registry included, so that no
-// image of another registry is ever taken for one of ours.
+// Images are compared by their canonical names, including the registry, so that images of other registries are never
+// mistaken for ours.
 package execeval
 
 import (
@@ -29,22 +29,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// environment is all that functions get of ours, but for how many processors to use.
+// environment is the environment of functions, apart from settings of Go's runtime.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
-// Config is what the evaluator works with.
+// Config configures an Evaluator.
 type Config struct {
 	// File is the configuration file, read again whenever it changes.
 	File string
 	// Functions is the directory with the binaries.
 	Functions string
-	// DefaultPrefix is where image names without a slash are looked up.
+	// DefaultPrefix is the prefix of image names without a slash.
 	DefaultPrefix string
 	// Network are the images whose functions may use the network.
 	Network imagename.Patterns
 	// Queue is the maximum number of evaluations that wait for a slot.
 	Queue int
-	// Service is how functions run. The evaluator completes it.
+	// Service configures the execution of functions. The evaluator completes it.
 	Service function.ServiceConfig
 }
 
@@ -52,14 +52,14 @@ type Config struct {
 type Evaluator struct {
 	cfg     Config
 	log     *slog.Logger
-	content []byte                // of the file, at the start
-	table   atomic.Pointer[table] // what is in force
+	content []byte                // content of the file at the start
+	table   atomic.Pointer[table] // current table
 	service *function.Service
 
 	mu      sync.Mutex
-	file    *table            // of the file
-	configs []binaries.Binary // of FunctionConfigs
-	// problems are why some of them cannot be used.
+	file    *table            // table of the file
+	configs []binaries.Binary // binaries of FunctionConfigs
+	// problems are the problems of unusable FunctionConfigs.
 	problems binaries.Problems
 }
 
@@ -70,16 +70,16 @@ func New(cfg Config) (*Evaluator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the exec evaluator's configuration: %w: give the file, or disable the exec runtime", err)
 	}
-	// A function's working directory is not this program's, so the path has to be absolute.
+	// A function's working directory differs from this program's, so the path must be absolute.
 	if cfg.Functions, err = filepath.Abs(cfg.Functions); err != nil {
 		return nil, fmt.Errorf("find the directory of functions: %w", err)
 	}
 	e := &Evaluator{cfg: cfg, log: cfg.Service.Telemetry.Log, content: content}
-	table, err := e.parse(content)
+	table, err := e.parseContent(content)
 	if err != nil {
 		return nil, err
 	}
-	e.put(table)
+	e.applyFile(table)
 	if e.service, err = e.newService(cfg.Service); err != nil {
 		return nil, err
 	}
@@ -92,10 +92,10 @@ func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, e
 	if err != nil {
 		return nil, err
 	}
-	cfg.Env, cfg.Keep, cfg.Took, cfg.Wording = environment, e.keep, phases.Took, function.ExecWording
+	cfg.Env, cfg.Keep, cfg.Took, cfg.Wording = environment, e.spareCount, phases.Took, function.ExecWording
 	gate := admission.New(admission.ForEvaluations(cfg.Slots(), e.cfg.Queue))
 	cfg.Admit = gate.Admit
-	if err := observe(cfg.Telemetry.Meters, gate); err != nil {
+	if err := observeGate(cfg.Telemetry.Meters, gate); err != nil {
 		return nil, err
 	}
 	return function.NewService(cfg)
@@ -104,15 +104,15 @@ func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, e
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "exec" }
 
-// Serves reports whether there is a binary for an image.
+// Serves reports whether an image is mapped to a binary.
 func (e *Evaluator) Serves(image imagename.Name) bool {
-	_, ok := e.table.Load().binary(image)
+	_, ok := e.table.Load().findBinary(image)
 	return ok
 }
 
 // Evaluate implements evaluation.Evaluator.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
-	binary, ok := e.table.Load().binary(req.Image)
+	binary, ok := e.table.Load().findBinary(req.Image)
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}
@@ -127,7 +127,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 		Limit:        req.Limit,
 		RunLimit: func() function.TimeLimit {
 			req.Measured.Enter("run")
-			return e.limit(binary, req)
+			return e.timeLimit(binary, req)
 		},
 	})
 	if err != nil {
@@ -136,9 +136,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return evaluation.Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, nil
 }
 
-// limit returns the limit for the run of a binary: its own, which counts from now, or
-// that of the request.
-func (e *Evaluator) limit(binary string, req evaluation.Request) function.TimeLimit {
+// timeLimit returns the limit for the run of a binary: the binary's own limit, which starts now, or the request's.
+func (e *Evaluator) timeLimit(binary string, req evaluation.Request) function.TimeLimit {
 	own := e.table.Load().maxTime[binary]
 	if own == 0 {
 		return req.Limit
@@ -147,29 +146,28 @@ func (e *Evaluator) limit(binary string, req evaluation.Request) function.TimeLi
 	return function.NewTimeLimit(own, setting)
 }
 
-// Tags implements naming.TagSource: the tags for which there is a binary.
+// Tags implements naming.TagSource: it returns the tags that are mapped to a binary.
 func (e *Evaluator) Tags(_ context.Context, repository string) (tags []string, known bool, err error) {
 	tags, known = e.table.Load().tags[repository]
 	return tags, known, nil
 }
 
-// keep returns how many processes of a binary are kept started: none of one that no
-// image is mapped to any more.
-func (e *Evaluator) keep(binary string) int { return e.table.Load().prefork[binary] }
+// spareCount returns the number of spare processes of a binary, or zero without a mapped image.
+func (e *Evaluator) spareCount(binary string) int { return e.table.Load().prefork[binary] }
 
-// Maintain does what goes on beside evaluations until ctx ends.
+// Maintain maintains the processes of functions until ctx is canceled.
 func (e *Evaluator) Maintain(ctx context.Context) error {
 	return e.service.Maintain(ctx)
 }
 
-// Watch follows the configuration file until ctx ends.
+// Watch follows the configuration file until ctx is canceled.
 func (e *Evaluator) Watch(ctx context.Context) error {
-	filewatch.Follow(ctx, e.log, "exec configuration", e.cfg.File, e.content, e.parse, e.put)
+	filewatch.Follow(ctx, e.log, "exec configuration", e.cfg.File, e.content, e.parseContent, e.applyFile)
 	return nil
 }
 
-// parse reads a content of the configuration file.
-func (e *Evaluator) parse(content []byte) (*table, error) {
+// parseContent reads a content of the configuration file.
+func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix, e.cfg.Service.Prefork)
 	if err != nil {
 		return nil, fmt.Errorf("exec configuration %s: %w", e.cfg.File, err)
@@ -177,15 +175,15 @@ func (e *Evaluator) parse(content []byte) (*table, error) {
 	return table, nil
 }
 
-// put puts a configuration file in force.
-func (e *Evaluator) put(table *table) {
+// applyFile applies a configuration file.
+func (e *Evaluator) applyFile(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
 	}
 	for _, image := range table.repeated {
 		e.log.Warn("exec configuration names an image twice: the first entry counts", "image", image)
 	}
-	for _, binary := range table.missing() {
+	for _, binary := range table.missingBinaries() {
 		e.log.Warn("exec configuration names a function that is not there", "binary", binary)
 	}
 	e.mu.Lock()
@@ -198,8 +196,8 @@ func (e *Evaluator) put(table *table) {
 	}
 }
 
-// Use puts the binaries of FunctionConfigs in force, in place of those before. It returns why
-// some cannot be used: for their images, the file's lines count.
+// Use applies the binaries of FunctionConfigs, replacing the previous binaries. It returns the problems of unusable
+// FunctionConfigs, for whose images the file applies.
 func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	e.mu.Lock()
 	e.configs = configs
@@ -209,9 +207,9 @@ func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	return problems
 }
 
-// combine puts the file and the FunctionConfigs in force. Each new problem is logged.
+// combine applies the file and the FunctionConfigs together. Each new problem is logged.
 func (e *Evaluator) combine() binaries.Problems {
-	table, problems := e.file.with(e.configs, e.cfg.Functions, e.cfg.Service.Prefork)
+	table, problems := e.file.withConfigs(e.configs, e.cfg.Functions, e.cfg.Service.Prefork)
 	for _, config := range slices.Sorted(maps.Keys(problems)) {
 		if problems[config] != e.problems[config] {
 			e.log.Warn("FunctionConfig without a binary that can be used", "config", config, "problem", problems[config])

@@ -13,14 +13,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFile is the file that Porch's users have.
+// configFile is the configuration file of Porch's users.
 type configFile struct {
 	Functions []struct {
 		Function string   `yaml:"function"`
 		Images   []string `yaml:"images"`
-		// Prefork is ours: how many processes are kept started.
+		// Prefork is our extension: the number of spare processes.
 		Prefork *int `yaml:"prefork"`
-		// MaxEvaluationTime is ours: how long the function may run.
+		// MaxEvaluationTime is our extension: the time limit of the function.
 		MaxEvaluationTime *time.Duration `yaml:"maxEvaluationTime"`
 	} `yaml:"functions"`
 }
@@ -28,9 +28,8 @@ type configFile struct {
 // functionFields are the keys of a function.
 var functionFields = []string{"function", "images", "prefork", "maxEvaluationTime"}
 
-// parseFile reads a configuration file, and returns its unknown fields. A file without
-// functions is an error, since it is most often still being written, or has a typing error:
-// an empty list means no functions.
+// parseFile parses a configuration file, and returns its unknown fields. A file without functions is an error, because
+// usually it is still being written, or contains a typing error. An empty list is valid.
 func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
@@ -59,8 +58,8 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	return file, unknown, nil
 }
 
-// hasMore reports whether anything follows a file's first document. Only that document is
-// read, as in Porch.
+// hasMore reports whether the file contains more than its first document. Only the first document is read, as in
+// Porch.
 func hasMore(content []byte) bool {
 	var first, second yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(content))
@@ -74,7 +73,7 @@ func notFunctions(err error) error {
 	return fmt.Errorf("not the YAML of functions and their images: %w", err)
 }
 
-// unknownFields returns the keys of a mapping, which is called prefix, that are not known.
+// unknownFields returns the unknown keys of a mapping, with prefix.
 func unknownFields(prefix string, mapping *yaml.Node, known ...string) (unknown []string) {
 	if mapping.Kind == yaml.AliasNode {
 		mapping = mapping.Alias

@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 )
 
-// observe measures how many evaluations have a slot, and how many wait for one.
-func observe(provider metric.MeterProvider, gate *admission.Gate) error {
+// observeGate measures the numbers of evaluations with a slot, and of evaluations that wait for a slot.
+func observeGate(provider metric.MeterProvider, gate *admission.Gate) error {
 	meter := provider.Meter("gateway")
 	observed := func(count func() int) metric.Int64ObservableGaugeOption {
 		return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {

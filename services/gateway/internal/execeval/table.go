@@ -22,10 +22,9 @@ type table struct {
 	binaries map[string]string
 	// ranges are the binaries for the tags that satisfy a version constraint, by repository. Exact tags win.
 	ranges map[string][]tagRange
-	// prefork maps binaries to how many processes of each are kept started.
+	// prefork maps binaries to their numbers of spare processes.
 	prefork map[string]int
-	// maxTime maps binaries to how long each may run. It has only binaries with a limit of
-	// their own.
+	// maxTime maps binaries to their time limits. It contains only binaries with their own limit.
 	maxTime map[string]time.Duration
 	// tags are the tags of each repository.
 	tags map[string][]string
@@ -34,14 +33,14 @@ type table struct {
 	repeated, unknown []string
 }
 
-// tagRange has a binary for the tags that satisfy a version constraint.
+// tagRange maps the tags that satisfy a version constraint to a binary.
 type tagRange struct {
 	tags   tagconstraint.Constraint
 	binary string
 }
 
-// binary returns the binary of an image.
-func (t *table) binary(image imagename.Name) (path string, ok bool) {
+// findBinary returns the binary of an image.
+func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 	if path, ok = t.binaries[image.Key()]; ok || image.Digest != "" {
 		return path, ok
 	}
@@ -53,10 +52,9 @@ func (t *table) binary(image imagename.Name) (path string, ok bool) {
 	return "", false
 }
 
-// parseTable reads a configuration file. Binaries are in dir; image names without
-// a slash are under prefix. The first entry for an image wins. Of each function,
-// prefork processes are kept started unless its first entry that has a number sets
-// another one; likewise it runs as long as its first entry that has a time allows.
+// parseTable parses a configuration file. Binaries are in dir; image names without a slash get prefix. The first entry
+// for an image wins. A function gets prefork spare processes unless an entry of it sets another number; the first
+// number and the first time limit win.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -75,22 +73,21 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 			if err != nil {
 				return nil, fmt.Errorf("functions[%d].images[%d]: %w", i, j, err)
 			}
-			t.add(name, filepath.Join(dir, entry.Function))
+			t.addImage(name, filepath.Join(dir, entry.Function))
 		}
-		if err := t.keep(filepath.Join(dir, entry.Function), entry.Prefork); err != nil {
+		if err := t.setPrefork(filepath.Join(dir, entry.Function), entry.Prefork); err != nil {
 			return nil, fmt.Errorf("functions[%d].prefork: %w", i, err)
 		}
-		if err := t.bound(filepath.Join(dir, entry.Function), entry.MaxEvaluationTime); err != nil {
+		if err := t.setMaxTime(filepath.Join(dir, entry.Function), entry.MaxEvaluationTime); err != nil {
 			return nil, fmt.Errorf("functions[%d].maxEvaluationTime: %w", i, err)
 		}
 	}
-	t.prefork = t.mapped(prefork)
+	t.prefork = t.mappedPrefork(prefork)
 	return t, nil
 }
 
-// mapped returns how many processes are kept of each binary that an image is mapped to.
-// The default is prefork.
-func (t *table) mapped(prefork int) map[string]int {
+// mappedPrefork returns the numbers of spare processes of all mapped binaries. The default is prefork.
+func (t *table) mappedPrefork(prefork int) map[string]int {
 	all := map[string]int{}
 	used := slices.Collect(maps.Values(t.binaries))
 	for _, ranges := range t.ranges {
@@ -108,8 +105,8 @@ func (t *table) mapped(prefork int) map[string]int {
 	return all
 }
 
-// keep records how many spare processes of binary an entry sets; nil if it sets none.
-func (t *table) keep(binary string, processes *int) error {
+// setPrefork records an entry's number of spare processes; nil means that the entry sets none.
+func (t *table) setPrefork(binary string, processes *int) error {
 	if processes == nil {
 		return nil
 	}
@@ -122,8 +119,8 @@ func (t *table) keep(binary string, processes *int) error {
 	return nil
 }
 
-// bound records how long binary may run by an entry; nil if it sets no bound.
-func (t *table) bound(binary string, most *time.Duration) error {
+// setMaxTime records an entry's time limit; nil means that the entry sets none.
+func (t *table) setMaxTime(binary string, most *time.Duration) error {
 	if most == nil {
 		return nil
 	}
@@ -144,8 +141,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// add maps name to binary unless it is mapped already.
-func (t *table) add(name imagename.Name, binary string) {
+// addImage maps name to binary unless it is mapped already.
+func (t *table) addImage(name imagename.Name, binary string) {
 	key := name.Key()
 	if _, ok := t.binaries[key]; ok {
 		t.repeated = append(t.repeated, key)
@@ -157,8 +154,8 @@ func (t *table) add(name imagename.Name, binary string) {
 	}
 }
 
-// missing returns the binaries that are not there, sorted.
-func (t *table) missing() []string {
+// missingBinaries returns the binaries that are not there, sorted.
+func (t *table) missingBinaries() []string {
 	var paths []string
 	for binary := range maps.Values(t.binaries) {
 		if _, err := os.Stat(binary); err != nil && !slices.Contains(paths, binary) {
