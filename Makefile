@@ -306,7 +306,9 @@ check-generate: $(BUF) $(PLUGINS) ## Fail if generated code and the tables of se
 .PHONY: check-proto
 check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earlier commit's
 	@$(BUF) lint && $(BUF) format --diff --exit-code proto
-	@for c in $$(git rev-list HEAD -- proto); do $(BUF) breaking --against ".git#ref=$$c"; done
+	@earlier=$$(mktemp -d) && trap 'rm -rf $$earlier' EXIT && for c in $$(git rev-list HEAD -- proto); do \
+	  mkdir $$earlier/$$c && git archive $$c buf.yaml proto | tar -x -C $$earlier/$$c && \
+	  $(BUF) breaking --against $$earlier/$$c; done
 
 .PHONY: check-modules
 check-modules: ## Fail if a module does not build by itself, is not tidy, or uses other versions than the others
