@@ -169,8 +169,8 @@ func (c *Cache[K, V]) lookUp(ctx context.Context, key K, e *entry[V]) (Answer[V]
 	}
 }
 
-// startRefresh starts a fetch in the background, unless a fetch of the key or MaxFetches are running, and reports whether it
-// did. c must be locked.
+// startRefresh starts a fetch in the background, unless a fetch of the key or MaxFetches are running, and reports
+// whether it did. c must be locked.
 func (c *Cache[K, V]) startRefresh(ctx context.Context, key K) bool {
 	if _, running := c.fetches[key]; running {
 		return false
@@ -240,8 +240,8 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	return err
 }
 
-// awaitFetch waits for f until shortly before the deadline of ctx. If stale is not nil, wait returns it if f takes longer
-// than StaleWait or ctx permits, or if the source is unavailable.
+// awaitFetch waits for f until shortly before the deadline of ctx. If stale is not nil, wait returns it if f takes
+// longer than StaleWait or ctx permits, or if the source is unavailable.
 func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause

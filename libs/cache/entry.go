@@ -138,8 +138,8 @@ func (c *Cache[K, V]) Put(key K, value V) {
 	c.storeResult(key, value, nil)
 }
 
-// storeResult stores the result of a fetch and evicts the least recently used entries if that is too much. A value that is
-// larger than the cache is not stored, and evicts nothing. c must be locked.
+// storeResult stores the result of a fetch and evicts the least recently used entries if that is too much. A value that
+// is larger than the cache is not stored, and evicts nothing. c must be locked.
 func (c *Cache[K, V]) storeResult(key K, value V, err error) {
 	now := time.Now()
 	e := &entry[V]{usedAt: now}
@@ -198,8 +198,8 @@ func (c *Cache[K, V]) ForgetFailures() {
 	}
 }
 
-// keepRefreshed refreshes entries in use until ctx is done. A random first wait spreads the refreshes of programs that started
-// together.
+// keepRefreshed refreshes entries in use until ctx is done. A random first wait spreads the refreshes of programs that
+// started together.
 func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	if c.cfg.KeepFor == 0 {
 		<-ctx.Done()

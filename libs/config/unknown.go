@@ -29,7 +29,8 @@ func checkUnknown(cfg any) error {
 		if !strings.HasPrefix(name, Prefix+"_") || slices.Contains(known, name) || slices.Contains(foreign, name) {
 			continue
 		}
-		unknown = append(unknown, fmt.Errorf("environment: %s is not a setting of this program%s", name, adviceFor(name, known)))
+		unknown = append(unknown,
+			fmt.Errorf("environment: %s is not a setting of this program%s", name, adviceFor(name, known)))
 	}
 	return errors.Join(unknown...)
 }

@@ -57,23 +57,23 @@ func (c Class) String() string {
 	return classNames[c]
 }
 
-// classified is an error with a class.
-type classified struct {
+// classError is an error with a class.
+type classError struct {
 	error
 	class Class
 }
 
-func (e classified) Unwrap() error { return e.error }
+func (e classError) Unwrap() error { return e.error }
 
 // New returns an error of the given class. Format and args are as in fmt.Errorf; %w keeps the cause.
 func New(class Class, format string, args ...any) error {
-	return classified{error: fmt.Errorf(format, args...), class: class}
+	return classError{error: fmt.Errorf(format, args...), class: class}
 }
 
 // Of returns the class of the outermost classified error in err's chain. A bare
 // context error has the class of its name; anything else is Internal.
 func Of(err error) Class {
-	if c, ok := errors.AsType[classified](err); ok {
+	if c, ok := errors.AsType[classError](err); ok {
 		return c.class
 	}
 	switch {
@@ -85,21 +85,21 @@ func Of(err error) Class {
 	return Internal
 }
 
-// retryable is an error with a hint when to try again.
-type retryable struct {
+// retryHint is an error with a hint when to try again.
+type retryHint struct {
 	error
 	after time.Duration
 }
 
-func (e retryable) Unwrap() error { return e.error }
+func (e retryHint) Unwrap() error { return e.error }
 
 // WithRetryAfter adds to err the hint that trying again makes sense after d.
 func WithRetryAfter(err error, d time.Duration) error {
-	return retryable{error: err, after: d}
+	return retryHint{error: err, after: d}
 }
 
 // RetryAfter returns the outermost hint of [WithRetryAfter] in err's chain.
 func RetryAfter(err error) (time.Duration, bool) {
-	r, ok := errors.AsType[retryable](err)
+	r, ok := errors.AsType[retryHint](err)
 	return r.after, ok
 }

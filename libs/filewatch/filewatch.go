@@ -66,10 +66,10 @@ func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look fun
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
-// followDirectory is WatchDirectory with the notifications of a watcher. If there is no watcher, because other programs on the
-// node use up the inotify limit, it polls: a late change is better than a missed change.
-func followDirectory(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher,
-	error),
+// followDirectory is WatchDirectory with the notifications of a watcher. If there is no watcher, because other programs
+// on the node use up the inotify limit, it polls: a late change is better than a missed change.
+func followDirectory(ctx context.Context, log *slog.Logger, path string, look func(),
+	newWatcher func() (*fsnotify.Watcher, error),
 ) {
 	watcher, err := newWatcher()
 	if err != nil {

@@ -64,7 +64,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 		_ = s.CloseRequest()
 		return nil, c.callError(ctx, err)
 	}
-	return &held{granted: granted, stream: s, cancel: cancel}, nil
+	return &clientLease{granted: granted, stream: s, cancel: cancel}, nil
 }
 
 // wait opens a lease over s and returns when it is granted.
@@ -91,10 +91,10 @@ func (c *Client) callError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fault.New(fault.Of(ctx.Err()), "wait for the pod-manager: %w", context.Cause(ctx))
 	case errors.Is(err, io.EOF):
-		return Elsewhere(unanswered{fault.New(fault.Unavailable,
+		return Elsewhere(unansweredError{fault.New(fault.Unavailable,
 			"the pod-manager at %s ended the stream without an answer", c.url)})
 	case !connect.IsWireError(err):
-		return Elsewhere(unanswered{fault.New(fault.Unavailable, "the pod-manager at %s cannot be reached: %w", c.url,
+		return Elsewhere(unansweredError{fault.New(fault.Unavailable, "the pod-manager at %s cannot be reached: %w", c.url,
 			rpcfault.FromConnect(err))})
 	}
 	if owner, marked := elsewhereInWire(err); marked {
@@ -103,8 +103,8 @@ func (c *Client) callError(ctx context.Context, err error) error {
 	return rpcfault.FromConnect(err)
 }
 
-// held is a lease granted over a stream.
-type held struct {
+// clientLease is a lease granted over a stream.
+type clientLease struct {
 	granted *Granted
 	stream  *stream
 	cancel  context.CancelFunc
@@ -112,16 +112,16 @@ type held struct {
 }
 
 // Granted implements Lease.
-func (l *held) Granted() *Granted { return l.granted }
+func (l *clientLease) Granted() *Granted { return l.granted }
 
 // Finish implements Lease. The message is sent in the background.
-func (l *held) Finish(outcome Outcome, reason string) {
+func (l *clientLease) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.closeStream(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// closeStream sends the last message and waits, within bounds, until the server has closed the stream. An error breaks the
-// stream, which also returns the lease.
-func (l *held) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
+// closeStream sends the last message and waits, within bounds, until the server has closed the stream. An error breaks
+// the stream, which also returns the lease.
+func (l *clientLease) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)
 	defer timeout.Stop()

@@ -19,9 +19,9 @@ const watchInterval = 500 * time.Millisecond
 // poolKey identifies a pool.
 type poolKey struct{ reference, digest string }
 
-// watchPools lists pools at intervals, and sends the pools that differ from the previously sent pools; after the first list,
-// it sends synced. A list that fails because no pod-manager answers changes nothing. watch returns the first other
-// error of list or send, or the error of ctx. Pools that list returned must not be changed.
+// watchPools lists pools at intervals, and sends the pools that differ from the previously sent pools; after the first
+// list, it sends synced. A list that fails because no pod-manager answers changes nothing. watch returns the first
+// other error of list or send, or the error of ctx. Pools that list returned must not be changed.
 func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),

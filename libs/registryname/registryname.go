@@ -30,8 +30,8 @@ func Canonical(hostport string) string {
 	return host + ":" + port
 }
 
-// splitPort splits a port off its host. A host that still contains colons is a bare address, or no name at all: splitting
-// it again would yield another name.
+// splitPort splits a port off its host. A host that still contains colons is a bare address, or no name at all:
+// splitting it again would yield another name.
 func splitPort(hostport string) (host, port string) {
 	i := strings.LastIndexByte(hostport, ':')
 	if i < 0 || strings.HasSuffix(hostport, "]") {

@@ -21,7 +21,7 @@ const errorInterval = time.Minute
 func (t *Telemetry) LogErrors() {
 	errs := &errorLog{log: t.Log}
 	otel.SetErrorHandler(errs)
-	otel.SetLogger(logr.FromSlogHandler(seldom{Handler: t.Log.Handler(), errors: errs}))
+	otel.SetLogger(logr.FromSlogHandler(boundedHandler{Handler: t.Log.Handler(), errors: errs}))
 }
 
 // errorLog logs errors of OpenTelemetry.
@@ -53,14 +53,14 @@ func (l *errorLog) admitLine() (left int, ok bool) {
 	return left, true
 }
 
-// seldom is a log handler with the same bound as an errorLog.
-type seldom struct {
+// boundedHandler is a log handler with the same bound as an errorLog.
+type boundedHandler struct {
 	slog.Handler
 	errors *errorLog
 }
 
 // Handle implements slog.Handler.
-func (h seldom) Handle(ctx context.Context, r slog.Record) error {
+func (h boundedHandler) Handle(ctx context.Context, r slog.Record) error {
 	left, ok := h.errors.admitLine()
 	if !ok {
 		return nil
@@ -70,11 +70,11 @@ func (h seldom) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (h seldom) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return seldom{Handler: h.Handler.WithAttrs(attrs), errors: h.errors}
+func (h boundedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return boundedHandler{Handler: h.Handler.WithAttrs(attrs), errors: h.errors}
 }
 
 // WithGroup implements slog.Handler.
-func (h seldom) WithGroup(name string) slog.Handler {
-	return seldom{Handler: h.Handler.WithGroup(name), errors: h.errors}
+func (h boundedHandler) WithGroup(name string) slog.Handler {
+	return boundedHandler{Handler: h.Handler.WithGroup(name), errors: h.errors}
 }

@@ -20,7 +20,7 @@ func TestErrorsAreLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
 		errs := &errorLog{log: slog.New(slog.NewJSONHandler(&lines, nil))}
-		other := slog.New(seldom{Handler: errs.log.Handler(), errors: errs}).With("component", "sdk")
+		other := slog.New(boundedHandler{Handler: errs.log.Handler(), errors: errs}).With("component", "sdk")
 		for n := range 720 {
 			errs.Handle(fmt.Errorf("%d: %w", n, errors.New("connection refused")))
 			other.Error("dropped")

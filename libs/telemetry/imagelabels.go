@@ -13,7 +13,8 @@ const MaxImageLabels = 200
 // OtherImages is the label of all other images.
 const OtherImages = "other"
 
-// ImageName is the canonical name of an image, an imagename.Name: programs that name no images do not link that package.
+// ImageName is the canonical name of an image, an imagename.Name: programs that name no images do not link that
+// package.
 type ImageName interface {
 	Short() string
 	String() string
@@ -54,7 +55,8 @@ func (l *ImageLabels) Label(image ImageName) string {
 	return OtherImages
 }
 
-// findLabel returns the label that is for an image, and reports whether the image has earned it. Digests are in no label.
+// findLabel returns the label that is for an image, and reports whether the image has earned it. Digests are in no
+// label.
 func (l *ImageLabels) findLabel(image ImageName) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]

@@ -18,9 +18,9 @@ import (
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: formatAttr}
 	if writesText(cfg.LogFormat, w) {
-		return slog.New(traced{slog.NewTextHandler(w, options)})
+		return slog.New(traceHandler{slog.NewTextHandler(w, options)})
 	}
-	return slog.New(traced{slog.NewJSONHandler(w, options)})
+	return slog.New(traceHandler{slog.NewJSONHandler(w, options)})
 }
 
 // maxValueBytes bounds a value in a log line or in a span. Values from callers and functions may
@@ -79,15 +79,19 @@ func level(verbosity int) slog.Level {
 	}
 }
 
-// traced adds the ids of the span in a record's context.
-type traced struct{ slog.Handler }
+// traceHandler adds the ids of the span in a record's context.
+type traceHandler struct{ slog.Handler }
 
-func (h traced) Handle(ctx context.Context, r slog.Record) error {
+func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h traced) WithAttrs(attrs []slog.Attr) slog.Handler { return traced{h.Handler.WithAttrs(attrs)} }
-func (h traced) WithGroup(name string) slog.Handler       { return traced{h.Handler.WithGroup(name)} }
+func (h traceHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return traceHandler{h.Handler.WithAttrs(attrs)}
+}
+func (h traceHandler) WithGroup(name string) slog.Handler {
+	return traceHandler{h.Handler.WithGroup(name)}
+}

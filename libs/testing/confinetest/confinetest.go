@@ -70,8 +70,8 @@ type exit struct{ syscall.WaitStatus }
 // Success reports whether the exit code is zero.
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
-// startAt starts the program and returns its log until it has started or exited. Ended stops a running program, and returns
-// its exit status.
+// startAt starts the program and returns its log until it has started or exited. Ended stops a running program, and
+// returns its exit status.
 func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

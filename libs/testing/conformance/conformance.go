@@ -114,7 +114,8 @@ func dialServer(t *testing.T, address string) *grpc.ClientConn {
 // evaluateList evaluates the function over list.
 func evaluateList(t *testing.T, f Function, list string) (*evaluator.EvaluateFunctionResponse, error) {
 	t.Helper()
-	return evaluator.NewFunctionEvaluatorClient(dialServer(t, f.Address)).EvaluateFunction(t.Context(), newRequest(f, list))
+	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, f.Address))
+	return client.EvaluateFunction(t.Context(), newRequest(f, list))
 }
 
 // newRequest returns the request to evaluate the function over list.

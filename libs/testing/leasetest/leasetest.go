@@ -49,7 +49,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 		return nil, err
 	}
 	m.active.Add(1)
-	return &held{manager: m, granted: granted}, nil
+	return &grantedLease{manager: m, granted: granted}, nil
 }
 
 // Active returns the number of held leases.
@@ -67,16 +67,16 @@ func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	}
 }
 
-// held is a granted lease.
-type held struct {
+// grantedLease is a granted lease.
+type grantedLease struct {
 	manager *Manager
 	granted *lease.Granted
 	once    sync.Once
 }
 
-func (l *held) Granted() *lease.Granted { return l.granted }
+func (l *grantedLease) Granted() *lease.Granted { return l.granted }
 
-func (l *held) Finish(outcome lease.Outcome, reason string) {
+func (l *grantedLease) Finish(outcome lease.Outcome, reason string) {
 	l.once.Do(func() {
 		l.manager.active.Add(-1)
 		l.manager.finished <- Finish{Pod: l.granted.GetPod(), Outcome: outcome, Reason: reason}

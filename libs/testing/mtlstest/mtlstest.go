@@ -138,7 +138,9 @@ func newTemplate(life time.Duration) *x509.Certificate {
 	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-time.Second), NotAfter: now.Add(life)}
 }
 
-func (a *Authority) signCertificate(t testing.TB, template, parent *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
+func (a *Authority) signCertificate(
+	t testing.TB, template, parent *x509.Certificate, key *ecdsa.PrivateKey,
+) *x509.Certificate {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), a.key)
 	if err != nil {

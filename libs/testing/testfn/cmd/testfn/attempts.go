@@ -54,7 +54,8 @@ var attempts = map[string]func(target string) error{
 	}),
 	"file-attributes": inTempFile(func(fd int) error {
 		var none [24]byte
-		return callKernel(fileSetAttributes, fd, addressOf(&[]byte("\x00")[0]), addressOf(&none), len(none), unix.AT_EMPTY_PATH)
+		return callKernel(fileSetAttributes, fd, addressOf(&[]byte("\x00")[0]), addressOf(&none), len(none),
+			unix.AT_EMPTY_PATH)
 	}),
 	"new-call": func(string) error { return callKernel(newCall) },
 	"set-uid":  inTempFile(func(fd int) error { return syscall.Fchmod(fd, 0o6755) }),
