@@ -13,37 +13,36 @@ import (
 )
 
 const (
-	// retryAfter is the retry hint for callers that are rejected: requests come and go.
+	// retryAfter is the retry hint for rejected callers.
 	retryAfter = time.Second
-	// timeout bounds how long a request is queued. Callers that do not retry lose more by a rejection than by a wait.
+	// timeout limits how long a request is queued. A rejection costs callers that do not retry more than a wait.
 	timeout = 5 * time.Minute
-	// maxQueued bounds the length of the queue. One address has half of it.
+	// maxQueued is the maximum length of the queue. One address may use half of it.
 	maxQueued = 1000
 
-	// shareDivisor: an address leaves a fourth of the budget to others, and a function a fourth of an address's share.
+	// shareDivisor: an address leaves a fourth of the budget, and a function leaves a fourth of an address's share.
 	shareDivisor = 4
 	// answerDivisor: an answer that is larger than its request may exceed both the budget and the address's share by an
 	// eighth of the budget. Otherwise the work of its evaluation would be lost.
 	answerDivisor = 8
-	// unreadDivisor: receive buffers hold parts of queued requests, which have no reservation. They may hold half of
-	// the budget in addition to it, and half of that for one address.
+	// unreadDivisor: queued requests without a reservation may use half of the budget in receive buffers, in addition to
+	// the budget. One address may use half of that.
 	unreadDivisor = 2
 )
 
-// Budget bounds the bytes of requests and answers in memory, and shares them between clients, by their addresses, and
-// between functions. Other queues bound the number of evaluations, and memory runs out by their size.
+// Budget limits the bytes of requests and answers in memory, and shares them between clients, by their addresses, and
+// between functions. Other queues limit the number of evaluations, but memory is used up by their size.
 //
-// The size of a request is reserved as a whole before the request is read, so that requests which hold a part never
-// wait for each other. A request that does not fit waits in the queue. A request that is larger than the budget or than
-// its address's share is admitted when the budget or the share is unused.
+// The size of a request is reserved as a whole before the request is read, so that requests with partial reservations
+// never wait for each other. A request that does not fit waits in the queue. A request that is larger than the budget
+// or than its address's share is admitted when the budget or the share is unused.
 //
-// Requests of one address are admitted in their order. An address that has used up its share does not hold up other
-// addresses. In the same queue are requests that have been read and whose function has used up its share, and answers
-// that do not fit.
+// Requests of an address are admitted in order. An address that has used up its share does not delay other addresses.
+// The queue also contains requests whose function has used up its share, and answers that do not fit.
 type Budget struct {
 	limit   int64
 	windows serve.Windows
-	setting string // name of the setting of limit; empty if there is none
+	setting string // name of the setting of limit; may be empty
 
 	mu        sync.Mutex
 	reserved  int64
@@ -52,10 +51,10 @@ type Budget struct {
 	queue     []*waiter
 }
 
-// usage is what the evaluations of a function use.
+// usage is the memory of a function's evaluations.
 type usage struct {
 	bytes int64
-	ended time.Time // last time at which an evaluation ended, or the first began
+	ended time.Time // time at which the last evaluation ended, or the first began
 }
 
 // NewBudget returns a budget of limit bytes, for an endpoint with the given receive windows. Setting is the name of the
@@ -84,23 +83,24 @@ func (b *Budget) Reserved() int64 {
 	return b.reserved
 }
 
-// Queued returns how many requests and answers wait for the budget or for a share of it.
+// Queued returns the number of requests and answers that wait for the budget or for a share of it.
 func (b *Budget) Queued() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return int64(len(b.queue))
 }
 
-// share returns how many bytes one address may use, and functionShare how many the evaluations of one function may use.
+// share returns the maximum number of bytes for an address, and functionShare the maximum for the evaluations of a
+// function.
 func (b *Budget) share() int64         { return b.limit - b.limit/shareDivisor }
 func (b *Budget) functionShare() int64 { return b.share() - b.share()/shareDivisor }
 
-// source is where a request comes from.
+// source is the origin of a request.
 type source struct {
 	conn, peer string // addresses, with and without port
 }
 
-// stage is what a waiter waits for.
+// stage is the reason of a wait.
 type stage int
 
 const (
@@ -113,12 +113,12 @@ const (
 type waiter struct {
 	*Reservation
 	stage    stage
-	bytes    int64         // of the reservation when the wait ends
-	function string        // whose share the reservation uses then, if stage is received
+	bytes    int64         // size of the reservation after the wait
+	function string        // function whose share the reservation then uses, for received
 	admitted chan struct{} // closed when the wait ends
 }
 
-// key returns what the waiter shares with the waiters that it must not overtake.
+// key returns the key of the waiters that the waiter must not overtake.
 func (w *waiter) key() string {
 	if w.stage == received {
 		return "function " + w.function
@@ -142,7 +142,7 @@ func (b *Budget) enqueue(w *waiter) error {
 	return nil
 }
 
-// checkQueue returns an error if the queue is too long with w, its last entry. The caller holds mu.
+// checkQueue returns an error if w, its last entry, makes the queue too long. The caller holds mu.
 func (b *Budget) checkQueue(w *waiter) error {
 	window := int64(b.windows.Request)
 	count, countPeer := 0, 0
@@ -177,8 +177,8 @@ func (b *Budget) checkQueue(w *waiter) error {
 	return nil
 }
 
-// maxUnread bounds what the queued requests of one connection hold in receive buffers: requests that are being read
-// need the rest of the connection's window.
+// maxUnread limits the receive buffers of a connection's queued requests: requests that are being read need the rest of
+// the connection's window.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
 // leave removes w from the queue if reason returns an error, and returns that error. It returns nil if w was admitted.
@@ -205,7 +205,7 @@ func (b *Budget) change(change func()) {
 	b.admit()
 }
 
-// admit ends the waits of the requests and answers that fit, in their order. The caller holds mu.
+// admit admits the requests and answers that fit, in order. The caller holds mu.
 func (b *Budget) admit() {
 	blocked := make(map[string]bool)
 	b.queue = slices.DeleteFunc(b.queue, func(w *waiter) bool {
@@ -248,7 +248,7 @@ func (b *Budget) resize(r *Reservation, bytes int64) {
 	r.size = bytes
 }
 
-// use counts r for a function, and endUse ends that. The caller holds mu.
+// use adds r to the usage of a function, and endUse removes it. The caller holds mu.
 func (b *Budget) use(r *Reservation, function string) {
 	u := b.functions[function]
 	if u == nil {

@@ -41,15 +41,15 @@ const (
 // Config configures the handler of an evaluator service.
 type Config struct {
 	Service evaluatorconnect.FunctionEvaluatorHandler
-	// Budget bounds the memory of requests and answers.
+	// Budget limits the memory of requests and answers.
 	Budget *Budget
-	// MaxMessageBytes bounds each request and each response. Options must set the same limits for Connect.
+	// MaxMessageBytes limits each request and each response. Options must set the same limits for Connect.
 	MaxMessageBytes int64
 	// Rejected is called for each request that was not read to its end. It may be nil.
 	Rejected func(context.Context, error)
 }
 
-// call is a request with its memory and with the lists that Connect does not see. It belongs to one goroutine.
+// call is a request with its reservation and with the lists that Connect does not see. Only one goroutine may use it.
 type call struct {
 	reservation       *Reservation
 	proto             bool   // true for protocol buffers over gRPC
@@ -68,8 +68,8 @@ func Of(ctx context.Context) *Reservation {
 	return nil
 }
 
-// NewHandler returns the handler of a service, and the path to serve it on, as Connect's generated function does.
-// Responses are not compressed.
+// NewHandler returns the handler of a service, and its path, like Connect's generated function. Responses are not
+// compressed.
 func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, handler http.Handler) {
 	// The first interceptor is the outermost one: tracing measures whole messages.
 	options = append([]connect.HandlerOption{connect.WithInterceptors(exchangeLists(cfg.MaxMessageBytes))}, options...)
@@ -94,7 +94,7 @@ func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, hand
 	})
 }
 
-// exchangeLists gives the service the lists of requests, and keeps the lists of responses from Connect.
+// exchangeLists passes the lists of requests to the service, and hides the lists of responses from Connect.
 func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {

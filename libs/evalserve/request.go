@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// maxRestBytes bounds the fields next to a list. A larger message is left to Connect: its list, however small,
-	// would keep the memory of the whole message.
+	// maxRestBytes limits the fields next to a list. Connect decodes a larger message, because its list, however small,
+	// would retain the memory of the whole message.
 	maxRestBytes = 64 << 10
-	// firstBytes is how much of a message is read before memory of its announced size is allocated.
+	// firstBytes is the number of bytes that must arrive before memory of the announced size is allocated.
 	firstBytes = 64 << 10
 )
 
@@ -35,7 +35,7 @@ func isGRPC(contentType string) bool {
 	return strings.HasPrefix(strings.ToLower(contentType), "application/grpc")
 }
 
-// isProto reports whether Connect decodes messages of a content type as protocol buffers of gRPC. As Connect does, it
+// isProto reports whether Connect decodes messages of a content type as protocol buffers of gRPC. Like Connect, it
 // ignores the case of letters.
 func isProto(contentType string) bool {
 	switch strings.ToLower(contentType) {
@@ -46,15 +46,15 @@ func isProto(contentType string) bool {
 	}
 }
 
-// body is what Connect reads of a request. Connect gets a message of gRPC without its list.
+// body is the request body for Connect. A message of gRPC lacks its list.
 type body struct {
 	io.ReadCloser
 	call *call
 	max  int64 // bytes of a message; Connect rejects larger messages
 
-	err      error       // for Connect, in place of the request
+	err      error       // error for Connect; replaces the request
 	rejected error       // reason why the request was not read to its end
-	ahead    net.Buffers // bytes that were read and that Connect has not read
+	ahead    net.Buffers // bytes that Connect has not read yet
 	whole    bool        // true if the message was read and nothing may follow
 	ended    bool        // true if the request has ended
 	read     int64       // bytes of a request without prefix
@@ -87,15 +87,15 @@ func (b *body) receive(r *http.Request) {
 	}
 }
 
-// reserve reserves memory for a request. If there is none, Connect answers with the error.
+// reserve reserves memory for a request. Connect answers with the error if there is none.
 func (b *body) reserve(ctx context.Context, size int64) {
 	if b.rejected = b.call.reservation.acquire(ctx, size); b.rejected != nil {
 		b.err = rpcfault.ToConnect(b.rejected)
 	}
 }
 
-// fail has Connect read an error of the client's connection. Its error for a client that sends too slowly is
-// rpcserve's, and is of Connect's type.
+// fail passes an error of the client's connection to Connect. The error for a client that sends too slowly is
+// rpcserve's, and a *connect.Error.
 func (b *body) fail(err error) {
 	b.err = err
 	if given, ok := errors.AsType[*connect.Error](err); ok {
@@ -103,7 +103,7 @@ func (b *body) fail(err error) {
 	}
 }
 
-// receiveMessage reads a message of size bytes. Connect gets a message that ends early as it is.
+// receiveMessage reads a message of size bytes. A message that ends early is passed to Connect unchanged.
 func (b *body) receiveMessage(prefix []byte, size int) error {
 	message, err := b.readMessage(size)
 	if err != nil {
@@ -158,7 +158,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.err != nil:
 		return 0, b.err
 	case len(b.ahead) > 0 && len(p) > 0:
-		n, _ := b.ahead.Read(p) // the error is the end of what is ahead
+		n, _ := b.ahead.Read(p) // the error is the end of ahead
 		return n, nil
 	case b.ended:
 		return 0, io.EOF
@@ -184,8 +184,8 @@ func (b *body) end() error {
 	return errSecondMessage
 }
 
-// splitList returns the list in a message, and a copy of the other fields. As for any decoder, the last of several
-// lists is the message's. ok is false if the message is not a protocol buffer.
+// splitList returns the list in a message, and a copy of the other fields. Like any decoder, it uses the last of
+// several lists. ok is false if the message is not a protocol buffer.
 func splitList(message []byte) (list, rest []byte, ok bool) {
 	for len(message) > 0 {
 		number, wire, tag := protowire.ConsumeTag(message)

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// answerTimeout bounds how long an answer waits. It is short, because the answer is in memory while it waits.
+	// answerTimeout limits how long an answer waits. It is short, because the answer uses memory while it waits.
 	answerTimeout = 5 * time.Second
-	// stuckTimeout is how long no evaluation of a function may end until requests that wait for the function's share
-	// are rejected in favor of other requests of their address.
+	// stuckTimeout is the time without an ended evaluation after which requests that wait for their function's share are
+	// rejected in favor of other requests of their address.
 	stuckTimeout = time.Minute
 )
 
-// Reservation is the part of the memory budget that one request uses. It belongs to one goroutine. A nil
-// *Reservation has no bounds.
+// Reservation is the part of the memory budget that a request uses. Only one goroutine may use it. A nil *Reservation
+// has no limits.
 type Reservation struct {
 	budget   *Budget
 	from     source
 	size     int64
-	function string // whose share the reservation uses; empty before Claim
+	function string // function whose share the reservation uses; empty before Claim
 	used     int64  // bytes of that share
 }
 
-// acquire returns when size bytes are reserved for a request. The error is of class fault.Exhausted if that takes too
-// long, and of ctx's class if ctx ends.
+// acquire returns when size bytes are reserved for a request. The error is of class fault.Exhausted after the timeout,
+// and of ctx's class if ctx ends.
 func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	w := &waiter{Reservation: r, stage: unread, bytes: size}
 	return r.await(ctx, w, timeout, "the request waited for the server's memory", func() error {
@@ -42,9 +42,9 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	})
 }
 
-// Claim returns when a function may evaluate the request; a second call names another function instead. The request
-// waits while the function's evaluations use its share of the memory budget. The error is of class fault.Exhausted if
-// no evaluation of the function ends and other requests of the address need memory, and of ctx's class if ctx ends.
+// Claim returns when a function may evaluate the request. A second call replaces the function. The request waits while
+// the function's evaluations use its share of the memory budget. The error is of class fault.Exhausted if no evaluation
+// of the function ends and other requests of the address need memory, and of ctx's class if ctx ends.
 func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil
@@ -68,7 +68,7 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 
 // Answer ends the evaluation of a request, and returns when its answer of size bytes may be written. Answers that are
 // larger than their requests wait for memory. The error is of class fault.Exhausted if the client does not read its
-// other answers. The answer must be dropped then.
+// other answers. Callers must then drop the answer.
 func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
@@ -88,7 +88,7 @@ func (r *Reservation) Fail() {
 	}
 }
 
-// shrink gives back what a request that was read does not need.
+// shrink releases the bytes that a request does not need.
 func (r *Reservation) shrink(to int64) {
 	r.budget.change(func() { r.budget.resize(r, min(r.size, to)) })
 }
@@ -101,8 +101,8 @@ func (r *Reservation) release() {
 	})
 }
 
-// await returns when w is admitted. After each interval it calls reject with the budget's lock, and returns its error
-// unless it is nil. Text begins the error for a context that ends.
+// await returns when w is admitted. After each interval it calls reject, which holds the budget's lock, and returns its
+// error unless it is nil. Text begins the error for a context that ends.
 func (r *Reservation) await(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

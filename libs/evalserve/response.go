@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// response puts a list into the message that Connect writes.
+// response inserts a list into the message that Connect writes.
 type response struct {
 	http.ResponseWriter
 	call *call
@@ -19,20 +19,20 @@ type response struct {
 // Unwrap is for http.ResponseController.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// trailers is the flag of trailers in the body, which gRPC-Web has.
+// trailers is the flag of gRPC-Web's trailers in the body.
 const trailers = 0x80
 
-// errNotAPrefix is for a version of Connect that writes messages otherwise. The message would lack its list.
+// errNotAPrefix is for a version of Connect that writes messages in another form. The message would lack its list.
 var errNotAPrefix = errors.New("the response does not begin with the prefix of an uncompressed message of gRPC")
 
-// Write implements http.ResponseWriter. Connect writes a message's prefix at once.
+// Write implements http.ResponseWriter. Connect writes a message's prefix with its first call.
 func (r *response) Write(p []byte) (int, error) {
 	list := r.call.response
 	if len(list) == 0 {
 		return r.ResponseWriter.Write(p)
 	}
 	r.call.response = nil
-	if len(p) > 0 && p[0]&trailers != 0 { // the message could not be encoded: that is said in them
+	if len(p) > 0 && p[0]&trailers != 0 { // trailers explain why the message could not be encoded
 		return r.ResponseWriter.Write(p)
 	}
 	if len(p) < prefixBytes || p[0] != 0 {

@@ -10,15 +10,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Hold returns the identity of a program whose certificate is in no file: [Identity.Replace] brings it. Run has to
-// run while the identity is used.
+// Hold returns the identity of a program whose certificate is not in files: [Identity.Replace] sets it. Callers must
+// run Run while they use the identity.
 func Hold(log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
 	return i, i.measure(meters.Meter("mtls"))
 }
 
-// Replace has new connections use a certificate, if it is another one. Files are what the files of a directory would
-// hold. What cannot be used changes nothing, and is an error.
+// Replace makes a certificate current for new connections, if it differs from the current one. Files contains the
+// contents of a directory's files. Invalid files change nothing, and return an error.
 func (i *Identity) Replace(files map[string][]byte) error {
 	found, err := parse(files, time.Now())
 	if err != nil {
@@ -30,5 +30,5 @@ func (i *Identity) Replace(files map[string][]byte) error {
 	return nil
 }
 
-// place is where the certificate is.
+// place returns the location of the certificate, for errors.
 func (i *Identity) place() string { return cmp.Or(i.directory, "memory") }

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// maxIDBytes bounds a SPIFFE ID, as its specification does.
+// maxIDBytes is the maximum length of a SPIFFE ID in its specification.
 const maxIDBytes = 2048
 
-// ID is a SPIFFE ID, such as spiffe://function-runner/gateway. The zero ID is none.
+// ID is a SPIFFE ID, such as spiffe://function-runner/gateway. The zero ID is no ID.
 type ID struct{ domain, path string }
 
 var (
@@ -23,7 +23,7 @@ var (
 	validSegment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 )
 
-// ParseID reads a SPIFFE ID. It accepts no other spelling than the normal one.
+// ParseID parses a SPIFFE ID. It accepts only the canonical spelling.
 func ParseID(text string) (ID, error) {
 	rest, ok := strings.CutPrefix(text, "spiffe://")
 	domain, path, found := strings.Cut(rest, "/")
@@ -41,7 +41,7 @@ func ParseID(text string) (ID, error) {
 	return ID{domain: domain, path: "/" + path}, nil
 }
 
-// String returns the ID as a URI, empty for the zero ID.
+// String returns the ID as a URI. It is empty for the zero ID.
 func (i ID) String() string {
 	if i.domain == "" {
 		return ""
@@ -49,13 +49,13 @@ func (i ID) String() string {
 	return "spiffe://" + i.domain + i.path
 }
 
-// URL returns the ID as certificates have it.
+// URL returns the ID for certificates.
 func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, Path: i.path} }
 
-// Sibling returns the ID with another path in the same trust domain. The path has to be a valid one.
+// Sibling returns the ID with another path in the same trust domain. The path must be valid.
 func (i ID) Sibling(path string) ID { return ID{domain: i.domain, path: "/" + path} }
 
-// IDOf returns the SPIFFE ID of a certificate, which has it as its only URI.
+// IDOf returns the SPIFFE ID of a certificate, which must contain the ID as its only URI.
 func IDOf(cert *x509.Certificate) (ID, error) {
 	if len(cert.URIs) != 1 {
 		return ID{}, fmt.Errorf("the certificate has %d URIs, want one, a SPIFFE ID", len(cert.URIs))
@@ -63,8 +63,8 @@ func IDOf(cert *x509.Certificate) (ID, error) {
 	return ParseID(cert.URIs[0].String())
 }
 
-// Patterns match SPIFFE IDs. A pattern is an ID, or the beginning of one with "/*" at its end, which
-// matches all IDs below it. No patterns match nothing.
+// Patterns match SPIFFE IDs. A pattern is an ID, or the beginning of IDs with "/*" at its end. An empty list matches no
+// ID.
 type Patterns []pattern
 
 type pattern struct {
@@ -72,7 +72,7 @@ type pattern struct {
 	below bool
 }
 
-// ParsePatterns reads a list of patterns.
+// ParsePatterns parses a list of patterns.
 func ParsePatterns(list []string) (Patterns, error) {
 	patterns, problems := Patterns(nil), []error(nil)
 	for _, text := range list {
@@ -96,7 +96,7 @@ func (p Patterns) Match(id ID) bool {
 	})
 }
 
-// String returns the patterns as they were written, by commas.
+// String returns the patterns in their original spelling, separated by commas.
 func (p Patterns) String() string {
 	texts := make([]string, 0, len(p))
 	for _, one := range p {
@@ -109,5 +109,5 @@ func (p Patterns) String() string {
 	return strings.Join(texts, ",")
 }
 
-// Exactly returns the pattern that matches one ID.
+// Exactly returns the pattern for an ID.
 func Exactly(id ID) Patterns { return Patterns{{id: id}} }

@@ -20,25 +20,25 @@ const (
 	AuthoritiesFile = "ca.crt"
 )
 
-// material is what the files of a directory hold. It does not change.
+// material is the content of a directory's files. It is immutable.
 type material struct {
 	certificate tls.Certificate
 	id          ID
 	authorities *x509.CertPool
-	// bundle is the authorities as PEM.
+	// bundle contains the authorities as PEM.
 	bundle   string
 	expiries []expiry
 	// content identifies the files.
 	content string
 }
 
-// expiry is when something of a material expires.
+// expiry is the expiry of a certificate in a material.
 type expiry struct {
 	// what is "certificate" or "issuer".
 	what string
 	at   time.Time
-	// warn is when its expiry is reported: an hour before, or a quarter of its life if that is
-	// less.
+	// warn is the time at which the expiry is first reported: an hour before the expiry, or a quarter of the certificate's
+	// lifetime if that is shorter.
 	warn time.Time
 }
 
@@ -46,14 +46,14 @@ func newExpiry(what string, begin, end time.Time) expiry {
 	return expiry{what: what, at: end, warn: end.Add(-min(expiryWarning, end.Sub(begin)/4))}
 }
 
-// expiryWarning is how long before it an expiry is reported.
+// expiryWarning is the maximum time between the first report and the expiry.
 const expiryWarning = time.Hour
 
-// read returns the material of a directory. The certificate has to be valid now, with an issuer among
-// the authorities: with another one, each peer would reject it.
+// read returns the material of a directory. The certificate must be valid now, and its issuer must be among the
+// authorities: peers would reject other certificates.
 func read(directory string, now time.Time) (*material, error) {
 	if now, err := filepath.EvalSymlinks(filepath.Join(directory, "..data")); err == nil {
-		directory = now // Kubernetes replaces the files of a volume together, by switching this link
+		directory = now // Kubernetes replaces the files of a volume together, by this link
 	}
 	content := make(map[string][]byte, 3)
 	for _, name := range []string{CertificateFile, KeyFile, AuthoritiesFile} {
@@ -66,7 +66,7 @@ func read(directory string, now time.Time) (*material, error) {
 	return parse(content, now)
 }
 
-// parse returns the material in the content of the files.
+// parse returns the material of files with the given contents.
 func parse(content map[string][]byte, now time.Time) (*material, error) {
 	m := &material{
 		content:     string(content[CertificateFile]) + string(content[KeyFile]) + string(content[AuthoritiesFile]),
@@ -88,7 +88,7 @@ func parse(content map[string][]byte, now time.Time) (*material, error) {
 	return m, nil
 }
 
-// addAuthorities adds the certificates of a file, each of which may issue certificates.
+// addAuthorities adds the certificates of a file. Each of them may issue certificates.
 func (m *material) addAuthorities(content []byte) error {
 	count := 0
 	for {
@@ -109,8 +109,8 @@ func (m *material) addAuthorities(content []byte) error {
 	return nil
 }
 
-// findExpiries finds when the certificate and its issuer expire. Of several issuers, which a file has
-// while they are replaced, the one that lasts longest counts.
+// findExpiries finds the expiries of the certificate and its issuer. A file may contain several issuers while they are
+// replaced: the issuer with the latest expiry counts.
 func (m *material) findExpiries(now time.Time) error {
 	leaf := m.certificate.Leaf
 	chains, err := leaf.Verify(x509.VerifyOptions{
@@ -136,8 +136,8 @@ func (m *material) findExpiries(now time.Time) error {
 	return nil
 }
 
-// intermediates returns the pool of a chain's certificates. What is none is left out: a chain that
-// needs it is not found.
+// intermediates returns the pool of a chain's certificates, without invalid certificates: a chain that needs them does
+// not verify.
 func intermediates(chain [][]byte) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, der := range chain {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mtls has programs prove to each other who they are: mutual TLS 1.3 with certificates that
-// carry SPIFFE IDs, from files that are followed. New connections use new files at once, and
-// connections that are open stay.
+// Package mtls implements mutual TLS 1.3 with certificates that carry SPIFFE IDs. It watches the files of certificates:
+// new connections use new files at once, and open connections stay open.
 package mtls
 
 import (
@@ -20,13 +19,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 )
 
-// IDsWanted is what is allowed for settings that are lists of patterns.
+// IDsWanted describes the valid values of settings that are lists of patterns.
 const IDsWanted = "SPIFFE IDs, such as spiffe://function-runner/gateway, or their beginnings with /* at the end"
 
-// IDWanted is the same for settings that are one ID.
+// IDWanted describes the valid values of settings that are a single ID.
 const IDWanted = "a SPIFFE ID, such as spiffe://function-runner/gateway"
 
-// Config is a program's settings of TLS.
+// Config configures TLS.
 type Config struct {
 	// Directory is the directory with the program's certificate, for [mutual TLS](#mutual-tls) and for [callers with
 	// identities](#callers-with-identities): `tls.crt`, `tls.key` and `ca.crt`, as cert-manager writes them into
@@ -34,24 +33,24 @@ type Config struct {
 	Directory string `split_words:"true"`
 }
 
-// Identity is the certificate of this program, with its key and the authorities that it trusts. All
-// of it may change while it is used.
+// Identity is the certificate of this program, with its key and its trusted authorities. All of them may change at any
+// time.
 type Identity struct {
 	directory string
 	log       *slog.Logger
 	// current is the certificate in use. It is nil until the first [Identity.Replace].
 	current   atomic.Pointer[material]
 	available chan struct{}
-	// changed is called after each change of what is used, unless it is nil.
+	// changed is called after each change of the certificate or the authorities. It may be nil.
 	changed atomic.Pointer[func()]
-	// failure is why the files are not used, nil if they are.
+	// failure is the error of the newest files. It is nil if they are used.
 	failure atomic.Pointer[error]
-	// told is the material and expiry that the log has. Run alone uses it.
+	// told contains the expiries that were logged. Only Run uses it.
 	told map[string]time.Time
 }
 
-// Open reads the files of cfg's directory, and returns nil if it names none. Run has to run while the
-// identity is used.
+// Open reads the files of cfg's directory. It returns nil without a directory. Callers must run Run while they use the
+// identity.
 func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	if cfg.Directory == "" {
 		return nil, nil
@@ -68,7 +67,7 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 	return i, i.measure(meters.Meter("mtls"))
 }
 
-// Available returns a channel that closes when this program has a certificate. It is nil for a nil Identity.
+// Available returns a channel that is closed when this program has a certificate. It is nil for a nil Identity.
 func (i *Identity) Available() <-chan struct{} {
 	if i == nil {
 		return nil
@@ -76,8 +75,8 @@ func (i *Identity) Available() <-chan struct{} {
 	return i.available
 }
 
-// OnChange has changed called after each change of the certificate or the authorities, and now if there are
-// any. There is one such function at most, and it must not wait.
+// OnChange registers a function that is called after each change of the certificate or the authorities, and immediately
+// if there is a certificate. It replaces the registered function. The function must not block.
 func (i *Identity) OnChange(changed func()) {
 	i.changed.Store(&changed)
 	if i.current.Load() != nil {
@@ -85,7 +84,7 @@ func (i *Identity) OnChange(changed func()) {
 	}
 }
 
-// ID returns the ID of this program, the zero ID while there is none.
+// ID returns the ID of this program, or the zero ID without a certificate.
 func (i *Identity) ID() ID {
 	if current := i.current.Load(); current != nil {
 		return current.id
@@ -93,8 +92,7 @@ func (i *Identity) ID() ID {
 	return ID{}
 }
 
-// Authorities returns the certificates of the authorities that this program trusts, as PEM, empty while there
-// are none.
+// Authorities returns the certificates of the trusted authorities as PEM. It is empty without a certificate.
 func (i *Identity) Authorities() string {
 	if current := i.current.Load(); current != nil {
 		return current.bundle
@@ -102,7 +100,7 @@ func (i *Identity) Authorities() string {
 	return ""
 }
 
-// use has new connections use a material.
+// use makes a material current for new connections.
 func (i *Identity) use(found *material) {
 	former := i.current.Swap(found)
 	if changed := i.changed.Load(); changed != nil {
@@ -125,10 +123,10 @@ func (i *Identity) own() (*tls.Certificate, error) {
 	return &current.certificate, nil
 }
 
-// warnInterval is how often expiries are compared with the clock.
+// warnInterval is the interval between checks of expiries.
 const warnInterval = time.Second
 
-// Run follows the files until ctx ends. Files that cannot be used change nothing.
+// Run watches the files until ctx ends. Invalid files change nothing.
 func (i *Identity) Run(ctx context.Context) error {
 	if i.directory == "" {
 		i.warn(ctx)
@@ -164,7 +162,7 @@ func (i *Identity) look(ctx context.Context) {
 		"issuer_expires", found.expiries[1].at)
 }
 
-// warn logs each expiry once when it comes near.
+// warn logs each expiry once, shortly before it.
 func (i *Identity) warn(ctx context.Context) {
 	tick := time.NewTicker(warnInterval)
 	defer tick.Stop()
@@ -185,7 +183,7 @@ func (i *Identity) warn(ctx context.Context) {
 	}
 }
 
-// near returns the expiries that are near or over.
+// near returns the expiries that are near or in the past.
 func (i *Identity) near(now time.Time) []expiry {
 	var near []expiry
 	for _, e := range i.expiries() {
@@ -196,7 +194,7 @@ func (i *Identity) near(now time.Time) []expiry {
 	return near
 }
 
-// expiries returns the expiries of what is used.
+// expiries returns the expiries of the current material.
 func (i *Identity) expiries() []expiry {
 	if current := i.current.Load(); current != nil {
 		return current.expiries
@@ -204,8 +202,8 @@ func (i *Identity) expiries() []expiry {
 	return nil
 }
 
-// Details returns what is wrong with the certificate, for readiness: what expires soon, and why new
-// files are not used.
+// Details returns the problems of the certificate for readiness: near expiries, and the error of new files that are not
+// used.
 func (i *Identity) Details() []string {
 	if i == nil {
 		return nil

@@ -22,18 +22,18 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Proof is how a server without an authority proves who it is: it shares a secret with its callers. Its
-// certificate has its ID, and a hash of ID and public key that cannot be computed without the secret. So
-// its key never leaves its memory, and its certificate is neither issued nor renewed.
+// Proof proves the identity of a server without an authority, by a secret that the server shares with its callers. The
+// server's certificate contains its ID, and a hash of ID and public key that cannot be computed without the secret. So
+// the key never leaves the server's memory, and the certificate is neither issued nor renewed.
 type Proof struct {
 	id     ID
 	secret string
 }
 
-// leastSecret is the least length of a secret, in bytes: one of letters and digits cannot be guessed.
+// leastSecret is the minimum length of a secret in bytes, with which letters and digits cannot be guessed.
 const leastSecret = 26
 
-// NewProof returns the proof of a server with a SPIFFE ID. The secret is known to the server and to its callers.
+// NewProof returns the proof of a server with a SPIFFE ID. Only the server and its callers may know the secret.
 func NewProof(id, secret string) (Proof, error) {
 	parsed, err := ParseID(id)
 	if err == nil && len(secret) < leastSecret {
@@ -42,15 +42,15 @@ func NewProof(id, secret string) (Proof, error) {
 	return Proof{parsed, secret}, err
 }
 
-// of returns the hash that a certificate with a public key has.
+// of returns the hash for a certificate with a public key.
 func (p Proof) of(publicKey []byte) string {
 	hash := hmac.New(sha256.New, []byte(p.secret))
-	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // a hash accepts all
+	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // hashes return no errors
 	_, _ = hash.Write(publicKey)
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// verify reports whether the server of a connection is the one that knows the secret.
+// verify returns an error unless the server of a connection knows the secret.
 func (p Proof) verify(state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("the server has no certificate")
@@ -68,8 +68,8 @@ func (p Proof) verify(state tls.ConnectionState) error {
 	return nil
 }
 
-// ClientOfProven returns the configuration of connections to a server that proves with a secret that it has an
-// ID. It is nil, for none, for a nil Identity and for a server without an ID.
+// ClientOfProven returns the configuration of connections to a server that proves its ID with a secret. It is nil for a
+// nil Identity and for a server without an ID.
 func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	if i == nil || id == "" {
 		return nil, nil
@@ -86,8 +86,8 @@ func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	}, nil
 }
 
-// Make returns the identity of a server that proves itself, with a new key. Clients are verified by the
-// authorities, which are certificates as PEM. It does not change, so it need not run.
+// Make returns the identity of a server that proves its ID, with a new key. It verifies clients by the authorities,
+// which are certificates as PEM. The identity does not change, so that callers need not run Run.
 func Make(proof Proof, authorities string, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	made := &material{id: proof.id, authorities: x509.NewCertPool()}
 	if err := made.addAuthorities([]byte(authorities)); err != nil {
@@ -102,8 +102,7 @@ func Make(proof Proof, authorities string, log *slog.Logger, meters metric.Meter
 	return i, i.measure(meters.Meter("mtls"))
 }
 
-// certificate returns a certificate with a new key, which signs itself. It does not expire while a server
-// could use it: what ends it is the end of the server.
+// certificate returns a self-signed certificate with a new key. It expires later than any server exits.
 func (p Proof) certificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Server returns the configuration of a port. Clients may show a certificate, which has to be one of
-// the authorities'; whether they need one is the handlers' decision, which find it in the request.
+// Server returns the configuration of a port. Clients may present a certificate, which one of the authorities must have
+// issued. Handlers find it in the request, and decide whether it is required.
 func (i *Identity) Server() *tls.Config {
 	if i == nil {
 		return nil
@@ -21,7 +21,7 @@ func (i *Identity) Server() *tls.Config {
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.own() },
 		ClientAuth:     tls.RequestClientCert,
-		// A resumed session would bring back a certificate that has expired since.
+		// A resumed session would reuse a certificate that may have expired.
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) == 0 {
@@ -33,8 +33,7 @@ func (i *Identity) Server() *tls.Config {
 	}
 }
 
-// Client returns the configuration of connections to servers with the given IDs. It is nil for a nil
-// Identity.
+// Client returns the configuration of connections to servers with the given IDs. It is nil for a nil Identity.
 func (i *Identity) Client(servers Patterns) *tls.Config {
 	if i == nil {
 		return nil
@@ -53,8 +52,8 @@ func (i *Identity) Client(servers Patterns) *tls.Config {
 	}
 }
 
-// ClientOfSibling returns the configuration of connections to the server whose ID has this program's trust domain and
-// the path. It is nil for a nil Identity.
+// ClientOfSibling returns the configuration of connections to the server with a path in this program's trust domain. It
+// is nil for a nil Identity.
 func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	secure := i.Client(nil)
 	if secure == nil {
@@ -70,7 +69,7 @@ func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	return secure
 }
 
-// verify returns the ID of a peer whose certificate is one of the current authorities'.
+// verify returns the ID of a peer. One of the current authorities must have issued the peer's certificate.
 func (i *Identity) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) (ID, error) {
 	if len(state.PeerCertificates) == 0 {
 		return ID{}, errors.New("the peer has no certificate")
@@ -91,8 +90,8 @@ func (i *Identity) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) (ID
 	return IDOf(state.PeerCertificates[0])
 }
 
-// Peer returns the ID of the client of a connection that [Identity.Server] accepted, and the zero ID
-// for clients without a certificate, or whose certificate has expired since.
+// Peer returns the ID of the client of a connection that [Identity.Server] accepted. It is the zero ID for clients
+// without a certificate and after the certificate's expiry.
 func Peer(state *tls.ConnectionState) ID {
 	if state == nil || len(state.PeerCertificates) == 0 || time.Now().After(state.PeerCertificates[0].NotAfter) {
 		return ID{}

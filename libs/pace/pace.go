@@ -1,53 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace bounds how long a server waits for a client that sends or reads slowly.
+// Package pace limits how long a server waits for a client that sends or reads slowly.
 //
-// A client may pause for [Grace] in total, and earns waiting time with the bytes that it
-// moves: the server waits no longer than Grace and n/[BytesPerSecond] for n bytes. What a server
-// keeps in memory for a client is so kept in proportion to what the client delivers or
-// reads.
+// A client may pause for [Grace] in total, and earns further time with the bytes that it moves: for n bytes, the server
+// waits at most for Grace and n/[BytesPerSecond]. So the memory that a server uses for a client stays in proportion to
+// the bytes that the client sends or reads.
 package pace
 
 import "time"
 
 const (
-	// Grace is how long a client may pause.
+	// Grace is the total time for which a client may pause.
 	Grace = 30 * time.Second
-	// BytesPerSecond is the least rate of a transfer that goes on: half a megabit per
-	// second, which a slow link has.
+	// BytesPerSecond is the minimum rate of a continuous transfer: half a megabit per second, which a slow link achieves.
 	BytesPerSecond = 64 << 10
-	// pieceBytes is how much is written at a time, so that a client that reads slowly is
-	// told from one that does not read. It earns a part of Grace only.
+	// pieceBytes is the size of writes. It distinguishes a client that reads slowly from a client that does not read, and
+	// earns only a part of Grace.
 	pieceBytes = 256 << 10
 )
 
-// Meter measures one direction of a transfer. It belongs to one goroutine.
+// Meter measures one direction of a transfer. Only one goroutine may use it.
 type Meter struct {
 	interrupt   func()
-	alarm       *time.Timer   // runs during a transfer; nil before the first one
-	interrupted chan struct{} // of size one: interrupt has returned
-	left        time.Duration // to wait for the client
-	ended       time.Time     // of the last transfer
-	late        bool          // interrupt has been called
+	alarm       *time.Timer   // runs during a transfer; nil before the first transfer
+	interrupted chan struct{} // receives a value when interrupt has returned; of size one
+	left        time.Duration // remaining time for the client
+	ended       time.Time     // end of the last transfer
+	late        bool          // true if interrupt was called
 }
 
-// New returns a meter. interrupt ends the transfer that is going on; a Meter calls it in
-// a goroutine of its own, and only while Do runs.
+// New returns a meter. interrupt ends the current transfer. The Meter calls it in another goroutine, and only while Do
+// runs.
 func New(interrupt func()) *Meter {
 	return &Meter{interrupt: interrupt, interrupted: make(chan struct{}, 1), left: Grace}
 }
 
-// Do calls transfer, which returns for how many bytes the client earns waiting time. Do
-// reports whether the client kept the pace. Otherwise interrupt has returned before Do
-// does: it must not end a later transfer on the same connection. After that Do returns
-// false at once.
+// Do calls transfer, which returns the number of bytes that earn time for the client. Do reports whether the client
+// kept the pace. Otherwise interrupt returns before Do does, because it must not end a later transfer on the same
+// connection. Further calls of Do return false at once.
 func (m *Meter) Do(transfer func() (earned int)) bool {
 	if m.late {
 		return false
 	}
 	start := time.Now()
 	if !m.ended.IsZero() {
-		m.left = min(Grace, m.left+start.Sub(m.ended)) // the client did not keep the server waiting
+		m.left = min(Grace, m.left+start.Sub(m.ended)) // the client did not delay the server
 	}
 	m.start()
 	earned := transfer()
@@ -61,7 +58,7 @@ func (m *Meter) Do(transfer func() (earned int)) bool {
 	return true
 }
 
-// start sets the alarm.
+// start starts the alarm.
 func (m *Meter) start() {
 	if m.alarm != nil {
 		m.alarm.Reset(m.left)
@@ -73,8 +70,8 @@ func (m *Meter) start() {
 	})
 }
 
-// Write calls write for all of p, piece by piece, and reports whether the client kept the
-// pace. It calls write once for an empty p.
+// Write calls write for all of p, piece by piece, and reports whether the client kept the pace. It calls write once if
+// p is empty.
 func (m *Meter) Write(write func([]byte) (int, error), p []byte) (n int, inTime bool, err error) {
 	for {
 		piece := p[n:min(len(p), n+pieceBytes)]

@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// lookupInterval is how old the addresses of a service may be when they are used.
+	// lookupInterval is the maximum age of a service's addresses.
 	lookupInterval = 5 * time.Second
-	// lookupTimeout bounds a lookup.
+	// lookupTimeout limits the time of a lookup.
 	lookupTimeout = 5 * time.Second
-	// oldAfter is the age of addresses at which a call waits for a lookup, for up to lookupWait: all replicas may have
-	// moved while there were no calls.
+	// oldAfter is the age of addresses at which a call waits for a lookup, for up to lookupWait: without calls for a
+	// while, all replicas may have moved.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
-	// probeInterval is how long a call may be without an answer until its replica is probed, and the
-	// time between two probes of a silent replica.
+	// probeInterval is the time without an answer after which a call's replica is probed, and the interval between probes
+	// of a silent replica.
 	probeInterval = time.Second
-	// probeTimeout bounds a probe. A call that is retried waits twice as long each time.
+	// probeTimeout limits the time of a probe. It doubles with each retry of a call.
 	probeTimeout = time.Second
 )
 
-// balancer calls the replicas of a service in turns.
+// balancer spreads calls over the replicas of a service.
 type balancer struct {
 	url      *url.URL
 	lookup   func(ctx context.Context, host string) ([]string, error)
@@ -50,11 +50,11 @@ type balancer struct {
 
 	mu        sync.Mutex
 	endpoints []*Replica
-	known     time.Time // when they were looked up
+	known     time.Time // time of the last lookup
 	turn      int
 }
 
-// inOrder returns the replicas in calling order: each replica is first in turns, silent replicas are last.
+// inOrder returns the replicas in calling order: each replica is first in turn, and silent replicas are last.
 func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	if err := b.awaitAddresses(ctx); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	return all, nil
 }
 
-// rank is 1 for silent endpoints.
+// rank returns 1 for silent replicas and 0 for other replicas.
 func rank(e *Replica) int {
 	if e.silent.Load() {
 		return 1
@@ -76,7 +76,7 @@ func rank(e *Replica) int {
 	return 0
 }
 
-// awaitAddresses waits until addresses are known. Addresses that are not new are looked up in the background.
+// awaitAddresses waits until addresses are known. Old addresses are looked up again in the background.
 func (b *balancer) awaitAddresses(ctx context.Context) error {
 	b.mu.Lock()
 	known, age := len(b.endpoints) > 0, time.Since(b.known)
@@ -109,14 +109,14 @@ func (b *balancer) awaitAddresses(ctx context.Context) error {
 	}
 }
 
-// refreshAddresses looks the addresses up. Endpoints whose addresses stay are kept.
+// refreshAddresses looks up the addresses. Replicas whose addresses remain are reused.
 func (b *balancer) refreshAddresses() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	found, err := b.lookup(ctx, b.url.Hostname())
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known = time.Now() // the next lookup has time, also after an error
+	b.known = time.Now() // delays the next lookup, also after an error
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("look up %s: no addresses", b.url.Hostname())
 	}
@@ -145,7 +145,7 @@ func (b *balancer) refreshAddresses() error {
 	return nil
 }
 
-// withPort returns addresses as host:port, with the port of u or, without one, of its scheme.
+// withPort returns addresses as host:port, with the port of u or the default port of its scheme.
 func withPort(u *url.URL, addresses []string) []string {
 	port := u.Port()
 	if port == "" {
@@ -161,7 +161,7 @@ func withPort(u *url.URL, addresses []string) []string {
 // markSilent makes a replica the last to be called until it answers a probe.
 func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.mu.Lock()
-	b.known = time.Now().Add(-lookupInterval) // it may be gone
+	b.known = time.Now().Add(-lookupInterval) // the replica may be gone
 	b.mu.Unlock()
 	if e.silent.Swap(true) {
 		return
@@ -193,7 +193,7 @@ func (b *balancer) hasReplica(e *Replica) bool {
 	return slices.Contains(b.endpoints, e)
 }
 
-// answers reports whether a replica answers a probe, whatever the answer is.
+// answers reports whether a replica answers a probe, with any answer.
 func (b *balancer) answers(ctx context.Context, e *Replica, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(e.route(ctx), timeout)
 	defer cancel()
@@ -201,7 +201,7 @@ func (b *balancer) answers(ctx context.Context, e *Replica, timeout time.Duratio
 	return err == nil || connect.IsWireError(err)
 }
 
-// close ends probes and closes connections that are not in use.
+// close stops probes and closes unused connections.
 func (b *balancer) close() {
 	close(b.closed)
 	b.tasks.Wait()

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// plainConn is a connection whose errors do not say that it was broken by the other side. Connect takes those for a
-// caller that has left, which they are at a server: callers would get Canceled, where trying again would help.
+// plainConn is a connection whose errors do not reveal that the other side broke it. Connect would interpret such
+// errors as a client that left, as at a server, and callers would get Canceled although a retry may help.
 type plainConn struct{ net.Conn }
 
 // Read implements net.Conn.
@@ -24,7 +24,7 @@ func (c plainConn) Write(p []byte) (int, error) {
 	return n, plain(err)
 }
 
-// plain returns err without what Connect looks for.
+// plain returns err without the errors that Connect interprets.
 func plain(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return errors.New(err.Error())

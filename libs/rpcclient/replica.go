@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Replica is one address of a service.
+// Replica is an address of a service.
 type Replica struct {
 	address   string // host:port
 	dial      func() *http.Transport
 	transport atomic.Pointer[http.Transport]
-	// silent reports whether the address is called after all others until it has answered.
+	// silent is true if the address is called after all other addresses until it answers.
 	silent atomic.Bool
 }
 
@@ -24,16 +24,15 @@ func newReplica(address string, dial func() *http.Transport) *Replica {
 	return e
 }
 
-// renew gives up the replica's connections: behind the address of a Service, a new one may lead to
-// another replica.
+// renew replaces the replica's connections: a new connection to the address of a Service may reach another replica.
 func (e *Replica) renew() {
 	former := e.transport.Swap(e.dial())
 	former.CloseIdleConnections()
-	// The connection of a call that has just given up counts as used for a moment.
+	// The connection of a call that was canceled just now still counts as used for a moment.
 	time.AfterFunc(probeInterval, former.CloseIdleConnections)
 }
 
-// Address is where the replica is, as host:port.
+// Address returns the replica's address as host:port.
 func (e *Replica) Address() string { return e.address }
 
 // Silent reports whether the replica did not answer the last call or probe.
@@ -41,10 +40,10 @@ func (e *Replica) Silent() bool { return e.silent.Load() }
 
 func (e *Replica) close() { e.transport.Load().CloseIdleConnections() }
 
-// endpointKey is the context key of the replica that a call goes to.
+// endpointKey is the context key of a call's replica.
 type endpointKey struct{}
 
-// router sends requests to the replica in their context, and others to the host that they name.
+// router sends requests to the replica in their context. Requests without a replica are sent to their host.
 type router struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
@@ -58,7 +57,7 @@ func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.transport.Load().RoundTrip(routed)
 }
 
-// route returns a context whose calls go to the replica.
+// route returns a context for calls to the replica.
 func (e *Replica) route(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endpointKey{}, e)
 }

@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// retryFor is how long a service may be unreachable before a call fails. A single
-	// replica that restarts is back by then, and a busy node has learned its Service's
-	// endpoints.
+	// retryFor is how long a service may be unreachable before a call fails. Within that time a single replica restarts,
+	// and a busy node learns the endpoints of its Service.
 	retryFor = 15 * time.Second
-	// firstWait is the wait after the first call that did not reach the service; each
-	// further one is twice as long, up to maxWait.
+	// firstWait is the delay after the first call that did not reach the service. The delay doubles with each call, up to
+	// maxWait.
 	firstWait = 50 * time.Millisecond
 	maxWait   = time.Second
 )
 
-// ErrSilent is why a call is given up whose replica does not answer at all.
+// ErrSilent is the error of a call whose replica does not answer at all.
 var ErrSilent = errors.New("the replica answers neither the call nor a probe")
 
-// WrapUnary implements connect.Interceptor: the replicas are called in turns, and a call that did not
-// reach one is retried, at the next one and for up to 15 seconds. Answers, good or bad, are final.
+// WrapUnary implements connect.Interceptor. It spreads calls over the replicas, and retries a call that reached no
+// replica at the next replica for up to 15 seconds. All answers are final, including errors.
 func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		deadline := time.Now().Add(retryFor)
@@ -54,7 +53,7 @@ func (b *balancer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	return next
 }
 
-// callReplicas calls one replica after the other, until one answers.
+// callReplicas calls the replicas in order until one of them answers.
 func (b *balancer) callReplicas(
 	ctx context.Context, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
@@ -70,7 +69,7 @@ func (b *balancer) callReplicas(
 	return nil, err
 }
 
-// callReplica makes a call of a balanced client to one replica.
+// callReplica makes a call of a balanced client to a replica.
 func (b *balancer) callReplica(
 	ctx context.Context, r *Replica, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
@@ -81,21 +80,21 @@ func (b *balancer) callReplica(
 	return resp, err
 }
 
-// Replicas returns the replicas of the service in the order in which to call them: each one is first in turns,
-// silent ones are last. It waits until the name of the service has been looked up.
+// Replicas returns the replicas of the service in calling order: each replica is first in turn, and silent replicas are
+// last. It waits until the name of the service was looked up.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// Call calls one replica: requests of call's context go to it. A call that has no answer continues for as long as the
-// replica answers probes, each within timeout, and ends with [ErrSilent] otherwise; probes end when call reports
-// that the replica answered. If unreached reports that call's error means that the replica was not reached, the
-// replica is silent until it answers a probe.
+// Call calls a replica: requests with call's context are sent to it. A call without an answer continues while the
+// replica answers probes within timeout. Otherwise it returns [ErrSilent]. Probes stop when call calls answered. If
+// unreached returns true for call's error, the call did not reach the replica, which then counts as silent until it
+// answers a probe.
 func (c *Client) Call(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
 	return c.balancer.callWatched(ctx, r, timeout, unreached, call)
 }
 
-// ProbeTimeout is the timeout of the first probe of a call. Callers that retry double it each time.
+// ProbeTimeout is the timeout of a call's first probe. Callers that retry should double it each time.
 const ProbeTimeout = probeTimeout
 
 // callWatched implements Call.
@@ -106,7 +105,7 @@ func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Dur
 	defer giveUp(nil)
 	probing, answered := context.WithCancel(watched)
 	defer answered()
-	go func() { // ends with the call
+	go func() { // returns when the call does
 		for retry.Sleep(probing, probeInterval) {
 			if !b.answers(probing, r, timeout) && probing.Err() == nil {
 				giveUp(ErrSilent)

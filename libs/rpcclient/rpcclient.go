@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcclient makes the clients for calls between services: gRPC over HTTP/2, traced, with
-// TLS if the address begins with https, and one connection for all calls to an address.
+// Package rpcclient creates the clients for calls between services: gRPC over HTTP/2 with tracing, with TLS for https
+// URLs, and with shared connections to each address.
 package rpcclient
 
 import (
@@ -23,43 +23,41 @@ import (
 )
 
 const (
-	// dialTimeout bounds making a connection: packets to the addresses of deleted pods are dropped,
-	// and so are those to new Services on nodes that do not have their rules yet.
+	// dialTimeout limits the time of connecting: packets to the addresses of deleted pods are dropped, and so are packets
+	// to new Services on nodes that do not have their rules yet.
 	dialTimeout = time.Second
-	// pingAfter is how long a connection may be silent before the client sends a ping, and
-	// pingTimeout how long the answer may take. Without pings, TCP would take many minutes to
-	// notice that a host has vanished.
+	// pingAfter is the time without traffic after which the client sends a ping, and pingTimeout limits the time of its
+	// answer. Without pings, TCP would detect a vanished host only after many minutes.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxConnections bounds the connections to one address, which many calls share. Without a bound,
-	// each early call would open a connection of its own: more than a server accepts from one
-	// address.
+	// maxConnections limits the connections to an address, which many calls share. Without a limit, each early call would
+	// open its own connection, and exceed the server's limit for an address.
 	maxConnections = 16
-	// idleTimeout is how long an unused connection stays open.
+	// idleTimeout is the time after which an unused connection is closed.
 	idleTimeout = 5 * time.Minute
 )
 
-// Option changes a client.
+// Option configures a client.
 type Option func(*Client)
 
-// Client makes the clients of one service.
+// Client creates the clients of a service.
 type Client struct {
-	// HTTP sends requests. It has no timeout of its own: callers have deadlines.
+	// HTTP sends requests. It has no timeout, because callers use deadlines.
 	HTTP *http.Client
-	// Options are for each client made with HTTP.
+	// Options are the options of all clients that use HTTP.
 	Options   []connect.ClientOption
 	transport *http.Transport
 	balancer  *balancer
-	// dial and lookup may be set by [OverNetwork].
+	// dial and lookup are replaced by [OverNetwork].
 	dial   dial
 	lookup lookup
 }
 
-// New returns a client for the service at address, which is http://host:port or https://host:port.
-// It may be called by that name, or by the addresses of its replicas. Its owner closes it.
+// New returns a client for the service at address, which is http://host:port or https://host:port. Requests may use
+// that name, or the addresses of its replicas. Callers must close the client.
 //
-// Secure is how https connects; nil is with the authorities of the system, and a certificate of the
-// server that has its name.
+// Secure configures https. If it is nil, the client trusts the authorities of the system, and the server's certificate
+// must contain its name.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
 	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, lookupHost, options...)
 }
@@ -84,7 +82,7 @@ func newClient(
 		return nil, err
 	}
 	if secure == nil {
-		// Replicas are called by address, and have the service's certificate.
+		// Replicas are called by address, and use the certificate of the service.
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
 	c.Options = []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)}
@@ -99,10 +97,10 @@ func newClient(
 	return c, nil
 }
 
-// Balanced returns an option for clients of services whose calls change nothing. Such calls go to the
-// replicas in turns, at each address that the service's name has. A call that did not reach one, or
-// whose replica does not answer at all, is retried at the next one and for up to 15 seconds. A silent
-// replica is called after all others until it has answered.
+// Balanced returns an option for clients of services whose calls change nothing. It spreads calls over the replicas,
+// which are the addresses of the service's name. A call that reached no replica, or whose replica does not answer at
+// all, is retried at the next replica for up to 15 seconds. A silent replica is called after all other replicas until
+// it answers.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
 
 // newTransport returns a transport for the replicas of a service.
@@ -122,8 +120,8 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// plainErrors wraps the dialer's own timeout, which comes as one of several errors, into a plain
-// error. Unwrapped, it would tell callers that their own deadline has passed. Its connections have plain errors too.
+// plainErrors converts the dialer's own timeout, which has one of several types, to a plain error. Callers would
+// interpret it as their own deadline. Its connections return plain errors too.
 func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -137,7 +135,7 @@ func plainErrors(dial dial) dial {
 	}
 }
 
-// Close ends probes, and closes connections that are not in use. It is called once. A nil Client has none.
+// Close stops probes, and closes unused connections. It must be called once. A nil Client needs no Close.
 func (c *Client) Close() {
 	if c == nil {
 		return
@@ -148,7 +146,7 @@ func (c *Client) Close() {
 
 type lookup func(ctx context.Context, host string) ([]string, error)
 
-// OverNetwork replaces the network and DNS, for tests. A nil dial is that of the machine.
+// OverNetwork replaces the network and DNS, for tests. A nil dial uses the network of the machine.
 func OverNetwork(
 	dial func(ctx context.Context, network, address string) (net.Conn, error),
 	lookup func(ctx context.Context, host string) ([]string, error),
@@ -161,8 +159,8 @@ func OverNetwork(
 	}
 }
 
-// lookupHost returns the addresses of a host. Where replicas have addresses of both kinds, one kind is
-// enough: each replica would count twice otherwise.
+// lookupHost returns the addresses of a host. If replicas have addresses of both families, it returns one family,
+// because each replica would count twice.
 func lookupHost(ctx context.Context, host string) ([]string, error) {
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {

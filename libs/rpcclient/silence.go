@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// newSilences returns the counter of replicas that fell silent.
+// newSilences returns the counter of replicas that became silent.
 func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 	counter, err := meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
 		metric.WithDescription("How often a replica of a service was found not to answer."))
@@ -27,7 +27,7 @@ func serviceOf(address *url.URL) string {
 	return service
 }
 
-// silenceOf is the attribute of a replica of the named service.
+// silenceOf returns the attribute of a service's replica.
 func silenceOf(service string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("service", service))
 }

@@ -17,12 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Access decides whether a request is answered, before anything of it is read but its headers. It
-// returns the context that the request is answered in.
+// Access decides whether a request is answered, by its headers only. It returns the context of the request.
 type Access func(r *http.Request) (context.Context, error)
 
-// Callers returns the access of clients that prove with a certificate that they match one of the
-// patterns. It is nil, for all, if this program has no identity that they could trust.
+// Callers returns the access of clients whose certificate matches one of the patterns. It is nil and admits all clients
+// if this program has no identity, which clients could not verify.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
@@ -40,14 +39,14 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error of a request without a valid identity. It has no fault class: what
-// a program says of a request's identity does not concern that program's own callers.
+// Unauthenticated returns the error of a request without a valid identity. It has no fault class, because the identity
+// of a request is no concern of the program's own callers.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }
 
-// Restricted has next answer the requests that access admits at a port, and health checks: probes of Kubernetes
-// have no identity. A nil access admits all.
+// Restricted serves the requests that access admits at a port, and all health checks, because Kubernetes' probes have
+// no identity. A nil access admits all requests.
 func Restricted(port string, access Access, t *telemetry.Telemetry, next http.Handler) (http.Handler, error) {
 	if access == nil {
 		access = func(r *http.Request) (context.Context, error) { return r.Context(), nil }
@@ -83,7 +82,7 @@ func (h restricted) reject(w http.ResponseWriter, r *http.Request, err error) {
 	answer := rpcfault.ToConnect(err)
 	h.rejected.record(r, answer)
 	if h.writer.IsSupported(r) {
-		_ = h.writer.Write(w, r, answer) // otherwise the client has left
+		_ = h.writer.Write(w, r, answer) // an error means that the client left
 		return
 	}
 	http.Error(w, err.Error(), http.StatusForbidden)

@@ -13,9 +13,9 @@ import (
 // Hosts are the host names by which browsers may call a port, in addition to IP addresses and localhost.
 type Hosts []string
 
-// Permit reports whether browsers may use the Host header of a request. A web site can give its own name the address
-// of a port (DNS rebinding): its scripts then read the answers as their own site's, but the header has the site's
-// name.
+// Permit reports whether browsers may use the Host header of a request. A web site can point its own name to the
+// address of a port (DNS rebinding). Its scripts can then read the answers like answers of their own site, but the
+// header contains the site's name.
 func (h Hosts) Permit(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -28,8 +28,8 @@ func (h Hosts) Permit(host string) bool {
 		slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// rejectWebSites rejects the requests that web sites have browsers send: those of another site, and those to a host
-// name that is not permitted. Other clients than browsers send neither of the two headers.
+// rejectWebSites rejects requests of browsers on behalf of other web sites, and requests to host names that are not
+// permitted. Only browsers send the two headers.
 func rejectWebSites(hosts Hosts, next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

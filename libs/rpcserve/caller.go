@@ -10,9 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// Caller returns who makes the call that ctx belongs to, as far as that is known: the
-// address without the port, which all connections of one pod share. It is empty outside
-// of a call.
+// Caller returns the address of the caller of ctx's call, without the port: all connections of a pod share it. It is
+// empty outside of a call.
 func Caller(ctx context.Context) string {
 	call, ok := connect.CallInfoForHandlerContext(ctx)
 	if !ok {

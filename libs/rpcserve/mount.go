@@ -10,22 +10,20 @@ import (
 	"connectrpc.com/connect"
 )
 
-// mount is how a handler is served. All handlers of a port go through it, so that none is
-// without limits.
+// mount configures how a handler is served. All handlers of a port use it, so that each has limits.
 type mount struct {
 	name string
-	// requestBytes and responseBytes bound each message that is read and sent.
+	// requestBytes and responseBytes limit each message.
 	requestBytes, responseBytes int
-	// flushes is set for handlers of streams, whose messages are sent one by one.
+	// flushes is true for handlers of streams, which send messages separately.
 	flushes bool
-	// idles is set for streams whose client may be silent for as long as it likes.
-	// Their requestBytes are all that an incomplete message holds.
+	// idles is true for streams whose clients may be silent. An incomplete message of theirs uses at most requestBytes.
 	idles bool
-	// options are those of this handler, besides its limits.
+	// options are the handler's options, in addition to its limits.
 	options []connect.HandlerOption
 }
 
-// on adds a handler to mux. handler gets the options that hold the limits.
+// on adds a handler with the options for its limits to mux.
 func (m mount) on(mux *http.ServeMux, handler func(...connect.HandlerOption) (string, http.Handler)) error {
 	if m.requestBytes <= 0 || m.responseBytes <= 0 {
 		return fmt.Errorf("serve %s: its messages have no limit: set MaxRequestBytes and MaxResponseBytes", m.name)
@@ -33,9 +31,9 @@ func (m mount) on(mux *http.ServeMux, handler func(...connect.HandlerOption) (st
 	path, h := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
 		connect.WithSendMaxBytes(m.responseBytes),
-		// A compressed message takes a thousand times its size in memory. It is rejected
-		// by uncompressed, and not inflated in any case. Responses are not compressed
-		// either: callers are near, and compressing megabytes takes longer than sending.
+		// A compressed message may need a thousand times its size in memory. The handler uncompressed rejects it, and Connect
+		// does not inflate it in any case. Responses are not compressed, because callers are near, and compressing megabytes
+		// takes longer than sending them.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithCompressMinBytes(math.MaxInt),
 	}, m.options...)...)
@@ -50,8 +48,8 @@ func (m mount) on(mux *http.ServeMux, handler func(...connect.HandlerOption) (st
 	return nil
 }
 
-// atOnce has responses sent when they are complete. Connect flushes a response after
-// its message and again after its trailers if it can, which wakes the client twice.
+// atOnce sends responses when they are complete. Otherwise Connect flushes a response after its message and again after
+// its trailers, which wakes the client twice.
 func atOnce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(unflushed{w}, r)

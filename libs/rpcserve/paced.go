@@ -12,24 +12,24 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// paced has next, which reads its whole request at once, give up requests that come too
-// slowly: they would hold their memory for as long as the client likes.
+// paced rejects slow requests to next, which reads each request at once: slow requests would use their memory for as
+// long as their clients like.
 func paced(maxBytes int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(r.Context()) // the request is the server's
+		r = r.WithContext(r.Context()) // the server uses its own request
 		r.Body = newPacedBody(r.Body, http.NewResponseController(w), maxBytes)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// passed is a deadline that has passed.
+// passed is a deadline in the past.
 var passed = time.Unix(1, 0)
 
-// pacedBody is a request's body that has to keep the pace. It belongs to one goroutine.
+// pacedBody is a request's body that must keep the pace. Only one goroutine may use it.
 type pacedBody struct {
 	io.ReadCloser
 	meter  *pace.Meter
-	credit int // bytes that still earn waiting time: what is too large earns no more
+	credit int // bytes that may still earn time
 }
 
 func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes int) *pacedBody {
@@ -39,8 +39,8 @@ func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes in
 	}
 }
 
-// Read implements io.Reader. Time counts only while it waits for the client. The error for
-// a client that is too slow is one of connect's, which connect passes on as it is.
+// Read implements io.Reader. Only the time of waiting for the client counts. The error for a slow client is a
+// *connect.Error, which Connect returns unchanged.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
 	inTime := b.meter.Do(func() int {
 		n, err = b.ReadCloser.Read(p)

@@ -13,20 +13,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// Reflection is for users who look at a server now and then. Its streams may stay open,
-// so they are few, and end.
+// Reflection is for interactive users. Its streams may be idle, so their number and their time are limited.
 const (
-	// maxReflections is how many streams of reflection there may be at a time.
+	// maxReflections is the maximum number of concurrent streams of reflection.
 	maxReflections = 16
-	// reflectionTimeout bounds a stream. A tool asks all that it needs within a second.
+	// reflectionTimeout limits the time of a stream. A tool needs less than a second.
 	reflectionTimeout = time.Minute
-	// reflectionRequestBytes is larger than any name, and reflectionResponseBytes than
-	// the descriptors of a service with all that they import.
+	// reflectionRequestBytes is larger than any name, and reflectionResponseBytes is larger than the descriptors of a
+	// service with all imports.
 	reflectionRequestBytes  = 64 << 10
 	reflectionResponseBytes = 4 << 20
 )
 
-// reflection adds the reflection services to mux, both versions under one bound.
+// reflection adds the reflection services to mux. Both versions share a limit.
 func reflection(mux *http.ServeMux, names []string) error {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)
@@ -50,7 +49,7 @@ func reflection(mux *http.ServeMux, names []string) error {
 	return nil
 }
 
-// few has as many requests served at a time as there are slots, and rejects others.
+// few serves at most cap(slots) requests concurrently and rejects further requests.
 func few(slots chan struct{}, next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,8 +64,7 @@ func few(slots chan struct{}, next http.Handler) http.Handler {
 	})
 }
 
-// brief ends streams after reflectionTimeout. Package serve ends those whose client does
-// not read, before that.
+// brief ends streams after reflectionTimeout. Package serve ends streams whose clients do not read earlier.
 func brief(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(reflectionTimeout))

@@ -17,17 +17,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// maxPathBytes is how much of a path is logged.
+// maxPathBytes is the maximum length of a logged path.
 const maxPathBytes = 200
 
-// rejections counts and logs the requests that a port does not answer, because of who sends them.
+// rejections counts and logs requests that a port rejects because of their callers.
 type rejections struct {
 	port      string
 	telemetry *telemetry.Telemetry
 	total     metric.Int64Counter
 
 	mu sync.Mutex
-	// lines log rejections of a reason: frequent ones hide no others.
+	// lines contains a rate limit per reason, so that frequent rejections do not suppress the log lines of other reasons.
 	lines map[string]func(log func(count int))
 }
 
@@ -42,7 +42,7 @@ func newRejections(port string, t *telemetry.Telemetry) (*rejections, error) {
 	}, nil
 }
 
-// record counts a request that is rejected with an error, and logs one a minute of each reason.
+// record counts a rejected request, and logs at most one request per minute and reason.
 func (r *rejections) record(req *http.Request, err error) {
 	reason := connect.CodeOf(err).String()
 	r.total.Add(req.Context(), 1, metric.WithAttributes(
@@ -54,7 +54,7 @@ func (r *rejections) record(req *http.Request, err error) {
 	})
 }
 
-// line returns the function that logs rejections of a reason, of which there are as many as codes.
+// line returns the rate limit of a reason. There are at most as many reasons as codes.
 func (r *rejections) line(reason string) func(log func(count int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

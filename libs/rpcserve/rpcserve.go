@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcserve puts RPC services on one port: with the gRPC, gRPC-Web and
-// Connect protocols, health checks, reflection, telemetry, and the mapping of
-// errors to codes, the same for all services.
+// Package rpcserve serves RPC services on a port, all with the gRPC, gRPC-Web and Connect protocols, health checks,
+// reflection, telemetry, and the same mapping of errors to codes.
 package rpcserve
 
 import (
@@ -22,37 +21,35 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Service is one RPC service.
+// Service is an RPC service.
 type Service struct {
-	// Name is its name with package.
+	// Name is its full name with the package.
 	Name string
-	// Handler is the generated function that makes its handler.
+	// Handler is the generated function that creates its handler.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
-	// Streams is set if one of its methods is a stream. Clients of streams may be silent
-	// for as long as they like.
+	// Streams is true if one of its methods is a stream. Clients of streams may be silent.
 	Streams bool
-	// MaxRequestBytes and MaxResponseBytes bound each message that it reads and sends;
-	// they have to be set. Beyond them the answer is ResourceExhausted.
+	// MaxRequestBytes and MaxResponseBytes limit each message. They are required. Larger messages are answered
+	// ResourceExhausted.
 	MaxRequestBytes, MaxResponseBytes int
 }
 
-// Config is what the services of a port share.
+// Config configures a port.
 type Config struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
-	// Access, if not nil, decides which requests are answered, besides health checks. Port names the port in
-	// metrics and log lines about the others.
+	// Access decides which requests are answered, except for health checks. A nil Access admits all requests. Port is the
+	// name of the port in metrics and log lines about rejected requests.
 	Access Access
 	Port   string
-	// Hosts are names by which browsers may call.
+	// Hosts are the names by which browsers may call.
 	Hosts Hosts
 }
 
-// healthBytes bounds the messages of health checks: the name of a service.
+// healthBytes limits the messages of health checks: the name of a service.
 const healthBytes = 4 << 10
 
-// NewHandler returns the handler of a port with the given services. It returns an error
-// for a service whose messages have no limit.
+// NewHandler returns the handler of a port. It returns an error for a service whose messages have no limit.
 func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	tracing, err := cfg.Telemetry.Interceptor()
 	if err != nil {
@@ -74,7 +71,7 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 		}
 		names = append(names, s.Name)
 	}
-	// Health checks come every few seconds: tracing them would drown the rest.
+	// Health checks are not traced, because they are frequent.
 	const name = grpchealth.HealthV1ServiceName
 	health := mount{name: name, requestBytes: healthBytes, responseBytes: healthBytes, flushes: true}
 	err = health.on(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
@@ -86,8 +83,7 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	return Restricted(cfg.Port, cfg.Access, cfg.Telemetry, rejectWebSites(cfg.Hosts, mux))
 }
 
-// recovered answers a request whose handler panicked: one request fails, the
-// server goes on, and the log has the stack.
+// recovered answers a request whose handler panicked: only this request fails, and the log contains the stack.
 func recovered(log *slog.Logger) func(context.Context, connect.Spec, http.Header, any) error {
 	return func(ctx context.Context, spec connect.Spec, _ http.Header, p any) error {
 		log.ErrorContext(ctx, "handler panicked", "procedure", spec.Procedure, "panic", p, "stack", string(debug.Stack()))

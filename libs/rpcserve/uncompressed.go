@@ -11,12 +11,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// compressionHeaders name the compression of a request: in gRPC and gRPC-Web, in Connect,
-// and in streams of Connect.
+// compressionHeaders are the headers with the compression of a request: in gRPC and gRPC-Web, in Connect, and in
+// streams of Connect.
 var compressionHeaders = []string{"Grpc-Encoding", "Content-Encoding", "Connect-Content-Encoding"}
 
-// uncompressed has compressed requests answered with Unimplemented before they are read, in
-// words that explain what to do. Connect's own name no compression that would be supported.
+// uncompressed rejects compressed requests with Unimplemented before they are read, and explains the remedy. Connect's
+// own error would list no supported compression.
 func uncompressed(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +29,7 @@ func uncompressed(next http.Handler) http.Handler {
 	})
 }
 
-// compression returns the name of a request's compression, empty if it has none.
+// compression returns the name of a request's compression, or an empty string.
 func compression(r *http.Request) string {
 	for _, header := range compressionHeaders {
 		if name := r.Header.Get(header); name != "" && name != "identity" {

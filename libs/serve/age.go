@@ -21,7 +21,7 @@ var goAway = []byte{
 	0, 0, 0, 0, // no error
 }
 
-// checkAge marks a connection that is old, so that the response to r asks its client to replace it.
+// checkAge marks an old connection, so that the response to r asks its client to replace it.
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return
@@ -48,8 +48,8 @@ func (c *conn) askToReplace() error {
 	return err
 }
 
-// expireAt makes the connection grow old at a time, also while it is not used: a request that comes after the client's
-// certificate has expired would be rejected. It is called before the first request.
+// expireAt sets the time at which the connection is old, even if it is idle: a request after the expiry of the client's
+// certificate would be rejected. It must be called before the first request.
 func (c *conn) expireAt(at time.Time, http2 bool) {
 	if at.Before(c.expires) {
 		c.expires = at
@@ -61,7 +61,7 @@ func (c *conn) expireAt(at time.Time, http2 bool) {
 			c.replace.Store(true)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			_ = c.askToReplace() // the server notices a broken connection too
+			_ = c.askToReplace() // the server also detects a broken connection
 		})
 	}
 }

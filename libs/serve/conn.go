@@ -20,8 +20,9 @@ type listener struct {
 	net.Listener
 	limits *limits
 	tls    *tls.Config   // nil if no client uses TLS
-	age    time.Duration // of connections that clients must replace; 0 for any age
-	// rejected is called with the peer of each new connection that is closed, evicted with the peer of each idle one.
+	age    time.Duration // maximum age of connections; 0 for no maximum
+	// rejected is called with the peer of each new connection that is closed, and evicted with the peer of each idle
+	// connection that is closed.
 	rejected, evicted func(peer string)
 	// failed is called for each TLS handshake that fails.
 	failed func(peer string, err error)
@@ -53,7 +54,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// newConn returns a connection. Ages differ by up to a tenth, so that clients that came together do not leave together.
+// newConn returns a connection. Ages differ by up to a tenth, so that clients that connected together do not reconnect
+// together.
 func (l *listener) newConn(accepted net.Conn) *conn {
 	transport := newTransport(accepted)
 	c := &conn{
@@ -66,7 +68,7 @@ func (l *listener) newConn(accepted net.Conn) *conn {
 	return c
 }
 
-// transport is the network connection. It is closed if its client does not read what the server writes.
+// transport is a network connection. It is closed if its client does not read.
 type transport struct {
 	net.Conn
 	meter *pace.Meter
@@ -76,16 +78,16 @@ func newTransport(conn net.Conn) *transport {
 	return &transport{Conn: conn, meter: pace.New(func() { _ = conn.Close() })}
 }
 
-// Write implements net.Conn. The server writes one thing after the other.
+// Write implements net.Conn. The server does not write concurrently.
 func (t *transport) Write(p []byte) (int, error) {
 	n, inTime, err := t.meter.Write(t.Conn.Write, p)
 	if !inTime && err == nil {
-		err = net.ErrClosed // in the last moment
+		err = net.ErrClosed // interrupted when all was written
 	}
 	return n, err
 }
 
-// CloseWrite ends the sending half of a connection that has one.
+// CloseWrite closes the sending half of a connection.
 func (t *transport) CloseWrite() error { return closeWrite(t.Conn) }
 
 func closeWrite(conn net.Conn) error {
@@ -95,16 +97,16 @@ func closeWrite(conn net.Conn) error {
 	return nil
 }
 
-// conn is a connection as the HTTP server sees it: what was decrypted. It is counted, and replaced when it is old.
+// conn is a connection with decrypted bytes for the HTTP server. It is counted, and replaced when it is old.
 type conn struct {
-	net.Conn  // transport, or what was decrypted of it, see startTLS
+	net.Conn  // transport, or its decrypted bytes, see startTLS
 	transport *transport
 	listener  *listener
 	peer      string
 
 	// The lock of the limits guards these.
 	counted   bool
-	requests  int // in flight
+	requests  int // running requests
 	used      bool
 	idleSince time.Time
 
@@ -122,8 +124,8 @@ type conn struct {
 	mu     sync.Mutex
 	asked  bool
 	closed bool
-	frames frames      // written so far
-	timer  *time.Timer // asks the client before its certificate expires; nil if it has none
+	frames frames      // frames that were written
+	timer  *time.Timer // asks the client before its certificate expires; may be nil
 }
 
 // Read implements net.Conn.
@@ -134,8 +136,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. The client is asked to use another connection before it gets its answer, so that its next
-// request is on the other connection.
+// Write implements net.Conn. The client is asked to use another connection before it gets its answer, so that it sends
+// its next request on the other connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.startTLS(); err != nil {
 		return 0, err
@@ -153,7 +155,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.listener.limits.leave(c)
-	var err error // closing ends a Write that holds the lock
+	var err error // closing interrupts a Write, which holds the lock
 	if secure := c.secure.Load(); secure != nil {
 		err = secure.Close()
 	} else {
@@ -168,7 +170,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// CloseWrite lets a client of HTTP/1.1 read an answer that came before the end of its request.
+// CloseWrite lets a client of HTTP/1.1 read an answer that precedes the end of its request.
 func (c *conn) CloseWrite() error {
 	if secure := c.secure.Load(); secure != nil {
 		return secure.CloseWrite()
@@ -176,7 +178,7 @@ func (c *conn) CloseWrite() error {
 	return c.transport.CloseWrite()
 }
 
-// beginRequest counts a request on the connection, and endRequest the end of a request.
+// beginRequest and endRequest count the running requests of the connection.
 func (c *conn) beginRequest() {
 	c.listener.limits.mu.Lock()
 	defer c.listener.limits.mu.Unlock()

@@ -12,17 +12,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// LongestDrain is how many times its delay a drain takes at most.
+// LongestDrain is the maximum duration of a drain as a multiple of its delay.
 const LongestDrain = 4
 
-// drain has servers take requests until clients use other replicas: for delay, and longer
-// while new connections still come from load balancers that are late. To reject those would
-// lose their requests. It returns how long it took.
+// drain serves requests until clients use other replicas: for delay, and longer while new connections arrive from load
+// balancers that are late. Rejected connections would lose requests. It returns the duration.
 func drain(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
-		// Clients use other connections, which lead to other replicas by now. http.Server's Shutdown asks them too, but
-		// drops requests that are on their way.
+		// Clients use other connections, which reach other replicas by now. http.Server's Shutdown asks them too, but drops
+		// requests that are on their way.
 		s.listener.draining.Store(true)
 	}
 	quiet := delay / 2
@@ -36,8 +35,8 @@ func drain(ctx context.Context, delay time.Duration, servers []*server) time.Dur
 	return time.Since(begin)
 }
 
-// lastLate returns the time of the last request on a connection that began while the server was draining. It is zero if
-// there was none.
+// lastLate returns the time of the last request on a connection that began while the server was draining. It is zero
+// without such a request.
 func (s *server) lastLate() time.Time {
 	if last := s.listener.lastLate.Load(); last != nil {
 		return *last
@@ -45,8 +44,7 @@ func (s *server) lastLate() time.Time {
 	return time.Time{}
 }
 
-// isProbe reports whether a request for a path is a health check: it is meant for this very
-// process, and its client does not need another replica.
+// isProbe reports whether path is a health check, which is for this process: its client needs no other replica.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }

@@ -2,10 +2,10 @@
 
 package serve
 
-// Warning: this file and age.go write a frame below net/http, which has no supported way to send a
-// graceful GOAWAY. docs/decisions/0036 has the reason, and names the test that fails when it can go.
+// Warning: this file and age.go write a frame below net/http, which has no supported way to send a graceful GOAWAY.
+// docs/decisions/0036 explains why, and names the test that fails when net/http supports it.
 
-// The parts of HTTP/2 frames that are read (RFC 9113, section 4.1).
+// The parts of HTTP/2 frames that are parsed (RFC 9113, section 4.1).
 const (
 	frameHeaderBytes  = 9
 	frameHeaders      = 0x1
@@ -14,17 +14,17 @@ const (
 	flagEndHeaders    = 0x4
 )
 
-// frames parses what a server writes over HTTP/2, to find where another frame may be
-// inserted. Its zero value is the beginning of a connection.
+// frames parses the frames that a server writes, to find the places for another frame. The zero value is the beginning
+// of a connection.
 type frames struct {
 	header [frameHeaderBytes]byte
-	have   int  // bytes of the header
-	rest   int  // bytes of the frame's content that are still to come
-	begun  bool // there was a frame: the first one is the server's settings
-	open   bool // the next frame continues the headers of the last
+	have   int  // bytes of the header so far
+	rest   int  // remaining bytes of the frame's content
+	begun  bool // true after the first frame, the server's settings
+	open   bool // true if the next frame continues the headers
 }
 
-// passed records what was written.
+// passed parses written bytes.
 func (f *frames) passed(p []byte) {
 	for len(p) > 0 {
 		if f.rest > 0 {
@@ -40,7 +40,7 @@ func (f *frames) passed(p []byte) {
 	}
 }
 
-// begin records the header of a frame.
+// begin parses the header of a frame.
 func (f *frames) begin() {
 	f.have, f.begun = 0, true
 	f.rest = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])
@@ -49,5 +49,5 @@ func (f *frames) begin() {
 	}
 }
 
-// between reports whether another frame may be inserted now.
+// between reports whether another frame may be written now.
 func (f *frames) between() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }

@@ -10,13 +10,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/pace"
 )
 
-// errSlowReader is the error of a response whose client does not keep the pace.
+// errSlowReader is the error of a response whose client reads too slowly.
 var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	pace.BytesPerSecond, pace.Grace)
 
-// handler returns next with what a request and its response mean for their connection: the connection is in use, has a
-// TLS state, may be old, and its client must read the response.
+// handler wraps next for its connection: it counts the request, sets the TLS state, asks the client to replace an old
+// connection, and requires the client to read the response.
 func handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connKey{}).(*conn)
@@ -27,22 +27,22 @@ func handler(next http.Handler) http.Handler {
 		defer c.endRequest()
 		c.checkAge(w, r)
 		if c.state != nil {
-			r = r.WithContext(r.Context()) // a copy: its server goes on using r
+			r = r.WithContext(r.Context()) // a copy, because the server uses its own request
 			r.TLS = c.state
 		}
 		if r.ProtoMajor < 2 { // the transport waits for the client
 			next.ServeHTTP(w, r)
 			return
 		}
-		// Each stream has a window of its own, which a client can keep closed while the connection goes on.
+		// Each stream has its own window. A client can stop reading a stream while it reads others of the connection.
 		stream := http.NewResponseController(w)
 		next.ServeHTTP(newPacedWriter(w, stream), r)
-		// The server writes what is left of the response after the handler.
+		// The server writes the rest of the response after the handler.
 		_ = stream.SetWriteDeadline(time.Now().Add(pace.Grace))
 	})
 }
 
-// pacedWriter is a response that has to be read with the pace.
+// pacedWriter is a response that its client must read fast enough.
 type pacedWriter struct {
 	http.ResponseWriter
 	stream *http.ResponseController
@@ -54,7 +54,7 @@ func newPacedWriter(w http.ResponseWriter, stream *http.ResponseController) *pac
 	return &pacedWriter{ResponseWriter: w, stream: stream, meter: pace.New(reset)}
 }
 
-// Write implements io.Writer. The stream of a client that is too slow is reset.
+// Write implements io.Writer. It resets the stream of a slow client.
 func (w *pacedWriter) Write(p []byte) (int, error) {
 	n, inTime, err := w.meter.Write(w.ResponseWriter.Write, p)
 	if !inTime {

@@ -16,24 +16,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Health is whether the process takes requests. [Run] turns it ready and not
-// ready again.
+// Health is the health of the process. [Run] makes it ready and not ready.
 type Health struct {
 	ready atomic.Bool
-	// able are the parts' own conditions.
+	// able contains the components' own conditions.
 	able atomic.Pointer[[]func() bool]
-	// explain returns what will keep the process from its work unless it is changed.
+	// explain returns problems that keep the process from its work until someone solves them.
 	explain  func() []string
 	once     sync.Once
 	stopping chan struct{}
 }
 
-// Explain has answers to health checks carry details: what will keep the process from its work unless
-// it is changed. It is called before the process serves.
+// Explain adds details to the answers of health checks: problems that keep the process from its work until someone
+// solves them. It must be called before the process serves.
 func (h *Health) Explain(details func() []string) { h.explain = details }
 
-// Stopping returns a channel that closes when requests in flight have to finish. Streams
-// that would go on for ever, such as watches, end then.
+// Stopping returns a channel that is closed when running requests should end. Endless streams, such as watches, must
+// return then.
 func (h *Health) Stopping() <-chan struct{} {
 	h.once.Do(func() { h.stopping = make(chan struct{}) })
 	return h.stopping
@@ -47,7 +46,7 @@ func (h *Health) setStopping() {
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
 
-// watch takes the components' conditions.
+// watch stores the components' conditions.
 func (h *Health) watch(components []Component) {
 	var able []func() bool
 	for _, component := range components {
@@ -58,26 +57,25 @@ func (h *Health) watch(components []Component) {
 	h.able.Store(&able)
 }
 
-// serving reports whether the process takes requests now, those of a service that it names if
-// there is a name. Probes for the life of the process have no name: a component that cannot do its
-// work now is no reason to restart all.
+// serving reports whether the process serves requests now. If service is not empty, all components must be able to
+// work. Liveness probes send no name: a component that cannot work now is no reason to restart all components.
 func (h *Health) serving(service string) bool {
 	able := h.able.Load()
 	unable := func(able func() bool) bool { return !able() }
 	return h.ready.Load() && (service == "" || able == nil || !slices.ContainsFunc(*able, unable))
 }
 
-// Checker answers gRPC health checks of the named services, and of the empty name,
-// which probes use: SERVING while the process is ready, NOT_SERVING before and
-// after. A named service is NOT_SERVING also while a component is not able to do its work.
+// Checker answers gRPC health checks of the named services, and of the empty name, which probes use: SERVING while the
+// process is ready, and NOT_SERVING before and afterwards. A named service is NOT_SERVING also while a component cannot
+// work.
 func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}
 }
 
-// maxDetailBytes bounds a detail, which is a header.
+// maxDetailBytes limits a detail, which is sent as a header.
 const maxDetailBytes = 1 << 10
 
-// printable replaces what gRPC does not permit in headers.
+// printable replaces characters that gRPC does not permit in headers.
 func printable(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'
@@ -90,7 +88,7 @@ type checker struct {
 	services []string
 }
 
-// DetailHeader is the header of answers to health checks with details.
+// DetailHeader is the header of details in the answers of health checks.
 const DetailHeader = "Fn-Health-Detail"
 
 func (c checker) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {

@@ -9,28 +9,26 @@ import (
 	"sync"
 )
 
-// Limits of a connection. What a server holds for one client at most is the product of
-// these with the client's connections.
+// Limits of a connection. The maximum memory for a client is their product with the number of the client's connections.
 const (
-	// ReceiveWindow is how much of a request the server buffers before its handler reads
-	// it: large enough that a resource list of some megabytes hardly waits for
-	// acknowledgements inside a cluster, and small since requests that wait for memory
-	// hold that much each.
+	// ReceiveWindow is how much of a request the server buffers before its handler reads it. It is large enough for
+	// resource lists of some megabytes, which hardly wait for acknowledgements inside a cluster, and small because each
+	// request that waits for memory uses that much.
 	ReceiveWindow = 128 << 10
-	// ConnReceiveWindow is the same for all requests of a connection.
+	// ConnReceiveWindow is the same limit for all requests of a connection together.
 	ConnReceiveWindow = 2 << 20
-	// MaxWindow is the largest window that net/http permits, and minConnWindow the smallest of a connection. It uses
-	// defaults in the place of other sizes.
+	// MaxWindow is the maximum window in net/http, and minConnWindow the minimum window of a connection. net/http replaces
+	// other sizes by defaults.
 	MaxWindow     = 4<<20 - 1
 	minConnWindow = 64 << 10
-	// maxHeaderBytes bounds the headers of a request: some ids, and a token.
+	// maxHeaderBytes limits the headers of a request: some ids, and a token.
 	maxHeaderBytes = 16 << 10
-	// maxReadFrameBytes bounds the frames of HTTP/2, which the server reads whole.
+	// maxReadFrameBytes limits HTTP/2 frames, which the server reads as a whole.
 	maxReadFrameBytes = 64 << 10
 )
 
-// Windows are how much of its requests a server buffers before their handlers read it. A client that has sent as much
-// waits until it gets word, which takes a round trip.
+// Windows limit how much of its requests a server buffers before their handlers read it. A client that has sent as much
+// waits for an acknowledgement, which takes a round trip.
 type Windows struct{ Request, Connection int }
 
 // check returns an error if net/http does not permit w.
@@ -42,24 +40,22 @@ func (w Windows) check() error {
 	return nil
 }
 
-// DefaultWindows are those of an endpoint that has none of its own.
+// DefaultWindows are the windows of an endpoint that sets none.
 var DefaultWindows = Windows{Request: ReceiveWindow, Connection: ConnReceiveWindow}
 
 // Defaults of an endpoint.
 const (
-	// DefaultMaxConnections is far above what the callers of a service need: each has one
-	// connection, or a few.
+	// DefaultMaxConnections is far above the needs of a service: each caller uses few connections.
 	DefaultMaxConnections = 256
-	// DefaultMaxConnectionsPerPeer leaves connections for others when one address, which
-	// may be that of many callers behind a proxy, takes all that it can get.
+	// DefaultMaxConnectionsPerPeer leaves connections for other addresses. An address may be a proxy with many callers.
 	DefaultMaxConnectionsPerPeer = 64
-	// DefaultMaxStreams is the number of requests at a time on one connection of HTTP/2.
-	// Clients wait or make another connection beyond.
+	// DefaultMaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. Clients with more requests
+	// wait or use another connection.
 	DefaultMaxStreams = 250
 )
 
-// limits bounds the connections of an endpoint, in total and per address. At a limit, an idle connection gives way
-// to a new one, so that clients without requests exclude no others.
+// limits limits the connections of an endpoint, in total and per address. At a limit, a new connection replaces an idle
+// connection, so that clients without requests do not exclude other clients.
 type limits struct {
 	total, perPeer int
 
@@ -77,8 +73,8 @@ func newLimits(e Endpoint) *limits {
 	}
 }
 
-// enter counts a new connection, and reports whether it may stay. It returns the connection that has to be closed
-// for it; nil for none.
+// enter counts a new connection, and reports whether it may stay. It returns the connection that must be closed for it.
+// evicted may be nil.
 func (l *limits) enter(c *conn) (stays bool, evicted *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,8 +98,9 @@ func (l *limits) enter(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the connection among conns and best that is evicted first; nil if all have requests. Connections
-// that never had a request come first, then those of the address with most connections, then the ones idle longest.
+// idlest returns the connection among conns and best that is evicted first. It is nil if all connections have requests.
+// Connections without an earlier request are evicted first, then connections of the address with most connections, then
+// the connections with the longest idle time.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests > 0 {
@@ -126,7 +123,7 @@ func (l *limits) compare(a, b *conn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// leave ends the count of a connection, once.
+// leave ends the count of a connection. Further calls do nothing.
 func (l *limits) leave(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

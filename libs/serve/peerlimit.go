@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// PeerLimit bounds how many there are of something at a time, in total and from each peer. It is safe for
-// concurrent use.
+// PeerLimit limits concurrent uses of something, in total and per peer. It is safe for concurrent use.
 type PeerLimit struct {
 	total, perPeer int
 
@@ -17,12 +16,12 @@ type PeerLimit struct {
 	peers map[string]int
 }
 
-// NewPeerLimit returns a limit that admits total, of which perPeer from one peer.
+// NewPeerLimit returns a limit of total uses, and of perPeer uses for each peer.
 func NewPeerLimit(total, perPeer int) *PeerLimit {
 	return &PeerLimit{total: total, perPeer: perPeer, peers: make(map[string]int)}
 }
 
-// Admit reports whether there may be another one from a peer, and counts it then.
+// Admit counts a use by a peer. It returns false if a limit is reached.
 func (l *PeerLimit) Admit(peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +33,7 @@ func (l *PeerLimit) Admit(peer string) bool {
 	return true
 }
 
-// Release ends the count of one that was admitted.
+// Release ends a use that was admitted.
 func (l *PeerLimit) Release(peer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +43,7 @@ func (l *PeerLimit) Release(peer string) {
 	}
 }
 
-// Peer returns the host of an address as net/http gives it. Clients that share it count as
-// one peer.
+// Peer returns the host of an address in net/http's format. Clients with the same host count as one peer.
 func Peer(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

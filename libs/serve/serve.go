@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve is the one life cycle of all servers of this project.
+// Package serve implements the life cycle of all servers of this project.
 //
-// [Run] binds every port, then serves, then turns ready once every component is: a program that
-// cannot bind a port starts nothing. When its context ends it turns not ready, goes on
-// serving until load balancers have noticed, rejects new connections, finishes requests in
-// flight under a deadline, and stops background tasks last, because requests may need them.
-// A rolling update loses no request that way.
+// [Run] binds all ports, then serves, and becomes ready when all components are: a program that cannot bind a port
+// starts nothing. When its context ends, it becomes not ready, serves until load balancers have noticed, rejects new
+// connections, finishes running requests until a deadline, and then stops background tasks, which requests may need. So
+// a rolling update loses no requests.
 package serve
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// Config is the life cycle's settings.
+// Config configures the life cycle.
 type Config struct {
 	// DrainDelay is how long a program accepts requests after SIGTERM: the time in which endpoint removal reaches
 	// every client. While new connections arrive, it accepts requests for up to four times as long.
@@ -41,60 +40,57 @@ func (c Config) Validate() error {
 	return checks.Err()
 }
 
-// Endpoint is one port.
+// Endpoint is a port.
 type Endpoint struct {
-	// Name names the endpoint in logs and errors.
+	// Name is the endpoint's name in logs and errors.
 	Name string
-	// Address is where to listen, as host:port. It is ignored if there is a
-	// Listener.
+	// Address is the address to listen on, as host:port. It is ignored if Listener is set.
 	Address string
-	// Listener, if not nil, is used in place of Address. Run closes it.
+	// Listener replaces Address if it is not nil. Run closes it.
 	Listener net.Listener
 	// Handler answers the requests.
 	Handler http.Handler
-	// TLS, if not nil, is how clients connect that use TLS. Others connect without, as probes of Kubernetes do: their
-	// requests have no TLS state, by which the handler decides whether to answer.
+	// TLS configures the connections of clients that use TLS. No client may use TLS if it is nil. Other clients, such
+	// as Kubernetes' probes, connect without TLS: their requests have no TLS state, and the handler decides whether to
+	// answer them.
 	TLS *tls.Config
-	// MaxConnectionAge, if not zero, is how old a connection becomes, give or take a
-	// tenth, before its client is asked to use another one. Requests in flight on it
-	// finish, streams included. Otherwise clients that keep one connection for ever would
-	// not be spread over the replicas of a service.
+	// MaxConnectionAge is the age of a connection, give or take a tenth, at which its client is asked to use another
+	// connection. Running requests, including streams, finish. Otherwise clients with a permanent connection would not
+	// spread over the replicas of a service. Zero means no maximum.
 	MaxConnectionAge time.Duration
-	// MaxConnections bounds the connections at a time, and MaxConnectionsPerPeer those from
-	// one address; zero is [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer].
-	// A further one takes the place of a connection without a request, and is closed if there is none.
+	// MaxConnections limits the concurrent connections, and MaxConnectionsPerPeer the connections of an address. The
+	// defaults are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. A further connection replaces a connection
+	// without a request, or is closed.
 	MaxConnections, MaxConnectionsPerPeer int
-	// MaxStreams is the number of requests at a time on one connection of HTTP/2; zero is
-	// [DefaultMaxStreams].
+	// MaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. The default is [DefaultMaxStreams].
 	MaxStreams int
-	// Windows are the receive windows of HTTP/2; zero is [DefaultWindows].
+	// Windows are the receive windows of HTTP/2. The default is [DefaultWindows].
 	Windows Windows
 }
 
-// Task runs beside the endpoints until its context ends. An error ends the whole
-// program; nil before the context's end means that the task had nothing more to do.
+// Task runs in the background until its context ends. An error stops the program. A task may return nil earlier if its
+// work is done.
 type Task func(ctx context.Context) error
 
-// Component is what one service brings into a process.
+// Component is the part of a service in a process.
 type Component struct {
 	Endpoints []Endpoint
 	Tasks     []Task
-	// Ready, if not nil, closes when the component can do its work. The process turns
-	// ready after that.
+	// Ready is closed when the component can work. The process becomes ready afterwards. It may be nil.
 	Ready <-chan struct{}
-	// Able, if not nil, reports whether the component can do its work now. While it cannot, health
-	// checks that name a service find that it does not serve. They call Able.
+	// Able reports whether the component can work now. Meanwhile health checks that name a service return NOT_SERVING.
+	// Each check calls Able. It may be nil.
 	Able func() bool
 }
 
-// Run serves components until ctx ends or one of them fails, and returns after
-// everything that it started has ended. It returns nil for an orderly end.
+// Run serves components until ctx ends or a component fails, and returns after everything that it started has stopped.
+// It returns nil after an orderly end.
 func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, components ...Component) error {
 	servers, err := bind(ctx, log, components)
 	if err != nil {
 		return err
 	}
-	// Tasks outlive ctx: requests that are still being finished need them.
+	// Tasks outlive ctx, because running requests may need them.
 	tasksCtx, stopTasks := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTasks()
 	running, failed := errgroup.WithContext(tasksCtx)
@@ -114,7 +110,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	case <-ctx.Done():
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
-		took := drain(failed, cfg.DrainDelay, servers) // or less if a component fails meanwhile
+		took := drain(failed, cfg.DrainDelay, servers) // shorter if a component fails
 		log.InfoContext(ctx, "drained", "seconds", took)
 	case <-failed.Done():
 		health.setReady(false)
@@ -126,8 +122,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	return errors.Join(running.Wait(), err)
 }
 
-// turnReady waits until all components can do their work, and turns ready then. The end of
-// ctx or a component that fails ends the wait.
+// turnReady makes the process ready when all components can work. It returns early if ctx ends or a component fails.
 func turnReady(ctx, failed context.Context, health *Health, components []Component) {
 	for _, component := range components {
 		if component.Ready == nil {
@@ -144,7 +139,7 @@ func turnReady(ctx, failed context.Context, health *Health, components []Compone
 	health.setReady(true)
 }
 
-// shutdown stops all servers at the same time, each under the deadline.
+// shutdown stops all servers concurrently, until the deadline.
 func shutdown(ctx context.Context, cfg Config, servers []*server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
 	defer cancel()

@@ -21,7 +21,7 @@ type server struct {
 	http     *http.Server
 }
 
-// bind opens the ports of all endpoints, or none.
+// bind opens the ports of all endpoints. After an error it closes all ports.
 func bind(ctx context.Context, log *slog.Logger, components []Component) ([]*server, error) {
 	var servers []*server
 	for _, component := range components {
@@ -73,7 +73,7 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	return s, nil
 }
 
-// streams is the number of requests at a time on one connection of e.
+// streams returns the maximum number of concurrent requests on a connection of e.
 func streams(e Endpoint) int {
 	if e.MaxStreams > 0 {
 		return e.MaxStreams
@@ -81,7 +81,7 @@ func streams(e Endpoint) int {
 	return DefaultMaxStreams
 }
 
-// Occasionally returns a function that calls what it gets once a minute at most, with how many calls there were.
+// Occasionally returns a function that calls its argument at most once per minute, with the number of calls so far.
 func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time
@@ -114,7 +114,7 @@ func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.
 			MaxReceiveBufferPerStream:     windows.Request,
 			MaxReadFrameSize:              maxReadFrameBytes,
 			MaxConcurrentStreams:          maxStreams,
-			// The evaluations of a client whose machine has gone end.
+			// Evaluations of a client whose machine failed end.
 			SendPingTimeout: 30 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},

@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	// handshakeTimeout bounds a TLS handshake.
+	// handshakeTimeout limits the time of a TLS handshake.
 	handshakeTimeout = 10 * time.Second
-	// recordHandshake is the first byte of a TLS connection. No request without TLS begins with it.
+	// recordHandshake is the first byte of a TLS connection. No request without TLS begins with this byte.
 	recordHandshake = 0x16
-	// maxSecureAge is the maximum age of a connection with TLS at an endpoint without a limit: what a certificate proves
-	// does not hold for ever.
+	// maxSecureAge is the maximum age of a connection with TLS at an endpoint without a maximum: certificates expire.
 	maxSecureAge = time.Hour
 )
 
-// startTLS returns after the handshake of a client that uses TLS, which the first byte shows. The goroutine that serves
-// the connection does the handshake.
+// startTLS returns after the handshake of a client that uses TLS, according to its first byte. It runs in the goroutine
+// that serves the connection.
 func (c *conn) startTLS() error {
 	if c.listener.tls == nil {
 		return nil
@@ -42,7 +41,7 @@ func (c *conn) startTLS() error {
 	return c.handshakeErr
 }
 
-// decrypt makes the handshake. The client must use another connection when its certificate is about to expire.
+// decrypt performs the handshake. The client must use another connection before its certificate expires.
 func (c *conn) decrypt() error {
 	secure := tls.Server(c.Conn, c.listener.tls)
 	c.Conn = secure
@@ -59,7 +58,7 @@ func (c *conn) decrypt() error {
 	return nil
 }
 
-// begunConn is a connection of which some bytes were read already.
+// begunConn is a connection whose first bytes were read already.
 type begunConn struct {
 	net.Conn
 	begin []byte
