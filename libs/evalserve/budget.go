@@ -90,10 +90,10 @@ func (b *Budget) Queued() int64 {
 	return int64(len(b.queue))
 }
 
-// share returns the maximum number of bytes for an address, and functionShare the maximum for the evaluations of a
-// function.
-func (b *Budget) share() int64         { return b.limit - b.limit/shareDivisor }
-func (b *Budget) functionShare() int64 { return b.share() - b.share()/shareDivisor }
+// addressShare returns the maximum number of bytes for an address, and functionShare the maximum for the evaluations of
+// a function.
+func (b *Budget) addressShare() int64  { return b.limit - b.limit/shareDivisor }
+func (b *Budget) functionShare() int64 { return b.addressShare() - b.addressShare()/shareDivisor }
 
 // source is the origin of a request.
 type source struct {
@@ -118,8 +118,8 @@ type waiter struct {
 	admitted chan struct{} // closed when the wait ends
 }
 
-// key returns the key of the waiters that the waiter must not overtake.
-func (w *waiter) key() string {
+// orderKey returns the key of the waiters that the waiter must not overtake.
+func (w *waiter) orderKey() string {
 	if w.stage == received {
 		return "function " + w.function
 	}
@@ -132,7 +132,7 @@ func (b *Budget) enqueue(w *waiter) error {
 	defer b.mu.Unlock()
 	w.admitted = make(chan struct{})
 	b.queue = append(b.queue, w)
-	b.admit()
+	b.admitFitting()
 	if at := slices.Index(b.queue, w); at >= 0 {
 		if err := b.checkQueue(w); err != nil {
 			b.queue = slices.Delete(b.queue, at, at+1)
@@ -171,7 +171,7 @@ func (b *Budget) checkQueue(w *waiter) error {
 	case count > maxQueued, w.stage == unread && !first && all > b.limit/unreadDivisor:
 		return b.errFull()
 	case countPeer > maxQueued/2, w.stage == unread && !first && (peer > b.limit/unreadDivisor/2 || conn > b.maxUnread()):
-		return exhausted("too many requests from %s wait for the server's memory: send fewer at a time, use more "+
+		return errExhausted("too many requests from %s wait for the server's memory: send fewer at a time, use more "+
 			"connections, or try again later", w.from.peer)
 	}
 	return nil
@@ -181,8 +181,9 @@ func (b *Budget) checkQueue(w *waiter) error {
 // the connection's window.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leave removes w from the queue if reason returns an error, and returns that error. It returns nil if w was admitted.
-func (b *Budget) leave(w *waiter, reason func() error) error {
+// leaveQueue removes w from the queue if reason returns an error, and returns that error. It returns nil if w was
+// admitted.
+func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := slices.Index(b.queue, w)
@@ -192,33 +193,33 @@ func (b *Budget) leave(w *waiter, reason func() error) error {
 	err := reason()
 	if err != nil {
 		b.queue = slices.Delete(b.queue, at, at+1)
-		b.admit() // a request behind it may be smaller
+		b.admitFitting() // a request behind it may be smaller
 	}
 	return err
 }
 
-// change changes reservations, and admits what fits then.
-func (b *Budget) change(change func()) {
+// changeReservations changes reservations, and admits what fits then.
+func (b *Budget) changeReservations(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
-	b.admit()
+	b.admitFitting()
 }
 
-// admit admits the requests and answers that fit, in order. The caller holds mu.
-func (b *Budget) admit() {
+// admitFitting admits the requests and answers that fit, in order. The caller holds mu.
+func (b *Budget) admitFitting() {
 	blocked := make(map[string]bool)
 	b.queue = slices.DeleteFunc(b.queue, func(w *waiter) bool {
-		if blocked[w.key()] && w.stage != answered {
+		if blocked[w.orderKey()] && w.stage != answered {
 			return false
 		}
 		if !b.fits(w) {
-			blocked[w.key()] = blocked[w.key()] || w.stage != answered
+			blocked[w.orderKey()] = blocked[w.orderKey()] || w.stage != answered
 			return false
 		}
-		b.resize(w.Reservation, w.bytes)
+		b.resizeReservation(w.Reservation, w.bytes)
 		if w.stage == received {
-			b.use(w.Reservation, w.function)
+			b.beginUse(w.Reservation, w.function)
 		}
 		close(w.admitted)
 		return true
@@ -231,7 +232,7 @@ func (b *Budget) fits(w *waiter) bool {
 		u := b.functions[w.function]
 		return u == nil || u.bytes == 0 || u.bytes+w.bytes <= b.functionShare()
 	}
-	limit, share := b.limit, b.share()
+	limit, share := b.limit, b.addressShare()
 	if w.stage == answered {
 		limit, share = limit+b.limit/answerDivisor, share+b.limit/answerDivisor
 	}
@@ -239,8 +240,8 @@ func (b *Budget) fits(w *waiter) bool {
 	return w.bytes <= w.size || (others == 0 || others+w.bytes <= limit) && (peer == 0 || peer+w.bytes <= share)
 }
 
-// resize changes the number of bytes that r reserves. The caller holds mu.
-func (b *Budget) resize(r *Reservation, bytes int64) {
+// resizeReservation changes the number of bytes that r reserves. The caller holds mu.
+func (b *Budget) resizeReservation(r *Reservation, bytes int64) {
 	b.reserved += bytes - r.size
 	if b.peers[r.from.peer] += bytes - r.size; b.peers[r.from.peer] == 0 {
 		delete(b.peers, r.from.peer)
@@ -248,8 +249,8 @@ func (b *Budget) resize(r *Reservation, bytes int64) {
 	r.size = bytes
 }
 
-// use adds r to the usage of a function, and endUse removes it. The caller holds mu.
-func (b *Budget) use(r *Reservation, function string) {
+// beginUse adds r to the usage of a function, and endUse removes it. The caller holds mu.
+func (b *Budget) beginUse(r *Reservation, function string) {
 	u := b.functions[function]
 	if u == nil {
 		u = &usage{ended: time.Now()}
@@ -273,11 +274,11 @@ func (b *Budget) endUse(r *Reservation) {
 
 // errFull returns the error for a request that does not fit. The caller holds mu.
 func (b *Budget) errFull() error {
-	return exhausted("requests of %d bytes are being read, queued or evaluated, and the server's memory budget is %d: "+
+	return errExhausted("requests of %d bytes are being read, queued or evaluated, and the server's memory budget is %d: "+
 		"try again later, run more replicas, or give them more memory", b.reserved, b.limit)
 }
 
-// exhausted returns an error of class fault.Exhausted with a retry hint.
-func exhausted(format string, args ...any) error {
+// errExhausted returns an error of class fault.Exhausted with a retry hint.
+func errExhausted(format string, args ...any) error {
 	return fault.WithRetryAfter(fault.New(fault.Exhausted, format, args...), retryAfter)
 }

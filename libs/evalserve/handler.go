@@ -84,7 +84,7 @@ func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, hand
 		}
 		defer c.reservation.release()
 		body := &body{ReadCloser: r.Body, call: c, max: cfg.MaxMessageBytes}
-		body.receive(r)
+		body.receiveRequest(r)
 		r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 		r.Body = body
 		next.ServeHTTP(&response{ResponseWriter: w, call: c}, r)

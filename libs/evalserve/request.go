@@ -60,43 +60,43 @@ type body struct {
 	read     int64       // bytes of a request without prefix
 }
 
-// receive reserves memory for a request, and then reads a message of gRPC. Connect reads requests of its own protocol
-// from the client: their messages are not larger once they are decoded.
-func (b *body) receive(r *http.Request) {
+// receiveRequest reserves memory for a request, and then reads a message of gRPC. Connect reads requests of its own
+// protocol from the client: their messages are not larger once they are decoded.
+func (b *body) receiveRequest(r *http.Request) {
 	if !isGRPC(r.Header.Get("Content-Type")) {
 		size := r.ContentLength
 		if size < 0 || size > b.max {
 			size = b.max // Connect reads no more
 		}
-		b.reserve(r.Context(), size)
+		b.reserveMemory(r.Context(), size)
 		return
 	}
 	prefix := make([]byte, prefixBytes)
-	n, err := b.fill(prefix)
+	n, err := b.readFull(prefix)
 	size := int64(binary.BigEndian.Uint32(prefix[1:]))
 	if err != nil || n < prefixBytes {
-		b.fail(err)
-		b.push(prefix[:n])
+		b.failRequest(err)
+		b.pushAhead(prefix[:n])
 		return
 	}
-	b.reserve(r.Context(), min(size, b.max))
+	b.reserveMemory(r.Context(), min(size, b.max))
 	if b.err == nil && prefix[0] == 0 && size <= b.max {
-		b.fail(b.receiveMessage(prefix, int(size)))
+		b.failRequest(b.receiveMessage(prefix, int(size)))
 	} else {
-		b.push(prefix) // Connect rejects it
+		b.pushAhead(prefix) // Connect rejects it
 	}
 }
 
-// reserve reserves memory for a request. Connect answers with the error if there is none.
-func (b *body) reserve(ctx context.Context, size int64) {
+// reserveMemory reserves memory for a request. Connect answers with the error if there is none.
+func (b *body) reserveMemory(ctx context.Context, size int64) {
 	if b.rejected = b.call.reservation.acquire(ctx, size); b.rejected != nil {
 		b.err = rpcfault.ToConnect(b.rejected)
 	}
 }
 
-// fail passes an error of the client's connection to Connect. The error for a client that sends too slowly is
+// failRequest passes an error of the client's connection to Connect. The error for a client that sends too slowly is
 // rpcserve's, and a *connect.Error.
-func (b *body) fail(err error) {
+func (b *body) failRequest(err error) {
 	b.err = err
 	if given, ok := errors.AsType[*connect.Error](err); ok {
 		b.rejected = rpcfault.FromConnect(given)
@@ -117,24 +117,24 @@ func (b *body) receiveMessage(prefix []byte, size int) error {
 			binary.BigEndian.PutUint32(prefix[1:], uint32(len(rest))) //nolint:gosec // bounded above
 		}
 	}
-	b.push(prefix, message)
+	b.pushAhead(prefix, message)
 	return nil
 }
 
 // readMessage reads a message of size bytes, or as much of it as the client sends.
 func (b *body) readMessage(size int) ([]byte, error) {
 	message := make([]byte, min(size, firstBytes))
-	n, err := b.fill(message)
+	n, err := b.readFull(message)
 	if err != nil || n < len(message) || n == size {
 		return message[:n], err
 	}
 	message = append(make([]byte, 0, size), message...)
-	m, err := b.fill(message[n:size])
+	m, err := b.readFull(message[n:size])
 	return message[:n+m], err
 }
 
-// fill reads until p is full or the request ends, and returns the number of bytes.
-func (b *body) fill(p []byte) (int, error) {
+// readFull reads until p is full or the request ends, and returns the number of bytes.
+func (b *body) readFull(p []byte) (int, error) {
 	n, err := io.ReadFull(b.ReadCloser, p)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		b.ended = true
@@ -143,8 +143,8 @@ func (b *body) fill(p []byte) (int, error) {
 	return n, err
 }
 
-// push appends parts to what Connect reads next.
-func (b *body) push(parts ...[]byte) {
+// pushAhead appends parts to what Connect reads next.
+func (b *body) pushAhead(parts ...[]byte) {
 	for _, part := range parts {
 		if len(part) > 0 {
 			b.ahead = append(b.ahead, part)
@@ -163,20 +163,20 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.ended:
 		return 0, io.EOF
 	case b.whole:
-		return 0, b.end()
+		return 0, b.readEnd()
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	if errors.Is(err, io.EOF) {
 		b.call.reservation.shrink(b.read)
 	} else {
-		b.fail(err)
+		b.failRequest(err)
 	}
 	return n, err
 }
 
-// end returns io.EOF, or an error if another message follows.
-func (b *body) end() error {
+// readEnd returns io.EOF, or an error if another message follows.
+func (b *body) readEnd() error {
 	var next [1]byte
 	if n, err := io.ReadFull(b.ReadCloser, next[:]); n == 0 {
 		return err

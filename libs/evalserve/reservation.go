@@ -32,11 +32,11 @@ type Reservation struct {
 // and of ctx's class if ctx ends.
 func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	w := &waiter{Reservation: r, stage: unread, bytes: size}
-	return r.await(ctx, w, timeout, "the request waited for the server's memory", func() error {
+	return r.awaitAdmission(ctx, w, timeout, "the request waited for the server's memory", func() error {
 		b := r.budget
-		if used := b.peers[r.from.peer]; used > 0 && used+size > b.share() {
-			return exhausted("requests from %s use %d bytes, and one client may use %d: send fewer at a time, read the "+
-				"answers, or try again later", r.from.peer, used, b.share())
+		if used := b.peers[r.from.peer]; used > 0 && used+size > b.addressShare() {
+			return errExhausted("requests from %s use %d bytes, and one client may use %d: send fewer at a time, read the "+
+				"answers, or try again later", r.from.peer, used, b.addressShare())
 		}
 		return b.errFull()
 	})
@@ -49,9 +49,9 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil
 	}
-	r.budget.change(func() { r.budget.endUse(r) })
+	r.budget.changeReservations(func() { r.budget.endUse(r) })
 	w := &waiter{Reservation: r, stage: received, bytes: r.size, function: function}
-	return r.await(ctx, w, stuckTimeout, "the request waited for others of its function", func() error {
+	return r.awaitAdmission(ctx, w, stuckTimeout, "the request waited for others of its function", func() error {
 		b := r.budget
 		u := b.functions[function]
 		needed := slices.ContainsFunc(b.queue, func(o *waiter) bool {
@@ -60,7 +60,7 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 		if u == nil || !needed || time.Since(u.ended) < stuckTimeout {
 			return nil
 		}
-		return exhausted("no evaluation of %s has ended for %v, and others wait for the memory of requests for it, which "+
+		return errExhausted("no evaluation of %s has ended for %v, and others wait for the memory of requests for it, which "+
 			"may use %d bytes: send fewer at a time, try again later, or raise %s",
 			function, stuckTimeout, b.functionShare(), b.setting)
 	})
@@ -73,10 +73,10 @@ func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
 	}
-	r.budget.change(func() { r.budget.endUse(r) })
+	r.budget.changeReservations(func() { r.budget.endUse(r) })
 	w := &waiter{Reservation: r, stage: answered, bytes: size}
-	return r.await(ctx, w, answerTimeout, "the answer waited for others to be read", func() error {
-		return exhausted("answers to %s that are not read, and its requests, use the memory that one client may use: "+
+	return r.awaitAdmission(ctx, w, answerTimeout, "the answer waited for others to be read", func() error {
+		return errExhausted("answers to %s that are not read, and its requests, use the memory that one client may use: "+
 			"read the answers, or send fewer requests at a time", r.from.peer)
 	})
 }
@@ -90,20 +90,20 @@ func (r *Reservation) Fail() {
 
 // shrink releases the bytes that a request does not need.
 func (r *Reservation) shrink(to int64) {
-	r.budget.change(func() { r.budget.resize(r, min(r.size, to)) })
+	r.budget.changeReservations(func() { r.budget.resizeReservation(r, min(r.size, to)) })
 }
 
 // release ends the reservation. Further calls do nothing.
 func (r *Reservation) release() {
-	r.budget.change(func() {
+	r.budget.changeReservations(func() {
 		r.budget.endUse(r)
-		r.budget.resize(r, 0)
+		r.budget.resizeReservation(r, 0)
 	})
 }
 
-// await returns when w is admitted. After each interval it calls reject, which holds the budget's lock, and returns its
-// error unless it is nil. Text begins the error for a context that ends.
-func (r *Reservation) await(
+// awaitAdmission returns when w is admitted. After each interval it calls reject, which holds the budget's lock, and
+// returns its error unless it is nil. Text begins the error for a context that ends.
+func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {
 	if err := r.budget.enqueue(w); err != nil {
@@ -121,11 +121,11 @@ func (r *Reservation) await(
 		case <-w.admitted:
 			return nil
 		case <-timer.C:
-			if err := r.budget.leave(w, reject); err != nil {
+			if err := r.budget.leaveQueue(w, reject); err != nil {
 				return err
 			}
 		case <-ctx.Done():
-			return r.budget.leave(w, func() error {
+			return r.budget.leaveQueue(w, func() error {
 				return fault.New(fault.Of(ctx.Err()), "%s: %w", text, context.Cause(ctx))
 			})
 		}

@@ -25,7 +25,7 @@ func TestExpiryIsReportedAnHourBefore(t *testing.T) {
 		}})
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		running.Go(func() { i.warn(ctx) })
+		running.Go(func() { i.warnOfExpiries(ctx) })
 
 		<-time.After(9*time.Hour - 2*time.Second)
 		synctest.Wait()

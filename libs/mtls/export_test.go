@@ -5,4 +5,4 @@ package mtls
 import "context"
 
 // Look has the files read now.
-func (i *Identity) Look(ctx context.Context) { i.look(ctx) }
+func (i *Identity) Look(ctx context.Context) { i.reloadFiles(ctx) }

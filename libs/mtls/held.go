@@ -14,21 +14,21 @@ import (
 // run Run while they use the identity.
 func Hold(log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
-	return i, i.measure(meters.Meter("mtls"))
+	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
 // Replace makes a certificate current for new connections, if it differs from the current one. Files contains the
 // contents of a directory's files. Invalid files change nothing, and return an error.
 func (i *Identity) Replace(files map[string][]byte) error {
-	found, err := parse(files, time.Now())
+	found, err := parseFiles(files, time.Now())
 	if err != nil {
 		return err
 	}
 	if current := i.current.Load(); current == nil || current.content != found.content {
-		i.use(found)
+		i.useMaterial(found)
 	}
 	return nil
 }
 
-// place returns the location of the certificate, for errors.
-func (i *Identity) place() string { return cmp.Or(i.directory, "memory") }
+// location returns the location of the certificate, for errors.
+func (i *Identity) location() string { return cmp.Or(i.directory, "memory") }

@@ -49,9 +49,9 @@ func newExpiry(what string, begin, end time.Time) expiry {
 // expiryWarning is the maximum time between the first report and the expiry.
 const expiryWarning = time.Hour
 
-// read returns the material of a directory. The certificate must be valid now, and its issuer must be among the
-// authorities: peers would reject other certificates.
-func read(directory string, now time.Time) (*material, error) {
+// readDirectory returns the material of a directory. The certificate must be valid now, and its issuer must be among
+// the authorities: peers would reject other certificates.
+func readDirectory(directory string, now time.Time) (*material, error) {
 	if now, err := filepath.EvalSymlinks(filepath.Join(directory, "..data")); err == nil {
 		directory = now // Kubernetes replaces the files of a volume together, by this link
 	}
@@ -63,11 +63,11 @@ func read(directory string, now time.Time) (*material, error) {
 		}
 		content[name] = c
 	}
-	return parse(content, now)
+	return parseFiles(content, now)
 }
 
-// parse returns the material of files with the given contents.
-func parse(content map[string][]byte, now time.Time) (*material, error) {
+// parseFiles returns the material of files with the given contents.
+func parseFiles(content map[string][]byte, now time.Time) (*material, error) {
 	m := &material{
 		content:     string(content[CertificateFile]) + string(content[KeyFile]) + string(content[AuthoritiesFile]),
 		authorities: x509.NewCertPool(), bundle: string(content[AuthoritiesFile]),

@@ -59,12 +59,12 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 		directory: cfg.Directory, log: log, told: make(map[string]time.Time),
 		available: make(chan struct{}),
 	}
-	found, err := read(cfg.Directory, time.Now())
+	found, err := readDirectory(cfg.Directory, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of this program in %s: %w", cfg.Directory, err)
 	}
-	i.use(found)
-	return i, i.measure(meters.Meter("mtls"))
+	i.useMaterial(found)
+	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
 // Available returns a channel that is closed when this program has a certificate. It is nil for a nil Identity.
@@ -100,8 +100,8 @@ func (i *Identity) Authorities() string {
 	return ""
 }
 
-// use makes a material current for new connections.
-func (i *Identity) use(found *material) {
+// useMaterial makes a material current for new connections.
+func (i *Identity) useMaterial(found *material) {
 	former := i.current.Swap(found)
 	if changed := i.changed.Load(); changed != nil {
 		(*changed)()
@@ -114,8 +114,8 @@ func (i *Identity) use(found *material) {
 // errPending is the error of connections before this program has a certificate.
 var errPending = errors.New("this program has no certificate yet")
 
-// own returns the certificate of this program.
-func (i *Identity) own() (*tls.Certificate, error) {
+// ownCertificate returns the certificate of this program.
+func (i *Identity) ownCertificate() (*tls.Certificate, error) {
 	current := i.current.Load()
 	if current == nil {
 		return nil, errPending
@@ -129,22 +129,22 @@ const warnInterval = time.Second
 // Run watches the files until ctx ends. Invalid files change nothing.
 func (i *Identity) Run(ctx context.Context) error {
 	if i.directory == "" {
-		i.warn(ctx)
+		i.warnOfExpiries(ctx)
 		return nil
 	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		filewatch.WatchDirectory(ctx, i.log, i.directory, func() { i.look(ctx) })
+		filewatch.WatchDirectory(ctx, i.log, i.directory, func() { i.reloadFiles(ctx) })
 	}()
 	defer func() { <-watched }()
-	i.warn(ctx)
+	i.warnOfExpiries(ctx)
 	return nil
 }
 
-// look uses the files if they have changed.
-func (i *Identity) look(ctx context.Context) {
-	found, err := read(i.directory, time.Now())
+// reloadFiles uses the files if they have changed.
+func (i *Identity) reloadFiles(ctx context.Context) {
+	found, err := readDirectory(i.directory, time.Now())
 	current := i.current.Load()
 	if err != nil {
 		err = fmt.Errorf("read the certificate of this program in %s: %w", i.directory, err)
@@ -157,23 +157,23 @@ func (i *Identity) look(ctx context.Context) {
 	if found.content == current.content {
 		return
 	}
-	i.use(found)
+	i.useMaterial(found)
 	i.log.InfoContext(ctx, "certificate replaced", "id", found.id.String(), "expires", found.expiries[0].at,
 		"issuer_expires", found.expiries[1].at)
 }
 
-// warn logs each expiry once, shortly before it.
-func (i *Identity) warn(ctx context.Context) {
+// warnOfExpiries logs each expiry once, shortly before it.
+func (i *Identity) warnOfExpiries(ctx context.Context) {
 	tick := time.NewTicker(warnInterval)
 	defer tick.Stop()
 	for {
-		for _, e := range i.near(time.Now()) {
+		for _, e := range i.nearExpiries(time.Now()) {
 			if i.told[e.what].Equal(e.at) {
 				continue
 			}
 			i.told[e.what] = e.at
 			i.log.ErrorContext(ctx, "a certificate expires soon and was not replaced; calls fail then",
-				"what", e.what, "expires", e.at, "directory", i.place())
+				"what", e.what, "expires", e.at, "directory", i.location())
 		}
 		select {
 		case <-tick.C:
@@ -183,8 +183,8 @@ func (i *Identity) warn(ctx context.Context) {
 	}
 }
 
-// near returns the expiries that are near or in the past.
-func (i *Identity) near(now time.Time) []expiry {
+// nearExpiries returns the expiries that are near or in the past.
+func (i *Identity) nearExpiries(now time.Time) []expiry {
 	var near []expiry
 	for _, e := range i.expiries() {
 		if !now.Before(e.warn) {
@@ -209,9 +209,9 @@ func (i *Identity) Details() []string {
 		return nil
 	}
 	var details []string
-	for _, e := range i.near(time.Now()) {
+	for _, e := range i.nearExpiries(time.Now()) {
 		details = append(details, fmt.Sprintf("the %s in %s expires at %s: replace it",
-			e.what, i.place(), e.at.UTC().Format(time.RFC3339)))
+			e.what, i.location(), e.at.UTC().Format(time.RFC3339)))
 	}
 	if err := i.failure.Load(); err != nil {
 		details = append(details, (*err).Error())
@@ -219,8 +219,8 @@ func (i *Identity) Details() []string {
 	return details
 }
 
-// measure sets up the metrics.
-func (i *Identity) measure(meter metric.Meter) error {
+// registerMetrics sets up the metrics.
+func (i *Identity) registerMetrics(meter metric.Meter) error {
 	expires, err := meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
 		metric.WithDescription("When the certificate of this program, or its issuer, expires, in Unix time."))
 	if err != nil {

@@ -42,16 +42,16 @@ func NewProof(id, secret string) (Proof, error) {
 	return Proof{parsed, secret}, err
 }
 
-// of returns the hash for a certificate with a public key.
-func (p Proof) of(publicKey []byte) string {
+// hashOf returns the hash for a certificate with a public key.
+func (p Proof) hashOf(publicKey []byte) string {
 	hash := hmac.New(sha256.New, []byte(p.secret))
 	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // hashes return no errors
 	_, _ = hash.Write(publicKey)
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// verify returns an error unless the server of a connection knows the secret.
-func (p Proof) verify(state tls.ConnectionState) error {
+// verifyServer returns an error unless the server of a connection knows the secret.
+func (p Proof) verifyServer(state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("the server has no certificate")
 	}
@@ -62,7 +62,7 @@ func (p Proof) verify(state tls.ConnectionState) error {
 		return err
 	case id != p.id:
 		return fmt.Errorf("the server is %s, not %s", id, p.id)
-	case !hmac.Equal([]byte(cert.Subject.SerialNumber), []byte(p.of(cert.RawSubjectPublicKeyInfo))):
+	case !hmac.Equal([]byte(cert.Subject.SerialNumber), []byte(p.hashOf(cert.RawSubjectPublicKeyInfo))):
 		return fmt.Errorf("the server says that it is %s and does not prove it", id)
 	}
 	return nil
@@ -80,9 +80,9 @@ func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS13,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.own() },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.ownCertificate() },
 		InsecureSkipVerify:   true, //nolint:gosec // VerifyConnection verifies: by the secret, not by an authority
-		VerifyConnection:     server.verify,
+		VerifyConnection:     server.verifyServer,
 	}, nil
 }
 
@@ -94,16 +94,16 @@ func Make(proof Proof, authorities string, log *slog.Logger, meters metric.Meter
 		return nil, fmt.Errorf("read the authorities of callers: %w", err)
 	}
 	var err error
-	if made.certificate, err = proof.certificate(); err != nil {
+	if made.certificate, err = proof.newCertificate(); err != nil {
 		return nil, fmt.Errorf("make a certificate for %s: %w", proof.id, err)
 	}
 	i := &Identity{log: log, available: make(chan struct{})}
-	i.use(made)
-	return i, i.measure(meters.Meter("mtls"))
+	i.useMaterial(made)
+	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
-// certificate returns a self-signed certificate with a new key. It expires later than any server exits.
-func (p Proof) certificate() (tls.Certificate, error) {
+// newCertificate returns a self-signed certificate with a new key. It expires later than any server exits.
+func (p Proof) newCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
@@ -115,7 +115,7 @@ func (p Proof) certificate() (tls.Certificate, error) {
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(10, 0, 0),
-		Subject: pkix.Name{SerialNumber: p.of(public)}, URIs: []*url.URL{p.id.URL()},
+		Subject: pkix.Name{SerialNumber: p.hashOf(public)}, URIs: []*url.URL{p.id.URL()},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -19,7 +19,7 @@ func (i *Identity) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS13,
 		NextProtos:     []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.own() },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.ownCertificate() },
 		ClientAuth:     tls.RequestClientCert,
 		// A resumed session would reuse a certificate that may have expired.
 		SessionTicketsDisabled: true,
@@ -27,7 +27,7 @@ func (i *Identity) Server() *tls.Config {
 			if len(state.PeerCertificates) == 0 {
 				return nil
 			}
-			_, err := i.verify(state, x509.ExtKeyUsageClientAuth)
+			_, err := i.verifyPeer(state, x509.ExtKeyUsageClientAuth)
 			return err
 		},
 	}
@@ -40,10 +40,10 @@ func (i *Identity) Client(servers Patterns) *tls.Config {
 	}
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS13,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.own() },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.ownCertificate() },
 		InsecureSkipVerify:   true, //nolint:gosec // VerifyConnection verifies: by SPIFFE ID, not by the host's name
 		VerifyConnection: func(state tls.ConnectionState) error {
-			id, err := i.verify(state, x509.ExtKeyUsageServerAuth)
+			id, err := i.verifyPeer(state, x509.ExtKeyUsageServerAuth)
 			if err == nil && !servers.Match(id) {
 				err = fmt.Errorf("the server is %s, not %s", id, servers)
 			}
@@ -60,7 +60,7 @@ func (i *Identity) ClientOfSibling(path string) *tls.Config {
 		return nil
 	}
 	secure.VerifyConnection = func(state tls.ConnectionState) error {
-		id, err := i.verify(state, x509.ExtKeyUsageServerAuth)
+		id, err := i.verifyPeer(state, x509.ExtKeyUsageServerAuth)
 		if want := i.ID().Sibling(path); err == nil && id != want {
 			err = fmt.Errorf("the server is %s, not %s", id, want)
 		}
@@ -69,8 +69,8 @@ func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	return secure
 }
 
-// verify returns the ID of a peer. One of the current authorities must have issued the peer's certificate.
-func (i *Identity) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) (ID, error) {
+// verifyPeer returns the ID of a peer. One of the current authorities must have issued the peer's certificate.
+func (i *Identity) verifyPeer(state tls.ConnectionState, usage x509.ExtKeyUsage) (ID, error) {
 	if len(state.PeerCertificates) == 0 {
 		return ID{}, errors.New("the peer has no certificate")
 	}

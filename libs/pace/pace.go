@@ -46,7 +46,7 @@ func (m *Meter) Do(transfer func() (earned int)) bool {
 	if !m.ended.IsZero() {
 		m.left = min(Grace, m.left+start.Sub(m.ended)) // the client did not delay the server
 	}
-	m.start()
+	m.startAlarm()
 	earned := transfer()
 	if !m.alarm.Stop() {
 		<-m.interrupted
@@ -58,8 +58,8 @@ func (m *Meter) Do(transfer func() (earned int)) bool {
 	return true
 }
 
-// start starts the alarm.
-func (m *Meter) start() {
+// startAlarm starts the alarm.
+func (m *Meter) startAlarm() {
 	if m.alarm != nil {
 		m.alarm.Reset(m.left)
 		return

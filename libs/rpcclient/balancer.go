@@ -169,14 +169,14 @@ func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	service := serviceOf(b.url)
 	b.silences.Add(ctx, 1, silenceOf(service))
 	b.log.WarnContext(ctx, "a replica does not answer", "service", service, "address", e.address, "error", err)
-	e.renew()
+	e.renewConnections()
 	b.tasks.Go(func() { b.revive(e) }) //nolint:contextcheck // it outlives the call
 }
 
 // revive probes a silent replica until it answers or no longer belongs to the service.
 func (b *balancer) revive(e *Replica) {
-	for b.hasReplica(e) && !b.answers(context.Background(), e, probeTimeout) {
-		e.renew()
+	for b.hasReplica(e) && !b.answersProbe(context.Background(), e, probeTimeout) {
+		e.renewConnections()
 		select {
 		case <-time.After(probeInterval):
 		case <-b.closed:
@@ -193,9 +193,9 @@ func (b *balancer) hasReplica(e *Replica) bool {
 	return slices.Contains(b.endpoints, e)
 }
 
-// answers reports whether a replica answers a probe, with any answer.
-func (b *balancer) answers(ctx context.Context, e *Replica, timeout time.Duration) bool {
-	ctx, cancel := context.WithTimeout(e.route(ctx), timeout)
+// answersProbe reports whether a replica answers a probe, with any answer.
+func (b *balancer) answersProbe(ctx context.Context, e *Replica, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(e.withReplica(ctx), timeout)
 	defer cancel()
 	_, err := b.health.CallUnary(ctx, connect.NewRequest(new(grpc_health_v1.HealthCheckRequest)))
 	return err == nil || connect.IsWireError(err)

@@ -15,17 +15,17 @@ type plainConn struct{ net.Conn }
 // Read implements net.Conn.
 func (c plainConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	return n, plain(err)
+	return n, plainError(err)
 }
 
 // Write implements net.Conn.
 func (c plainConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	return n, plain(err)
+	return n, plainError(err)
 }
 
-// plain returns err without the errors that Connect interprets.
-func plain(err error) error {
+// plainError returns err without the errors that Connect interprets.
+func plainError(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return errors.New(err.Error())
 	}

@@ -24,8 +24,9 @@ func newReplica(address string, dial func() *http.Transport) *Replica {
 	return e
 }
 
-// renew replaces the replica's connections: a new connection to the address of a Service may reach another replica.
-func (e *Replica) renew() {
+// renewConnections replaces the replica's connections: a new connection to the address of a Service may reach another
+// replica.
+func (e *Replica) renewConnections() {
 	former := e.transport.Swap(e.dial())
 	former.CloseIdleConnections()
 	// The connection of a call that was canceled just now still counts as used for a moment.
@@ -57,7 +58,7 @@ func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.transport.Load().RoundTrip(routed)
 }
 
-// route returns a context for calls to the replica.
-func (e *Replica) route(ctx context.Context) context.Context {
+// withReplica returns a context for calls to the replica.
+func (e *Replica) withReplica(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endpointKey{}, e)
 }

@@ -101,13 +101,13 @@ const ProbeTimeout = probeTimeout
 func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
-	watched, giveUp := context.WithCancelCause(r.route(ctx))
+	watched, giveUp := context.WithCancelCause(r.withReplica(ctx))
 	defer giveUp(nil)
 	probing, answered := context.WithCancel(watched)
 	defer answered()
 	go func() { // returns when the call does
 		for retry.Sleep(probing, probeInterval) {
-			if !b.answers(probing, r, timeout) && probing.Err() == nil {
+			if !b.answersProbe(probing, r, timeout) && probing.Err() == nil {
 				giveUp(ErrSilent)
 			}
 		}

@@ -129,7 +129,7 @@ func plainErrors(dial dial) dial {
 			return nil, errors.New(err.Error())
 		}
 		if err != nil {
-			return nil, plain(err)
+			return nil, plainError(err)
 		}
 		return plainConn{conn}, nil
 	}

@@ -52,11 +52,11 @@ func Restricted(port string, access Access, t *telemetry.Telemetry, next http.Ha
 		access = func(r *http.Request) (context.Context, error) { return r.Context(), nil }
 	}
 	rejected, err := newRejections(port, t)
-	return restricted{access: access, rejected: rejected, writer: connect.NewErrorWriter(), next: next}, err
+	return restrictedHandler{access: access, rejected: rejected, writer: connect.NewErrorWriter(), next: next}, err
 }
 
-// restricted is a handler for requests of some callers.
-type restricted struct {
+// restrictedHandler is a handler for requests of some callers.
+type restrictedHandler struct {
 	access   Access
 	rejected *rejections
 	writer   *connect.ErrorWriter
@@ -64,23 +64,23 @@ type restricted struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (h restricted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h restrictedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
 		h.next.ServeHTTP(w, r)
 		return
 	}
 	ctx, err := h.access(r)
 	if err != nil {
-		h.reject(w, r, err)
+		h.rejectRequest(w, r, err)
 		return
 	}
 	h.next.ServeHTTP(w, r.WithContext(ctx)) //nolint:contextcheck // access returns the request's context with an identity
 }
 
-// reject answers a request with an error.
-func (h restricted) reject(w http.ResponseWriter, r *http.Request, err error) {
+// rejectRequest answers a request with an error.
+func (h restrictedHandler) rejectRequest(w http.ResponseWriter, r *http.Request, err error) {
 	answer := rpcfault.ToConnect(err)
-	h.rejected.record(r, answer)
+	h.rejected.recordRejection(r, answer)
 	if h.writer.IsSupported(r) {
 		_ = h.writer.Write(w, r, answer) // an error means that the client left
 		return

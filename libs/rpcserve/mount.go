@@ -23,41 +23,41 @@ type mount struct {
 	options []connect.HandlerOption
 }
 
-// on adds a handler with the options for its limits to mux.
-func (m mount) on(mux *http.ServeMux, handler func(...connect.HandlerOption) (string, http.Handler)) error {
+// addTo adds a handler with the options for its limits to mux.
+func (m mount) addTo(mux *http.ServeMux, handler func(...connect.HandlerOption) (string, http.Handler)) error {
 	if m.requestBytes <= 0 || m.responseBytes <= 0 {
 		return fmt.Errorf("serve %s: its messages have no limit: set MaxRequestBytes and MaxResponseBytes", m.name)
 	}
 	path, h := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
 		connect.WithSendMaxBytes(m.responseBytes),
-		// A compressed message may need a thousand times its size in memory. The handler uncompressed rejects it, and Connect
+		// A compressed message may need a thousand times its size in memory. rejectCompressed rejects it, and Connect
 		// does not inflate it in any case. Responses are not compressed, because callers are near, and compressing megabytes
 		// takes longer than sending them.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithCompressMinBytes(math.MaxInt),
 	}, m.options...)...)
-	h = uncompressed(h)
+	h = rejectCompressed(h)
 	if !m.idles {
-		h = paced(m.requestBytes, h)
+		h = requirePace(m.requestBytes, h)
 	}
 	if !m.flushes {
-		h = atOnce(h)
+		h = sendAtOnce(h)
 	}
 	mux.Handle(path, h)
 	return nil
 }
 
-// atOnce sends responses when they are complete. Otherwise Connect flushes a response after its message and again after
-// its trailers, which wakes the client twice.
-func atOnce(next http.Handler) http.Handler {
+// sendAtOnce sends responses when they are complete. Otherwise Connect flushes a response after its message and again
+// after its trailers, which wakes the client twice.
+func sendAtOnce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(unflushed{w}, r)
+		next.ServeHTTP(unflushedWriter{w}, r)
 	})
 }
 
-// unflushed is a response without http.Flusher, whose deadlines can be set.
-type unflushed struct{ http.ResponseWriter }
+// unflushedWriter is a response without http.Flusher, whose deadlines can be set.
+type unflushedWriter struct{ http.ResponseWriter }
 
 // Unwrap is for http.ResponseController.
-func (w unflushed) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w unflushedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -12,9 +12,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// paced rejects slow requests to next, which reads each request at once: slow requests would use their memory for as
-// long as their clients like.
-func paced(maxBytes int, next http.Handler) http.Handler {
+// requirePace rejects slow requests to next, which reads each request at once: slow requests would use their memory for
+// as long as their clients like.
+func requirePace(maxBytes int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(r.Context()) // the server uses its own request
 		r.Body = newPacedBody(r.Body, http.NewResponseController(w), maxBytes)

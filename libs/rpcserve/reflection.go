@@ -25,8 +25,8 @@ const (
 	reflectionResponseBytes = 4 << 20
 )
 
-// reflection adds the reflection services to mux. Both versions share a limit.
-func reflection(mux *http.ServeMux, names []string) error {
+// addReflection adds the reflection services to mux. Both versions share a limit.
+func addReflection(mux *http.ServeMux, names []string) error {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)
 	versions := map[string]func(*grpcreflect.Reflector, ...connect.HandlerOption) (string, http.Handler){
@@ -38,9 +38,9 @@ func reflection(mux *http.ServeMux, names []string) error {
 			name: name, requestBytes: reflectionRequestBytes, responseBytes: reflectionResponseBytes,
 			flushes: true, idles: true,
 		}
-		err := m.on(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
+		err := m.addTo(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
 			path, handler := version(reflector, options...)
-			return path, few(slots, brief(handler))
+			return path, limitConcurrency(slots, limitDuration(handler))
 		})
 		if err != nil {
 			return err
@@ -49,8 +49,8 @@ func reflection(mux *http.ServeMux, names []string) error {
 	return nil
 }
 
-// few serves at most cap(slots) requests concurrently and rejects further requests.
-func few(slots chan struct{}, next http.Handler) http.Handler {
+// limitConcurrency serves at most cap(slots) requests concurrently and rejects further requests.
+func limitConcurrency(slots chan struct{}, next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -64,8 +64,8 @@ func few(slots chan struct{}, next http.Handler) http.Handler {
 	})
 }
 
-// brief ends streams after reflectionTimeout. Package serve ends streams whose clients do not read earlier.
-func brief(next http.Handler) http.Handler {
+// limitDuration ends streams after reflectionTimeout. Package serve ends streams whose clients do not read earlier.
+func limitDuration(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(reflectionTimeout))
 		next.ServeHTTP(w, r)

@@ -42,20 +42,20 @@ func newRejections(port string, t *telemetry.Telemetry) (*rejections, error) {
 	}, nil
 }
 
-// record counts a rejected request, and logs at most one request per minute and reason.
-func (r *rejections) record(req *http.Request, err error) {
+// recordRejection counts a rejected request, and logs at most one request per minute and reason.
+func (r *rejections) recordRejection(req *http.Request, err error) {
 	reason := connect.CodeOf(err).String()
 	r.total.Add(req.Context(), 1, metric.WithAttributes(
 		attribute.String("port", r.port), attribute.String("reason", reason)))
-	r.line(reason)(func(count int) {
+	r.lineOf(reason)(func(count int) {
 		path, _ := excerpt.Start(req.URL.Path, maxPathBytes)
 		r.telemetry.Log.Warn("caller rejected", "endpoint", r.port,
 			"peer", serve.Peer(req.RemoteAddr), "id", mtls.Peer(req.TLS).String(), "path", path, "count", count, "error", err)
 	})
 }
 
-// line returns the rate limit of a reason. There are at most as many reasons as codes.
-func (r *rejections) line(reason string) func(log func(count int)) {
+// lineOf returns the rate limit of a reason. There are at most as many reasons as codes.
+func (r *rejections) lineOf(reason string) func(log func(count int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	line, ok := r.lines[reason]

@@ -57,7 +57,7 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	}
 	options := []connect.HandlerOption{
 		connect.WithInterceptors(tracing, rpcfault.Interceptor()),
-		connect.WithRecover(recovered(cfg.Telemetry.Log)),
+		connect.WithRecover(recoverPanic(cfg.Telemetry.Log)),
 	}
 	mux := http.NewServeMux()
 	names := []string{grpchealth.HealthV1ServiceName}
@@ -66,7 +66,7 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 			name: s.Name, requestBytes: s.MaxRequestBytes, responseBytes: s.MaxResponseBytes,
 			flushes: s.Streams, idles: s.Streams, options: options,
 		}
-		if err := m.on(mux, s.Handler); err != nil {
+		if err := m.addTo(mux, s.Handler); err != nil {
 			return nil, err
 		}
 		names = append(names, s.Name)
@@ -74,17 +74,17 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	// Health checks are not traced, because they are frequent.
 	const name = grpchealth.HealthV1ServiceName
 	health := mount{name: name, requestBytes: healthBytes, responseBytes: healthBytes, flushes: true}
-	err = health.on(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
+	err = health.addTo(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
 	})
-	if err = errors.Join(err, reflection(mux, names)); err != nil {
+	if err = errors.Join(err, addReflection(mux, names)); err != nil {
 		return nil, err
 	}
 	return Restricted(cfg.Port, cfg.Access, cfg.Telemetry, rejectWebSites(cfg.Hosts, mux))
 }
 
-// recovered answers a request whose handler panicked: only this request fails, and the log contains the stack.
-func recovered(log *slog.Logger) func(context.Context, connect.Spec, http.Header, any) error {
+// recoverPanic answers a request whose handler panicked: only this request fails, and the log contains the stack.
+func recoverPanic(log *slog.Logger) func(context.Context, connect.Spec, http.Header, any) error {
 	return func(ctx context.Context, spec connect.Spec, _ http.Header, p any) error {
 		log.ErrorContext(ctx, "handler panicked", "procedure", spec.Procedure, "panic", p, "stack", string(debug.Stack()))
 		return rpcfault.ToConnect(fault.New(fault.Internal, "defect in %s: the server's log has the details", spec.Procedure))

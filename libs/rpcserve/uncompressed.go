@@ -15,12 +15,12 @@ import (
 // streams of Connect.
 var compressionHeaders = []string{"Grpc-Encoding", "Content-Encoding", "Connect-Content-Encoding"}
 
-// uncompressed rejects compressed requests with Unimplemented before they are read, and explains the remedy. Connect's
-// own error would list no supported compression.
-func uncompressed(next http.Handler) http.Handler {
+// rejectCompressed rejects compressed requests with Unimplemented before they are read, and explains the remedy.
+// Connect's own error would list no supported compression.
+func rejectCompressed(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name := compression(r); name != "" {
+		if name := compressionOf(r); name != "" {
 			_ = errors.Write(w, r, rpcfault.ToConnect(fault.New(fault.Unimplemented,
 				"the request is compressed with %q, which this server does not take: send it without compression", name)))
 			return
@@ -29,8 +29,8 @@ func uncompressed(next http.Handler) http.Handler {
 	})
 }
 
-// compression returns the name of a request's compression, or an empty string.
-func compression(r *http.Request) string {
+// compressionOf returns the name of a request's compression, or an empty string.
+func compressionOf(r *http.Request) string {
 	for _, header := range compressionHeaders {
 		if name := r.Header.Get(header); name != "" && name != "identity" {
 			return name

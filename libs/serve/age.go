@@ -40,7 +40,7 @@ func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 
 // askToReplace asks the client to use another connection if it must. The caller holds the lock.
 func (c *conn) askToReplace() error {
-	if !c.replace.Load() || c.asked || !c.frames.between() {
+	if !c.replace.Load() || c.asked || !c.frames.atBoundary() {
 		return nil
 	}
 	c.asked = true

@@ -41,7 +41,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := l.newConn(accepted)
-		stays, evicted := l.limits.enter(c)
+		stays, evicted := l.limits.admitConn(c)
 		if evicted != nil {
 			_ = evicted.transport.Close() // without an alert of TLS, which may block
 			l.evicted(evicted.peer)
@@ -148,13 +148,13 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.Conn.Write(p)
-	c.frames.passed(p[:n])
+	c.frames.parseWritten(p[:n])
 	return n, err
 }
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.listener.limits.leave(c)
+	c.listener.limits.removeConn(c)
 	var err error // closing interrupts a Write, which holds the lock
 	if secure := c.secure.Load(); secure != nil {
 		err = secure.Close()

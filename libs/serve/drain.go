@@ -15,9 +15,9 @@ import (
 // LongestDrain is the maximum duration of a drain as a multiple of its delay.
 const LongestDrain = 4
 
-// drain serves requests until clients use other replicas: for delay, and longer while new connections arrive from load
-// balancers that are late. Rejected connections would lose requests. It returns the duration.
-func drain(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
+// drainServers serves requests until clients use other replicas: for delay, and longer while new connections arrive
+// from load balancers that are late. Rejected connections would lose requests. It returns the duration.
+func drainServers(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
 		// Clients use other connections, which reach other replicas by now. http.Server's Shutdown asks them too, but drops

@@ -24,8 +24,8 @@ type frames struct {
 	open   bool // true if the next frame continues the headers
 }
 
-// passed parses written bytes.
-func (f *frames) passed(p []byte) {
+// parseWritten parses written bytes.
+func (f *frames) parseWritten(p []byte) {
 	for len(p) > 0 {
 		if f.rest > 0 {
 			n := min(f.rest, len(p))
@@ -35,13 +35,13 @@ func (f *frames) passed(p []byte) {
 		n := copy(f.header[f.have:], p)
 		f.have, p = f.have+n, p[n:]
 		if f.have == frameHeaderBytes {
-			f.begin()
+			f.parseHeader()
 		}
 	}
 }
 
-// begin parses the header of a frame.
-func (f *frames) begin() {
+// parseHeader parses the header of a frame.
+func (f *frames) parseHeader() {
 	f.have, f.begun = 0, true
 	f.rest = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])
 	if kind := f.header[3]; kind == frameHeaders || kind == frameContinuation {
@@ -49,5 +49,5 @@ func (f *frames) begin() {
 	}
 }
 
-// between reports whether another frame may be written now.
-func (f *frames) between() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }
+// atBoundary reports whether another frame may be written now.
+func (f *frames) atBoundary() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }

@@ -32,9 +32,9 @@ func TestFrames(t *testing.T) {
 	}
 	for at := range len(written) + 1 {
 		var f frames
-		f.passed(written[:at/2])
-		f.passed(written[at/2 : at])
-		if got, want := f.between(), slices.Contains(between, at); got != want {
+		f.parseWritten(written[:at/2])
+		f.parseWritten(written[at/2 : at])
+		if got, want := f.atBoundary(), slices.Contains(between, at); got != want {
 			t.Fatalf("after %d bytes: between %v, want %v", at, got, want)
 		}
 	}

@@ -15,9 +15,9 @@ var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	pace.BytesPerSecond, pace.Grace)
 
-// handler wraps next for its connection: it counts the request, sets the TLS state, asks the client to replace an old
-// connection, and requires the client to read the response.
-func handler(next http.Handler) http.Handler {
+// wrapHandler wraps next for its connection: it counts the request, sets the TLS state, asks the client to replace an
+// old connection, and requires the client to read the response.
+func wrapHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connKey{}).(*conn)
 		if !ok {

@@ -46,8 +46,8 @@ func (h *Health) setStopping() {
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
 
-// watch stores the components' conditions.
-func (h *Health) watch(components []Component) {
+// watchComponents stores the components' conditions.
+func (h *Health) watchComponents(components []Component) {
 	var able []func() bool
 	for _, component := range components {
 		if component.Able != nil {
@@ -57,9 +57,9 @@ func (h *Health) watch(components []Component) {
 	h.able.Store(&able)
 }
 
-// serving reports whether the process serves requests now. If service is not empty, all components must be able to
+// isServing reports whether the process serves requests now. If service is not empty, all components must be able to
 // work. Liveness probes send no name: a component that cannot work now is no reason to restart all components.
-func (h *Health) serving(service string) bool {
+func (h *Health) isServing(service string) bool {
 	able := h.able.Load()
 	unable := func(able func() bool) bool { return !able() }
 	return h.ready.Load() && (service == "" || able == nil || !slices.ContainsFunc(*able, unable))
@@ -75,8 +75,8 @@ func (h *Health) Checker(services ...string) grpchealth.Checker {
 // maxDetailBytes limits a detail, which is sent as a header.
 const maxDetailBytes = 1 << 10
 
-// printable replaces characters that gRPC does not permit in headers.
-func printable(r rune) rune {
+// replaceUnprintable replaces characters that gRPC does not permit in headers.
+func replaceUnprintable(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'
 	}
@@ -97,11 +97,11 @@ func (c checker) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpc
 	}
 	if info, ok := connect.CallInfoForHandlerContext(ctx); ok && c.health.explain != nil {
 		for _, detail := range c.health.explain() {
-			detail, _ = excerpt.Start(strings.Map(printable, detail), maxDetailBytes)
+			detail, _ = excerpt.Start(strings.Map(replaceUnprintable, detail), maxDetailBytes)
 			info.ResponseHeader().Add(DetailHeader, detail)
 		}
 	}
-	if !c.health.serving(req.Service) {
+	if !c.health.isServing(req.Service) {
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil

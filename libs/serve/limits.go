@@ -31,8 +31,8 @@ const (
 // waits for an acknowledgement, which takes a round trip.
 type Windows struct{ Request, Connection int }
 
-// check returns an error if net/http does not permit w.
-func (w Windows) check() error {
+// checkSizes returns an error if net/http does not permit w.
+func (w Windows) checkSizes() error {
 	if w.Request <= 0 || w.Request > MaxWindow || w.Connection < minConnWindow || w.Connection > MaxWindow {
 		return fmt.Errorf("windows of %d and %d bytes are not between 1 or %d and %d", w.Request, w.Connection,
 			minConnWindow, MaxWindow)
@@ -73,9 +73,9 @@ func newLimits(e Endpoint) *limits {
 	}
 }
 
-// enter counts a new connection, and reports whether it may stay. It returns the connection that must be closed for it.
-// evicted may be nil.
-func (l *limits) enter(c *conn) (stays bool, evicted *conn) {
+// admitConn counts a new connection, and reports whether it may stay. It returns the connection that must be closed for
+// it. evicted may be nil.
+func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	peerIsFull := len(l.peers[c.peer]) >= l.perPeer
@@ -106,14 +106,14 @@ func (l *limits) idlest(conns []*conn, best *conn) *conn {
 		if c.requests > 0 {
 			continue
 		}
-		if best == nil || l.compare(c, best) < 0 {
+		if best == nil || l.compareIdle(c, best) < 0 {
 			best = c
 		}
 	}
 	return best
 }
 
-func (l *limits) compare(a, b *conn) int {
+func (l *limits) compareIdle(a, b *conn) int {
 	if a.used != b.used {
 		if b.used {
 			return -1
@@ -123,8 +123,8 @@ func (l *limits) compare(a, b *conn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// leave ends the count of a connection. Further calls do nothing.
-func (l *limits) leave(c *conn) {
+// removeConn ends the count of a connection. Further calls do nothing.
+func (l *limits) removeConn(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(c)

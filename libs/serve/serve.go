@@ -86,7 +86,7 @@ type Component struct {
 // Run serves components until ctx ends or a component fails, and returns after everything that it started has stopped.
 // It returns nil after an orderly end.
 func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, components ...Component) error {
-	servers, err := bind(ctx, log, components)
+	servers, err := bindPorts(ctx, log, components)
 	if err != nil {
 		return err
 	}
@@ -103,21 +103,21 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 		log.InfoContext(ctx, "serving", "endpoint", s.name, "address", s.listener.Addr().String())
 		running.Go(s.serve)
 	}
-	health.watch(components)
+	health.watchComponents(components)
 	turnReady(ctx, failed, health, components)
 
 	select {
 	case <-ctx.Done():
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
-		took := drain(failed, cfg.DrainDelay, servers) // shorter if a component fails
+		took := drainServers(failed, cfg.DrainDelay, servers) // shorter if a component fails
 		log.InfoContext(ctx, "drained", "seconds", took)
 	case <-failed.Done():
 		health.setReady(false)
 		log.ErrorContext(ctx, "stopping because a component failed")
 	}
 	health.setStopping()
-	err = shutdown(ctx, cfg, servers)
+	err = stopServers(ctx, cfg, servers)
 	stopTasks()
 	return errors.Join(running.Wait(), err)
 }
@@ -139,8 +139,8 @@ func turnReady(ctx, failed context.Context, health *Health, components []Compone
 	health.setReady(true)
 }
 
-// shutdown stops all servers concurrently, until the deadline.
-func shutdown(ctx context.Context, cfg Config, servers []*server) error {
+// stopServers stops all servers concurrently, until the deadline.
+func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
 	defer cancel()
 	var stopping errgroup.Group

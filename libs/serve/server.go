@@ -21,8 +21,8 @@ type server struct {
 	http     *http.Server
 }
 
-// bind opens the ports of all endpoints. After an error it closes all ports.
-func bind(ctx context.Context, log *slog.Logger, components []Component) ([]*server, error) {
+// bindPorts opens the ports of all endpoints. After an error it closes all ports.
+func bindPorts(ctx context.Context, log *slog.Logger, components []Component) ([]*server, error) {
 	var servers []*server
 	for _, component := range components {
 		for _, e := range component.Endpoints {
@@ -41,7 +41,7 @@ func bind(ctx context.Context, log *slog.Logger, components []Component) ([]*ser
 
 func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, error) {
 	windows := cmp.Or(e.Windows, DefaultWindows)
-	if err := windows.check(); err != nil {
+	if err := windows.checkSizes(); err != nil {
 		return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
 	}
 	opened := e.Listener
@@ -57,7 +57,7 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	}
 	tooMany, idle, failed := Occasionally(), Occasionally(), Occasionally()
 	log = log.With("endpoint", e.Name)
-	s := &server{name: e.Name, http: newHTTPServer(handler(e.Handler), streams(e), windows), listener: &listener{
+	s := &server{name: e.Name, http: newHTTPServer(wrapHandler(e.Handler), maxStreamsOf(e), windows), listener: &listener{
 		Listener: opened, limits: newLimits(e), tls: e.TLS, age: e.MaxConnectionAge,
 		rejected: func(peer string) {
 			tooMany(func(n int) { log.Warn("connections rejected: too many are open", "peer", peer, "count", n) })
@@ -73,8 +73,8 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	return s, nil
 }
 
-// streams returns the maximum number of concurrent requests on a connection of e.
-func streams(e Endpoint) int {
+// maxStreamsOf returns the maximum number of concurrent requests on a connection of e.
+func maxStreamsOf(e Endpoint) int {
 	if e.MaxStreams > 0 {
 		return e.MaxStreams
 	}
