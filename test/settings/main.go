@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command settings writes the tables of settings in a document such as docs/configuration.md: settings ROOT DOCUMENT.
+// Command settings writes the tables of settings, and of fnctl's flags, in a document such as docs/configuration.md: settings ROOT DOCUMENT.
 package main
 
 import (
@@ -27,6 +27,9 @@ func run(args []string) error {
 	}
 	text, err := settings.Generate(args[0], string(document))
 	if err != nil {
+		return err
+	}
+	if text, err = settings.GenerateFlags(args[0], text); err != nil {
 		return err
 	}
 	return os.WriteFile(args[1], []byte(text), 0o600)

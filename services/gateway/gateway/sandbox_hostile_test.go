@@ -94,7 +94,7 @@ func itself(want string) map[string]string {
 // readOnly is what functions get by runsc that write to their root: it depends on whether they own it.
 const readOnly = "permission denied|read-only file system"
 
-// attempts are what none may do. docs/security.md has what functions get, and the table of the launcher direct.
+// attempts are what none may do. docs/security-tests.md lists the results of the launcher direct.
 func attempts(root, secret, address string) map[string]attempt {
 	own := strconv.Itoa(os.Getpid())
 	const missing = "no such file or directory"
@@ -167,17 +167,17 @@ func TestHostileFunctions(t *testing.T) {
 	})
 }
 
-// documented returns what a function gets by the launcher direct, in docs/security.md.
+// documented returns what a function gets by the launcher direct, in docs/security-tests.md.
 func documented(t *testing.T, attempt string) string {
 	t.Helper()
-	document, err := os.ReadFile("../../../docs/security.md")
+	document, err := os.ReadFile("../../../docs/security-tests.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, row, ok := strings.Cut(string(document), "\n| "+attempt+" | ")
 	result, _, _ := strings.Cut(row, " |")
 	if !ok || result == "" {
-		t.Fatalf("docs/security.md has no row for %q", attempt)
+		t.Fatalf("docs/security-tests.md has no row for %q", attempt)
 	}
 	return strings.ReplaceAll(result, " or ", "|")
 }
