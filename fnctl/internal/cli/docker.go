@@ -44,25 +44,26 @@ const dockerVersion = "29.0.0"
 const (
 	exitNoContainer = 125
 	exitNoProgram   = 127
-	// exitSignaled is added to the number of the signal that ended a function.
+	// exitSignaled plus the number of a signal is the exit code for a function that the signal ended.
 	exitSignaled = 128
 )
 
-// containerExit is an error that ends fnctl with an exit code of docker. A nil error prints nothing.
+// containerExit is an error with an exit code of docker. A nil error prints nothing.
 type containerExit struct {
 	code int
 	error
 }
 
-// standIn is the advice of errors of the command line.
+// standIn is the advice for invalid command lines.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
-// notPossible returns the error of a command line that fnctl does not understand.
+// notPossible returns the error of an unsupported command line.
 func notPossible(err error) error {
 	return containerExit{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
 }
 
-// Arguments returns the arguments of a command line. With the name of a container runtime, fnctl is fnctl docker.
+// Arguments returns the arguments of a command line. If fnctl is called by the name of a container runtime, they begin
+// with docker.
 func Arguments(commandLine []string) []string {
 	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	if slices.Contains(containerRuntimes, name) {
@@ -136,7 +137,7 @@ func newDockerInstall(env Environment) *cobra.Command {
 	}
 }
 
-// linkRuntimes links the names of container runtimes in a directory to this program.
+// linkRuntimes creates links with the names of container runtimes to this program in dir.
 func linkRuntimes(dir string) error {
 	program, err := os.Executable()
 	if err == nil {
@@ -145,7 +146,7 @@ func linkRuntimes(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // programs are for others too
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // other users may run programs
 		return err
 	}
 	for _, name := range containerRuntimes {
@@ -163,7 +164,7 @@ func linkRuntimes(dir string) error {
 	return nil
 }
 
-// dockerRun is one call of docker run.
+// dockerRun is a call of docker run.
 type dockerRun struct {
 	env                Environment
 	interactive        bool
@@ -184,7 +185,7 @@ func newDockerRun(env Environment) *cobra.Command {
 			if err := c.check(args); err != nil {
 				return notPossible(fmt.Errorf("docker run: %w", err))
 			}
-			return c.run(cmd.Context(), args[0])
+			return c.runImage(cmd.Context(), args[0])
 		},
 	}
 	flags := cmd.Flags()
@@ -202,10 +203,10 @@ func newDockerRun(env Environment) *cobra.Command {
 	return cmd
 }
 
-// local reports whether functions run on this machine.
+// local reports whether functions run on this machine, not at a gateway.
 func (c *dockerRun) local() bool { return c.env.Address == "" && c.env.Namespace == "" }
 
-// check returns why the command line is not possible.
+// check returns an error for an unsupported command line.
 func (c *dockerRun) check(args []string) error {
 	switch {
 	case len(args) == 0:
@@ -222,7 +223,7 @@ func (c *dockerRun) check(args []string) error {
 	return nil
 }
 
-// checkNetwork returns an error unless the function of an image may use the network of this machine.
+// checkNetwork returns an error unless FNR_FUNCTION_NETWORK contains the repository of an image.
 func (e Environment) checkNetwork(image string) error {
 	list := strings.Split(e.lookUp("FNR_FUNCTION_NETWORK"), ",")
 	allowed, err := imagename.ParsePatterns(slices.DeleteFunc(list, func(s string) bool { return s == "" }))
@@ -239,8 +240,8 @@ func (e Environment) checkNetwork(image string) error {
 	return nil
 }
 
-// run runs the function of an image once.
-func (c *dockerRun) run(ctx context.Context, image string) (err error) {
+// runImage runs the function of an image once.
+func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	variables, err := c.environment()
 	if err != nil {
 		return notPossible(err)
@@ -264,17 +265,17 @@ func (c *dockerRun) run(ctx context.Context, image string) (err error) {
 	defer func() { err = errors.Join(err, evaluator.close()) }()
 	resp, err := evaluator.Evaluate(ctx, pipeline.Request{Image: image, ResourceList: list})
 	if err != nil {
-		return c.fail(err)
+		return c.reportFailure(err)
 	}
 	_, logErr := c.env.Stderr.Write(resp.Log)
 	_, err = c.env.Stdout.Write(resp.ResourceList)
 	return errors.Join(err, logErr)
 }
 
-// impliedVariables are the variables that kyaml sets for all functions, and that all functions of a gateway do without.
+// impliedVariables are variables that kyaml passes to all functions. Functions at a gateway run without them.
 var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 
-// environment returns the variables of the function. A gateway passes no variables on.
+// environment returns the variables of the function, or an error for variables that a gateway does not pass on.
 func (c *dockerRun) environment() ([]string, error) {
 	function := oneFunction{environment: c.variables}
 	variables := function.variables(c.env.Environ)
@@ -286,8 +287,8 @@ func (c *dockerRun) environment() ([]string, error) {
 	return variables, nil
 }
 
-// fail returns how fnctl ends for the error of an evaluation. It writes what docker would pass on of the function.
-func (c *dockerRun) fail(err error) error {
+// reportFailure writes the log and the results of a failed function, and returns the error with docker's exit code.
+func (c *dockerRun) reportFailure(err error) error {
 	failed, ok := errors.AsType[*client.FunctionError](err)
 	if !ok {
 		return containerExit{exitNoContainer, err}
@@ -298,7 +299,7 @@ func (c *dockerRun) fail(err error) error {
 		code = int(failed.Failure.GetExitCode())
 	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
 		code = exitSignaled + signalNumber(failed.Failure.GetSignal())
-	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // of a runner that sends no details
+	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // runners without details
 		return containerExit{exitFunction, errors.New(failed.Message)}
 	case functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
 		return containerExit{exitNoProgram, errors.New(failed.Message)}
@@ -316,7 +317,7 @@ func (c *dockerRun) fail(err error) error {
 	return containerExit{code: code}
 }
 
-// signalNumber returns the number of a signal by its name; that of a kill for a name that this system does not know.
+// signalNumber returns the number of a signal by its name. For an unknown name it returns the number of SIGKILL.
 func signalNumber(name string) int {
 	for number := range 64 {
 		if syscall.Signal(number).String() == name {
@@ -326,8 +327,7 @@ func signalNumber(name string) int {
 	return int(syscall.SIGKILL)
 }
 
-// writeResults writes the results of a function that failed as the function would. Callers use nothing else of its
-// output.
+// writeResults writes a ResourceList with the results of a failed function. Callers ignore its items.
 func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error {
 	if len(failure.GetResults()) == 0 {
 		return nil
@@ -347,7 +347,7 @@ func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error 
 	if err != nil {
 		return err
 	}
-	for i, item := range items { // values keep their types
+	for i, item := range items { // restore the types of values
 		field := failure.GetResults()[i].GetField()
 		for name, value := range map[string]string{
 			"currentValue": field.GetCurrentValue(), "proposedValue": field.GetProposedValue(),

@@ -32,31 +32,31 @@ The exit code is 0 if functions can run on this machine or at the gateway, and 2
 const doctorExamples = `  fnctl doctor
   fnctl doctor --registry registry.example:5000 -o json`
 
-// diagnosis is what fnctl doctor finds.
+// diagnosis is the report of fnctl doctor.
 type diagnosis struct {
 	Version string `json:"version"`
 	System  string `json:"system"`
 	Local   struct {
-		// Launcher is empty if none works.
+		// Launcher is the name of the working launcher. It is empty if no launcher works.
 		Launcher string            `json:"launcher,omitempty"`
 		Tried    []runner.Launcher `json:"tried"`
 		Problem  string            `json:"problem,omitempty"`
-		// Mend is the command that mends the problem, or that replaces the launcher direct by a better one.
+		// Mend is a command after which functions run in sandboxes. It is empty if they do, or if no command is known.
 		Mend string `json:"mend,omitempty"`
 	} `json:"local"`
 	Registry probe `json:"registry"`
 	Gateway  probe `json:"gateway"`
 }
 
-// probe is the answer of a server.
+// probe is the result of a call of a server.
 type probe struct {
 	Address string `json:"address"`
 	Version string `json:"version,omitempty"`
-	// Problem is empty if it answers.
+	// Problem is the reason for a failed call. It is empty if the server answered.
 	Problem string `json:"problem,omitempty"`
 }
 
-// doctorTimeout bounds how long each server may take to answer.
+// doctorTimeout is the timeout of each call.
 const doctorTimeout = 5 * time.Second
 
 func newDoctor(env Environment) *cobra.Command {
@@ -75,8 +75,8 @@ func newDoctor(env Environment) *cobra.Command {
 			d := diagnosis{Version: version.String(), System: runtime.GOOS + "/" + runtime.GOARCH}
 			d.checkLocal(cmd.Context(), env)
 			d.Registry = checkRegistry(cmd.Context(), registry)
-			d.Gateway = gateway.probe(cmd.Context(), env)
-			if err := d.show(env, output == asJSON); err != nil {
+			d.Gateway = gateway.checkGateway(cmd.Context(), env)
+			if err := d.printReport(env, output == asJSON); err != nil {
 				return err
 			}
 			if d.Local.Launcher == "" && d.Gateway.Problem != "" {
@@ -114,25 +114,25 @@ func (d *diagnosis) checkLocal(ctx context.Context, env Environment) {
 		d.Local.Problem = trials[0].Problem
 	}
 	if d.Local.Launcher == "" || d.Local.Launcher == "direct" {
-		d.Local.Mend = mend(readSetting, exec.LookPath)
+		d.Local.Mend = mendCommand(readSetting, exec.LookPath)
 	}
 }
 
-// namespaceSettings are settings of the kernel that refuse namespaces, with the values that do so and that permit them.
+// namespaceSettings are kernel settings for user namespaces, with the values that refuse and that permit namespaces.
 var namespaceSettings = []struct{ name, refused, permitted string }{
 	{"kernel.apparmor_restrict_unprivileged_userns", "1", "0"},
 	{"kernel.unprivileged_userns_clone", "0", "1"},
 	{"user.max_user_namespaces", "0", "15000"},
 }
 
-// readSetting returns a setting of the kernel; empty if it has none of that name.
+// readSetting returns the value of a kernel setting. It is empty if the kernel lacks the setting.
 func readSetting(name string) string {
 	value, _ := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
 	return strings.TrimSpace(string(value))
 }
 
-// mend returns the command after which functions run in sandboxes; empty if fnctl knows none.
-func mend(setting func(name string) string, lookPath func(program string) (string, error)) string {
+// mendCommand returns a command after which functions run in sandboxes. It is empty if no command is known.
+func mendCommand(setting func(name string) string, lookPath func(program string) (string, error)) string {
 	var commands []string
 	for _, s := range namespaceSettings {
 		if setting(s.name) == s.refused {
@@ -155,7 +155,7 @@ func mend(setting func(name string) string, lookPath func(program string) (strin
 	return strings.Join(commands, " && ")
 }
 
-// checkRegistry asks a registry for its API. Any answer will do: most registries require a token.
+// checkRegistry calls the API of a registry. Every answer counts as success, because most registries require a token.
 func checkRegistry(ctx context.Context, host string) probe {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
@@ -173,8 +173,8 @@ func checkRegistry(ctx context.Context, host string) probe {
 	return found
 }
 
-// probe asks the gateway for its version.
-func (f *gatewayFlags) probe(ctx context.Context, env Environment) probe {
+// checkGateway queries the version of the gateway.
+func (f *gatewayFlags) checkGateway(ctx context.Context, env Environment) probe {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	found := probe{Address: f.address}
@@ -186,7 +186,7 @@ func (f *gatewayFlags) probe(ctx context.Context, env Environment) probe {
 		defer gateway.Close()
 		status, statusErr := gateway.Status(ctx)
 		found.Version = status.GetVersion()
-		if !client.IsUnimplemented(statusErr) { // by older gateways
+		if !client.IsUnimplemented(statusErr) { // older gateways
 			err = statusErr
 		}
 	}
@@ -196,8 +196,8 @@ func (f *gatewayFlags) probe(ctx context.Context, env Environment) probe {
 	return found
 }
 
-// show prints the diagnosis.
-func (d *diagnosis) show(env Environment, inJSON bool) error {
+// printReport prints the diagnosis.
+func (d *diagnosis) printReport(env Environment, inJSON bool) error {
 	out := env.outPrinter()
 	if inJSON {
 		var text bytes.Buffer
@@ -218,7 +218,7 @@ func (d *diagnosis) show(env Environment, inJSON bool) error {
 		where = "static executables without namespaces, confined by Landlock and seccomp (launcher direct)"
 	}
 	out.Line("fnctl     %s, %s", d.Version, d.System)
-	out.Line("--local   %s %s", mark(d.Local.Launcher != ""), ui.Printable(where))
+	out.Line("--local   %s %s", checkMark(d.Local.Launcher != ""), ui.Printable(where))
 	for _, trial := range d.Local.Tried {
 		if trial.Problem != "" && d.Local.Launcher != "" {
 			out.Line("            not by %s: %s", trial.Name, ui.Printable(trial.Problem))
@@ -227,19 +227,19 @@ func (d *diagnosis) show(env Environment, inJSON bool) error {
 	if d.Local.Mend != "" {
 		out.Line("            to mend it: %s", d.Local.Mend)
 	}
-	out.Line("registry  %s", d.Registry.line())
-	out.Line("gateway   %s", d.Gateway.line())
+	out.Line("registry  %s", d.Registry.describeAnswer())
+	out.Line("gateway   %s", d.Gateway.describeAnswer())
 	return nil
 }
 
-// line describes a server's answer.
-func (p probe) line() string {
+// describeAnswer returns the line for a server.
+func (p probe) describeAnswer() string {
 	answer := cmp.Or(p.Problem, strings.TrimSpace("answers "+p.Version))
-	return mark(p.Problem == "") + " " + p.Address + ": " + ui.Printable(answer)
+	return checkMark(p.Problem == "") + " " + p.Address + ": " + ui.Printable(answer)
 }
 
-// mark returns the mark before what works and what does not.
-func mark(works bool) string {
+// checkMark returns the mark of a check that passed or failed.
+func checkMark(works bool) string {
 	if works {
 		return "✓"
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestMend(t *testing.T) {
+func TestMendCommand(t *testing.T) {
 	for name, tc := range map[string]struct {
 		settings map[string]string
 		programs []string
@@ -29,7 +29,7 @@ func TestMend(t *testing.T) {
 		"unknown system": {nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := mend(func(name string) string { return tc.settings[name] }, func(program string) (string, error) {
+			got := mendCommand(func(name string) string { return tc.settings[name] }, func(program string) (string, error) {
 				if slices.Contains(tc.programs, program) {
 					return program, nil
 				}

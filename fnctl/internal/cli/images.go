@@ -54,7 +54,7 @@ func newImages(env Environment) *cobra.Command {
 	return cmd
 }
 
-// withImages calls do with the images of this machine.
+// withImages calls do with the image store of this machine.
 func withImages(ctx context.Context, offline bool, do func(runner.Images) error) error {
 	images, err := runner.OpenImages(ctx, offline)
 	if err != nil {
@@ -63,7 +63,7 @@ func withImages(ctx context.Context, offline bool, do func(runner.Images) error)
 	return errors.Join(do(images), images.Close())
 }
 
-// showImages writes a table, or JSON.
+// showImages prints images as a table or as JSON.
 func showImages(env Environment, all []runner.Image, asJSON bool) error {
 	if asJSON {
 		content, err := json.MarshalIndent(all, "", "  ")
@@ -81,7 +81,7 @@ func showImages(env Environment, all []runner.Image, asJSON bool) error {
 	return nil
 }
 
-// imageRows returns a head, and a row for each image, the last one first.
+// imageRows returns the header and a row for each image, starting with the most recently used image.
 func imageRows(all []runner.Image) [][4]string {
 	const digest = len("sha256:0123456789ab")
 	rows := [][4]string{{"DIGEST", "SIZE", "USED", "NAME"}}
@@ -94,7 +94,7 @@ func imageRows(all []runner.Image) [][4]string {
 	return rows
 }
 
-// printTable prints rows in columns, of which the second is aligned to the right.
+// printTable prints rows in columns. The second column is aligned to the right.
 func printTable(out *ui.Printer, rows [][4]string) {
 	var widths [4]int
 	for _, row := range rows {
@@ -108,7 +108,7 @@ func printTable(out *ui.Printer, rows [][4]string) {
 	}
 }
 
-// megabytes returns a size as users read it.
+// megabytes formats a size in megabytes.
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
 const pruneHelp = `Prune removes images that are not in use, the least recently used first, until all of
@@ -141,7 +141,7 @@ func newImagesPrune(env Environment) *cobra.Command {
 	return cmd
 }
 
-// removedImages returns how many images have gone, and what they took.
+// removedImages returns the number of removed images and their size.
 func removedImages(before, left []runner.Image) (n int, bytes int64) {
 	for _, image := range before {
 		if !slices.ContainsFunc(left, func(l runner.Image) bool { return l.Digest == image.Digest }) {

@@ -22,7 +22,7 @@ or those of --image. 'render --local --offline' needs no network then.`
 const pullExamples = `  fnctl images pull ./web
   fnctl images pull --image set-namespace:v0.4.5`
 
-// pullCommand is one call of fnctl images pull.
+// pullCommand is a call of fnctl images pull.
 type pullCommand struct {
 	env       Environment
 	functions functionFlags
@@ -55,7 +55,7 @@ func newImagesPull(env Environment) *cobra.Command {
 }
 
 func (c *pullCommand) run(ctx context.Context, dir string) error {
-	wanted, err := c.wanted(dir)
+	wanted, err := c.listImages(dir)
 	if err != nil {
 		return err
 	}
@@ -65,10 +65,10 @@ func (c *pullCommand) run(ctx context.Context, dir string) error {
 		pulls.SetLimit(maxPulls)
 		for i, image := range wanted {
 			pulls.Go(func() error {
-				if err := c.pull(ctx, images, image); err != nil {
+				if err := c.pullImage(ctx, images, image); err != nil {
 					failed[i] = fmt.Errorf("%s: %w", image.Image, err)
 				}
-				return nil // the other images are pulled
+				return nil // continue with the remaining images
 			})
 		}
 		_ = pulls.Wait()
@@ -79,8 +79,8 @@ func (c *pullCommand) run(ctx context.Context, dir string) error {
 // maxPulls is the maximum number of concurrent pulls.
 const maxPulls = 4
 
-// wanted returns the images that flags name, or else those of the package in a directory.
-func (c *pullCommand) wanted(dir string) (images []pipeline.ImageTag, err error) {
+// listImages returns the images of --image, or the images of the package in a directory.
+func (c *pullCommand) listImages(dir string) (images []pipeline.ImageTag, err error) {
 	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
 	for _, image := range c.images {
 		images = append(images, pipeline.ImageTag{Image: options.FullName(image)})
@@ -95,8 +95,8 @@ func (c *pullCommand) wanted(dir string) (images []pipeline.ImageTag, err error)
 	return plan.Images(), nil
 }
 
-// pull pulls one image, and shows its progress on terminals.
-func (c *pullCommand) pull(ctx context.Context, images runner.Images, image pipeline.ImageTag) error {
+// pullImage pulls an image and shows the progress on terminals.
+func (c *pullCommand) pullImage(ctx context.Context, images runner.Images, image pipeline.ImageTag) error {
 	out := c.env.errPrinter()
 	live := isTerminal(c.env.Stderr)
 	width := terminalWidth(c.env.Stderr)

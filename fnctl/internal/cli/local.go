@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// containerNames returns the container runtimes that may run functions with --local: the one of FNR_SANDBOX or, on
-// systems other than Linux, which have no sandboxes, of KPT_FN_RUNTIME, or any.
+// containerNames returns the container runtimes for --local: the container runtime of FNR_SANDBOX or, on systems
+// without sandboxes, the container runtime of KPT_FN_RUNTIME or all runtimes. On Linux it is empty by default.
 func (e Environment) containerNames(system string) []string {
 	if name := e.lookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
 		return []string{name}
@@ -30,7 +30,7 @@ func (e Environment) containerNames(system string) []string {
 	}
 }
 
-// lookUp returns a variable of the environment; empty if it is not set.
+// lookUp returns the value of an environment variable. It is empty if the variable is not set.
 func (e Environment) lookUp(name string) string {
 	for _, variable := range slices.Backward(e.Environ) {
 		if value, ok := strings.CutPrefix(variable, name+"="); ok {
@@ -40,7 +40,7 @@ func (e Environment) lookUp(name string) string {
 	return ""
 }
 
-// useContainers makes e run images in containers.
+// useContainers configures e to run images in containers.
 func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []string, progress *ui.Progress) error {
 	if f.trace || f.cache {
 		return errors.New("takes --trace and --cache with a function runner or sandboxes, not with containers")

@@ -21,23 +21,25 @@ import (
 // AppleContainer is Apple's container runtime. It starts a virtual machine for each container.
 const AppleContainer = "container"
 
-// ContainerRuntimes are the programs that can run containers, in the order of preference.
+// ContainerRuntimes are the supported container runtimes in the order of preference.
 var ContainerRuntimes = []string{"docker", "podman", "nerdctl", AppleContainer}
 
-// Containers evaluates images by a container runtime of this machine, in one container for each call.
+// Containers evaluates images with a container runtime of this machine. Each evaluation runs in its own container.
 type Containers struct {
 	Evaluator
-	// Runtime is one of [ContainerRuntimes], and Program its path.
-	Runtime, Program string
-	// Offline pulls no images.
+	// Runtime is the name of the container runtime, from [ContainerRuntimes].
+	Runtime string
+	// Program is the path of the container runtime.
+	Program string
+	// Offline forbids pulls of images.
 	Offline bool
-	// Variables are those of functions, as KEY=VALUE.
+	// Variables are added to the environment of functions, as KEY=VALUE.
 	Variables []string
 	// Network returns an error unless the function of an image may use the network. Nil allows none.
 	Network func(image string) error
 }
 
-// FindContainers returns a container runtime: one of the names, the first one that is installed.
+// FindContainers returns the first installed container runtime of names.
 func FindContainers(names ...string) (*Containers, error) {
 	own, _ := os.Executable()
 	own, _ = filepath.EvalSymlinks(own)
@@ -55,8 +57,8 @@ func FindContainers(names ...string) (*Containers, error) {
 		"with --address or FNCTL_ADDRESS", strings.Join(names, ", "))
 }
 
-// exitNotRun is the exit code of container runtimes that ran no container. The next two codes mean that the program of
-// the image could not be started.
+// exitNotRun is the exit code of a container runtime that started no container. The next two codes mean that the
+// program of the image did not start.
 const exitNotRun = 125
 
 // Evaluate implements [pipeline.Evaluator].
@@ -68,7 +70,7 @@ func (c *Containers) Evaluate(ctx context.Context, req pipeline.Request) (pipeli
 			Advice: "give an exact tag, or use a function runner",
 		}
 	}
-	resp, err := c.execute(ctx, image, append([]string{c.Program}, c.arguments(image)...), req.ResourceList)
+	resp, err := c.execute(ctx, image, append([]string{c.Program}, c.runArguments(image)...), req.ResourceList)
 	failed, ok := errors.AsType[*client.FunctionError](err)
 	if !ok {
 		return resp, err
@@ -85,13 +87,13 @@ func (c *Containers) Evaluate(ctx context.Context, req pipeline.Request) (pipeli
 	return resp, err
 }
 
-// arguments returns the arguments that run a function.
-func (c *Containers) arguments(image string) []string {
+// runArguments returns the runtime's arguments for a function.
+func (c *Containers) runArguments(image string) []string {
 	args := []string{"run", "--rm", "-i", "--user", "65534:65534"}
 	if c.Network == nil || c.Network(image) != nil {
 		args = append(args, "--network", "none")
 	}
-	if c.Runtime != AppleContainer { // it has neither option
+	if c.Runtime != AppleContainer { // which lacks both options
 		pull := "missing"
 		if c.Offline {
 			pull = "never"

@@ -25,23 +25,22 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// waitForInput bounds how long a program's own children may keep its input open after its end.
+// waitForInput is the maximum time for which children of an exited program may hold its standard input open.
 const waitForInput = time.Second
 
-// Evaluator runs programs, and leaves images to another evaluator.
+// Evaluator runs functions that are programs, and passes images to Images.
 type Evaluator struct {
-	// Images evaluates functions that are images; nil if there are none.
+	// Images evaluates functions that are images. It may be nil if no function is an image.
 	Images pipeline.Evaluator
-	// ImageProgram is a program that runs in place of all images; empty for none.
+	// ImageProgram is a program that replaces all images. Empty means that Images evaluates them.
 	ImageProgram string
-	// Environment is that of the programs, as KEY=VALUE.
+	// Environment is the environment of the programs, as KEY=VALUE.
 	Environment []string
-	// MaxOutputBytes bounds what a program writes to each of its two outputs.
+	// MaxOutputBytes is the maximum size of a program's standard output and of its standard error. It is required.
 	MaxOutputBytes int
 }
 
-// Evaluate implements [pipeline.Evaluator]. It reports a program that exits with another code than
-// 0 as a [client.FunctionError].
+// Evaluate implements [pipeline.Evaluator]. It returns a [client.FunctionError] for a program with a nonzero exit code.
 func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if req.Exec = cmp.Or(req.Exec, e.ImageProgram); req.Exec == "" {
 		return e.Images.Evaluate(ctx, req)
@@ -53,7 +52,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipelin
 	return e.execute(ctx, req.Exec, command, req.ResourceList)
 }
 
-// execute runs the command of a function, which errors call by its name.
+// execute runs the command of a function. Errors contain the function's name.
 func (e *Evaluator) execute(
 	ctx context.Context, name string, command []string, list []byte,
 ) (pipeline.Response, error) {
@@ -63,7 +62,7 @@ func (e *Evaluator) execute(
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = e.Environment
 	cmd.Stdin = bytes.NewReader(list)
-	err := run(ctx, cmd, out, log)
+	err := runProgram(ctx, cmd, out, log)
 	resp := pipeline.Response{ResourceList: out.buf.Bytes(), Log: log.buf.Bytes()}
 	switch exited, ok := errors.AsType[*exec.ExitError](err); {
 	case err == nil:
@@ -73,13 +72,13 @@ func (e *Evaluator) execute(
 	case !ok:
 		return resp, fmt.Errorf("run program %q: %w", name, err)
 	default:
-		return resp, failure(name, exited, resp)
+		return resp, programFailure(name, exited, resp)
 	}
 }
 
-// run runs a program, and waits until its output ends, which programs that it has started may hold open: output that
-// was cut must not pass as a whole one. It stops at the end of ctx.
-func run(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
+// runProgram runs a program and reads its output until every process has closed it: truncated output must not count as
+// complete. It stops the program when ctx expires.
+func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	var copying sync.WaitGroup
 	var ends []*os.File
 	defer func() {
@@ -94,7 +93,7 @@ func run(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 			return nil, err
 		}
 		ends = append(ends, read)
-		copying.Go(func() { _, _ = io.Copy(to, read) }) // a full buffer ends ctx
+		copying.Go(func() { _, _ = io.Copy(to, read) }) // a full buffer cancels ctx
 		return write, nil
 	}
 	stdout, err := pipe(out)
@@ -123,8 +122,8 @@ func run(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	}
 }
 
-// failure describes a program that failed as a gateway would.
-func failure(name string, exited *exec.ExitError, resp pipeline.Response) error {
+// programFailure returns the error of a failed program in the form of a gateway's errors.
+func programFailure(name string, exited *exec.ExitError, resp pipeline.Response) error {
 	details := &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: int32(exited.ExitCode()), //nolint:gosec // small
 		Stderr: string(resp.Log),
@@ -141,7 +140,7 @@ func failure(name string, exited *exec.ExitError, resp pipeline.Response) error 
 	return &client.FunctionError{Image: name, Message: exited.Error(), Failure: details}
 }
 
-// bounded collects output up to a limit, and then calls full.
+// bounded is a buffer that calls full when output exceeds its limit.
 type bounded struct {
 	buf   bytes.Buffer
 	limit int

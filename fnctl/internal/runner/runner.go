@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner runs the function runner in fnctl's own process, where the system can: functions of images
-// run in sandboxes of this machine, without a server, a daemon or a port.
+// Package runner starts a function runner in fnctl's own process on systems with sandboxes: functions of images run in
+// sandboxes of this machine, without a server, a daemon or a port.
 package runner
 
 import (
@@ -10,58 +10,59 @@ import (
 	"time"
 )
 
-// Config is how a runner works.
+// Config configures a Runner.
 type Config struct {
-	// Offline uses images that were pulled before, and calls no registry.
+	// Offline makes the runner use pulled images only, and call no registry.
 	Offline bool
-	// MaxMessageBytes bounds requests and responses.
+	// MaxMessageBytes is the maximum size of a request and of a response. It is required.
 	MaxMessageBytes int
-	// Environment is what functions get beside the environment of their images, as KEY=value.
+	// Environment contains variables of functions in addition to the environment of their images, as KEY=value.
 	Environment []string
 }
 
 // Runner is a function runner in this process.
 type Runner interface {
-	// Dial connects to its gateway.
+	// Dial connects to the gateway of the runner.
 	Dial(ctx context.Context) (net.Conn, error)
-	// Sandboxes returns what starts sandboxes.
+	// Sandboxes returns the description of the launcher of sandboxes.
 	Sandboxes() string
-	// Fingerprint returns all that decides, beside its input, what a function returns; empty if that is not known.
+	// Fingerprint identifies everything except the input on which the output of a function depends. It is empty for
+	// functions whose output depends on the network.
 	Fingerprint(ctx context.Context, image, tag string) (string, error)
-	// Close ends it.
+	// Close stops the runner.
 	Close() error
 }
 
 // Launcher is the trial of a launcher of sandboxes.
 type Launcher struct {
 	Name string `json:"name"`
-	// Problem is empty if it works.
+	// Problem is the reason for a failed trial. It is empty if the launcher works.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Images are the images that this machine has.
+// Images is the image store of this machine.
 type Images interface {
-	// Pull pulls an image, with the tag that a constraint selects, and returns its name. The phase is called
-	// with what the pull is doing.
+	// Pull pulls an image, with the tag that a constraint selects, and returns the image's name. Pull calls phase
+	// with the phase of the pull whenever it changes.
 	Pull(ctx context.Context, image, tag string, phase func(string)) (name string, err error)
-	// List returns all images, the least recently used first.
+	// List returns all images, starting with the least recently used image.
 	List() ([]Image, error)
-	// Prune removes images that no process uses, the least recently used first, until all of them take at
-	// most so many bytes. It returns what is left.
+	// Prune removes unused images, starting with the least recently used image, until the store needs at most maxBytes.
+	// It returns the remaining images.
 	Prune(ctx context.Context, maxBytes int64) ([]Image, error)
-	// Close ends all pulls.
+	// Close stops all pulls.
 	Close() error
 }
 
-// Image is an image that this machine has.
+// Image is an image in the store.
 type Image struct {
-	// Names are all that it is called.
+	// Names are the names of the image, each with a tag, or its repository if no name with a tag is known.
 	Names []string `json:"names"`
-	// Digest is that of its manifest.
+	// Digest is the digest of the manifest.
 	Digest string `json:"digest"`
-	// Bytes is what it takes on disk, and Files how many files it has.
+	// Bytes is the size on disk, and Files the number of files.
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files"`
-	// Used is when it was used last.
+	// Used is the time of the last use.
 	Used time.Time `json:"used"`
 }

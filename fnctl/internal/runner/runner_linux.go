@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
 )
 
-// Start starts a runner with the settings of the environment, which are those of function-runner. The
-// caller closes it.
+// Start starts a runner with the settings of the environment, by the names of function-runner's settings. Callers must
+// close the runner.
 func Start(ctx context.Context, cfg Config) (Runner, error) {
 	settings, err := machine.Load()
 	if err != nil {
@@ -30,7 +30,8 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	return r, nil
 }
 
-// TryLaunchers tries the launcher of FNR_SANDBOX, or each launcher until one works, which is the last one then.
+// TryLaunchers starts a sandbox with the launcher of FNR_SANDBOX or, with auto, with each launcher up to the first
+// launcher that works.
 func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	settings, err := machine.Load()
 	if err != nil {
@@ -46,7 +47,8 @@ func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 	return trials, nil
 }
 
-// OpenImages opens the images of this machine. Offline it calls no registry. The caller closes them.
+// OpenImages opens the image store of this machine. If offline is true, it calls no registry. Callers must close the
+// store.
 func OpenImages(ctx context.Context, offline bool) (Images, error) {
 	settings, err := machine.Load()
 	if err != nil {
@@ -59,7 +61,7 @@ func OpenImages(ctx context.Context, offline bool) (Images, error) {
 	return images{stored}, nil
 }
 
-// images are those of a store.
+// images implements [Images] with the store of the runner.
 type images struct{ *machine.Images }
 
 // List implements [Images].
@@ -68,7 +70,7 @@ func (i images) List() ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return i.named(stored)
+	return i.addNames(stored)
 }
 
 // Prune implements [Images].
@@ -77,12 +79,11 @@ func (i images) Prune(ctx context.Context, maxBytes int64) ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return i.named(stored)
+	return i.addNames(stored)
 }
 
-// named returns images with all that they are called: an image without a tag has the name of its
-// repository.
-func (i images) named(stored []machine.StoredImage) ([]Image, error) {
+// addNames returns images with their names.
+func (i images) addNames(stored []machine.StoredImage) ([]Image, error) {
 	names, err := i.Names()
 	if err != nil {
 		return nil, err

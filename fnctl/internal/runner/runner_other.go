@@ -9,15 +9,15 @@ import (
 	"errors"
 )
 
-// errLinux is the error of all that needs sandboxes.
+// errLinux is the error of operations that require sandboxes.
 var errLinux = errors.New("functions run on your own machine on Linux only, where bubblewrap is: " +
 	"give the address of a function runner with --address or FNCTL_ADDRESS")
 
-// Start is not possible here.
+// Start returns an error: sandboxes require Linux.
 func Start(context.Context, Config) (Runner, error) { return nil, errLinux }
 
-// TryLaunchers is not possible here.
+// TryLaunchers returns an error: sandboxes require Linux.
 func TryLaunchers(context.Context) ([]Launcher, error) { return nil, errLinux }
 
-// OpenImages is not possible here.
+// OpenImages returns an error: sandboxes require Linux.
 func OpenImages(context.Context, bool) (Images, error) { return nil, errLinux }

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
 
-// Images are the images of this machine, and registries that have others.
+// Images is the image store of this machine. It pulls missing images from registries.
 type Images struct {
 	*imageresolver.Local
 	stop    context.CancelFunc
@@ -23,12 +23,12 @@ type Images struct {
 // StoredImage is an image in the store.
 type StoredImage = imageresolver.StoredImage
 
-// OpenImages opens the store of images for sandboxes that run as another user than root. Offline it calls no registry.
+// OpenImages opens the image store for sandboxes whose user is not root. If offline is true, it calls no registry.
 func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) {
 	return openImages(ctx, s, offline, Group())
 }
 
-// openImages opens the store of images for a group; 0 for none.
+// openImages opens the image store for a group. Zero means no group.
 func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
 	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver
@@ -43,7 +43,7 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 	if err != nil {
 		return nil, err
 	}
-	// Calls of registries are finished before the images are closed.
+	// Registry calls finish before the store closes.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running, ctx := errgroup.WithContext(ctx)
 	if resolver != nil {
@@ -54,7 +54,7 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 	return &Images{Local: local, stop: stop, running: running}, nil
 }
 
-// Close ends pulls and calls of registries.
+// Close stops pulls and registry calls.
 func (i *Images) Close() error {
 	i.Local.Close()
 	i.stop()

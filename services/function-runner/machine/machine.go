@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine runs functions of images on this machine alone: the gateway, the image-resolver and
-// sandboxes are in the process, which has no port and needs neither Kubernetes nor a daemon.
+// Package machine runs functions of images on this machine, with gateway, image-resolver and launcher of sandboxes in
+// one process. The process requires no port, no Kubernetes and no daemon.
 //
-// function-runner has the settings of sandboxes from here, and fnctl all of it.
+// fnctl uses all of the package, function-runner the settings of sandboxes.
 package machine
 
 import (
@@ -26,31 +26,29 @@ import (
 type Runner struct {
 	cfg      Config
 	images   *Images
-	starts   string // sandboxes
+	starts   string // description of the launcher
 	listener *bufconn.Listener
 	stop     context.CancelFunc
 	ended    chan error
 }
 
-// Config is how a runner works.
+// Config configures a Runner.
 type Config struct {
 	Settings
-	// Offline uses the images in the store, and calls no registry.
+	// Offline makes the runner use images in the store only, and call no registry.
 	Offline bool
-	// Environment is what functions get beside the environment of their images, as KEY=value.
+	// Environment contains variables of functions in addition to the environment of their images, as KEY=value.
 	Environment []string
 }
 
 const (
-	// connectionBytes is how much a connection within the process buffers.
+	// connectionBytes is the buffer size of a connection within the process.
 	connectionBytes = 1 << 20
-	// stopTimeout is how long evaluations may take to end after a runner is closed: their callers have
-	// left.
+	// stopTimeout is the maximum time for which a closed runner waits for evaluations. Their callers are gone.
 	stopTimeout = 10 * time.Second
 )
 
-// Start starts a runner. It is an error if this machine cannot start sandboxes. The caller closes the
-// runner.
+// Start starts a runner. It returns an error if this machine cannot start sandboxes. Callers must close the runner.
 func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	sandboxes, err := gateway.FindSandboxes(ctx, cfg.Gateway, frame)
@@ -68,19 +66,20 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, sandboxes.Close())
 	}
-	// No port: it is a setting of servers.
+	// No ports: their settings are for servers.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress = "", ""
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
-		Sandboxes: sandboxes, ImageResolver: extended{images, cfg.Environment}, Images: images,
+		Sandboxes: sandboxes, ImageResolver: extendedImages{images, cfg.Environment}, Images: images,
 	}, frame)
 	if err != nil {
 		return nil, errors.Join(err, images.Close(), sandboxes.Close())
 	}
 	r := &Runner{
-		cfg: cfg, images: images, starts: sandboxes.String(), listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1),
+		cfg: cfg, images: images, starts: sandboxes.String(),
+		listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1),
 	}
 	component.Endpoints[0].Listener = r.listener
-	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx)) // [Runner.Close] ends it, after the last evaluation
+	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx)) // [Runner.Close] cancels it after the last evaluation
 	go func() {
 		life := serve.Config{ShutdownTimeout: stopTimeout}
 		r.ended <- serve.Run(ctx, life, frame.Telemetry.Log, frame.Health, component)
@@ -88,33 +87,33 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Sandboxes returns what starts sandboxes and what limits them, for users.
+// Sandboxes returns the description of the launcher for users.
 func (r *Runner) Sandboxes() string { return r.starts }
 
 // Dial connects to the runner's gateway.
 func (r *Runner) Dial(ctx context.Context) (net.Conn, error) { return r.listener.DialContext(ctx) }
 
-// Close ends the runner, and returns why it had ended before, if it had.
+// Close stops the runner. If the runner had stopped before, Close returns the reason.
 func (r *Runner) Close() error {
 	r.stop()
 	return errors.Join(<-r.ended, r.images.Close())
 }
 
-// extended are images whose functions have a larger environment.
-type extended struct {
+// extendedImages adds variables to the environment of images.
+type extendedImages struct {
 	*Images
 	environment []string
 }
 
 // ResolveImage implements the interface of the gateway.
-func (e extended) ResolveImage(
+func (e extendedImages) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
 	resolved, err := e.Images.ResolveImage(ctx, req)
 	if err != nil || len(e.environment) == 0 {
 		return resolved, err
 	}
-	resolved = proto.CloneOf(resolved) // others may have it too
+	resolved = proto.CloneOf(resolved) // the resolver caches it
 	resolved.Env = append(resolved.Env, e.environment...)
 	return resolved, nil
 }

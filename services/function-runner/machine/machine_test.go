@@ -115,8 +115,8 @@ func TestPlainHTTPIsForListedRegistries(t *testing.T) {
 	}
 }
 
-// TestMachinesWithoutALauncher asks for a launcher that is not there, and for none. Without any launcher, functions run in
-// place.
+// TestMachinesWithoutALauncher selects a missing launcher, and no launcher. If all launchers are missing, functions run
+// in place.
 func TestMachinesWithoutALauncher(t *testing.T) {
 	setUp(t)
 	for value, want := range map[string]string{"bubblewrap": "install the package bubblewrap", "off": "FNR_SANDBOX"} {

@@ -19,7 +19,8 @@ import (
 // SandboxSettings are the settings of sandboxes on this machine, which need no Kubernetes.
 type SandboxSettings struct {
 	// Sandbox is the launcher of sandboxes: `bubblewrap`, `crun`, `runc`, `runsc` or `direct` ([without
-	// namespaces](security.md#without-namespaces)), the absolute path of such a program, `auto` (the first launcher that works; the log contains the failures of the rest), or `off`.
+	// namespaces](security.md#without-namespaces)), the absolute path of such a program,
+	// `auto` (the first launcher that works; the log contains the failures of the rest), or `off`.
 	Sandbox string `default:"off"`
 	// SandboxStore is the directory with the files of images, which processes may share. If it is empty, it is
 	// `function-runner/images` in `XDG_CACHE_HOME` or `~/.cache`, for root in `/var/cache`. Every user must be able
@@ -28,16 +29,16 @@ type SandboxSettings struct {
 	SandboxStore string `split_words:"true"`
 }
 
-// What images may take on disk, together and each, and how many files an image may have. [Images.Prune] removes images
-// that are not needed.
+// The maximum size of the store and of an image, and the maximum number of files of an image. [Images.Prune] removes
+// unused images.
 const (
 	maxStoreBytes = 10 << 30
 	maxImageBytes = 2 << 30
 	maxImageFiles = 300_000
 )
 
-// What a sandbox may have: bytes of private memory of each process, and processes and threads. Where this program runs
-// as root, the sandboxes of a function by bubblewrap have these processes together.
+// The limits of a sandbox: bytes of private memory of each process, and the number of processes and threads. If this
+// program runs as root, all bubblewrap sandboxes of a function share the limit of processes.
 const (
 	maxProcessBytes = 2 << 30
 	maxProcesses    = 1024
@@ -50,23 +51,23 @@ func (c SandboxSettings) Check(checks *config.Checks) {
 		"the path of a directory, since there is no home directory")
 }
 
-// Launcher returns the settings of what starts sandboxes.
+// Launcher returns the settings of the launcher.
 func (c SandboxSettings) Launcher() gateway.SandboxConfig {
 	return gateway.SandboxConfig{Launcher: c.Sandbox, MaxMemoryBytes: maxProcessBytes, MaxProcesses: maxProcesses}
 }
 
-// Store returns the settings of the store of images.
+// Store returns the settings of the image store.
 func (c SandboxSettings) Store() imageresolver.StoreConfig {
 	return imageresolver.StoreConfig{
 		Dir: c.store(), MaxBytes: maxStoreBytes, MaxImageBytes: maxImageBytes, MaxImageFiles: maxImageFiles,
 	}
 }
 
-// errOff is the error of a machine whose setting forbids sandboxes.
+// errOff is the error for FNR_SANDBOX=off.
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
-// TryLaunchers starts a sandbox with the launcher of the settings, or with each launcher in the order of auto until one
-// works, and calls tried with the result.
+// TryLaunchers starts a sandbox with the launcher of the settings or, with auto, with each launcher up to the first
+// launcher that works. It calls tried with each result.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {
@@ -87,7 +88,7 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 	}
 }
 
-// Group returns the group that has to be able to read images beside the user of this program; 0 for none.
+// Group returns the group that must be able to read images in addition to this program's user. Zero means no group.
 func Group() int {
 	if os.Getuid() == 0 {
 		return gateway.UnprivilegedGroup
@@ -95,11 +96,10 @@ func Group() int {
 	return 0
 }
 
-// rootCache is where programs of root keep what they can get again: sandboxes run as another user, who
-// cannot enter root's home directory.
+// rootCache is root's cache directory. Sandboxes run as another user, who cannot enter root's home directory.
 const rootCache = "/var/cache"
 
-// store returns the directory of the store, empty if none is set and there is no home directory.
+// store returns the directory of the store. It is empty if neither the setting nor a home directory exists.
 func (c SandboxSettings) store() string {
 	if c.SandboxStore != "" {
 		return c.SandboxStore

@@ -17,11 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// direct starts functions in place, where the machine permits no namespaces. Landlock limits them to the files of their
-// image and a temporary directory, but the paths of these files are other ones than in the image.
+// direct starts functions without namespaces. Landlock limits a function to the files of its image, which have the
+// paths of this machine, and to a temporary directory.
 type direct struct{ limits func() confine.Limits }
 
-// newDirect returns an error unless the kernel has all that confines functions.
+// newDirect returns an error unless the kernel supports Landlock and seccomp filters.
 func newDirect(l *Launcher, _ string) (starter, error) {
 	trial, err := confine.New(confine.Config{Level: confine.Require, OwnFiles: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -49,20 +49,20 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
-		// The home directory of the image is not there. The runner sets another one.
+		// The home directory of the image has another path here. The confiner sets HOME.
 		Env:    slices.DeleteFunc(fn.mergeEnvironment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil
 }
 
-// certificates are where Go programs find certificate authorities.
+// certificates are the paths at which Go programs find certificate authorities.
 var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ssl/cert.pem"}
 
 // notStatic is the hint for programs that direct does not start.
 const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
 	"loader or interpreter: see fnctl doctor"
 
-// findStatic returns the path on this machine of an image's program, unless it requires other files at fixed paths.
+// findStatic returns the path of an image's program on this machine, or an error if it is no static executable.
 func findStatic(root, program string) (string, *fnproc.StartError) {
 	files, err := os.OpenRoot(root)
 	if err != nil {

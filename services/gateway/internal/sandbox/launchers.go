@@ -31,8 +31,8 @@ type starter interface {
 	command(fn Function) (fnproc.Command, *fnproc.StartError)
 }
 
-// launchers are the known launchers in the order in which auto tries them, starting with the fastest. Auto tries direct,
-// which has no program, only where a launcher is required.
+// launchers are the known launchers in the order in which auto tries them, starting with the fastest. Auto tries
+// direct, which has no program, only where a launcher is required.
 var launchers = []struct {
 	name, program string
 	// new returns the launcher at path.

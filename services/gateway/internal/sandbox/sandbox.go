@@ -99,8 +99,8 @@ func (l *Launcher) Direct() bool {
 	return direct
 }
 
-// Command returns the command that starts a function in a sandbox, or an error if the launcher cannot start it. Creating
-// the command is slow: callers should reuse it.
+// Command returns the command that starts a function in a sandbox, or an error if the launcher cannot start it.
+// Creating the command is slow: callers should reuse it.
 //
 // The processes of a sandbox exit with the launcher: the first process in the sandbox's pid namespace stays in the
 // launcher's process group, which is killed as a whole. The launcher exits with this program, and that process with the
