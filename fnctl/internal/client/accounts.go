@@ -9,10 +9,10 @@ import (
 	"connectrpc.com/connect"
 )
 
-// account is a template for the text about a failed call.
+// account is the template of a failed call's error text.
 type account struct{ problem, advice string }
 
-// accounts has the codes with a specific meaning for users.
+// accounts contains the texts by code. Users get otherAccount for further codes.
 var accounts = map[connect.Code]account{
 	connect.CodeNotFound: {
 		"no evaluator of the gateway serves function {image}",
@@ -47,10 +47,10 @@ func localAccounts() map[connect.Code]account {
 	return texts
 }
 
-// tooLarge matches messages about the size of a ResourceList, of the client, of the server and of local programs.
+// tooLarge matches messages about the size of a ResourceList from the client, the server and local programs.
 var tooLarge = regexp.MustCompile(`message size|larger than|too large|MaxBytes`)
 
-// sizeAccount and localSizeAccount are for lists that are too large.
+// sizeAccount and localSizeAccount are the texts for lists over the size limit.
 var (
 	sizeAccount = account{
 		"the package is too large for {image}: {size} bytes ({message})",
@@ -61,19 +61,19 @@ var (
 	}
 )
 
-// unreachable is for errors of the connection, without an answer of a gateway.
+// unreachable is the text for connection errors.
 var unreachable = account{
 	"the gateway at {address} cannot be reached ({message})",
 	"start it, or give its address with --address or FNCTL_ADDRESS",
 }
 
-// timedOut is for deadlines for which the gateway names what was waited for.
+// timedOut is the text for timeouts with a reason from the gateway.
 var timedOut = account{
 	"function {image} did not answer in time ({message})",
 	"if what it waits for takes longer, raise --timeout",
 }
 
-// otherAccount is for all other codes.
+// otherAccount is the text for codes without an account.
 var otherAccount = account{
 	"function {image} could not be evaluated ({code}: {message})",
 	"check the gateway at {address} and its log",

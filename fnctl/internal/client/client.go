@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client calls a gateway of the function runner, or anything else that
-// serves evaluator.FunctionEvaluator, over gRPC.
+// Package client calls gateways of the function runner, and other servers of evaluator.FunctionEvaluator, over gRPC.
 package client
 
 import (
@@ -24,16 +23,17 @@ import (
 
 // Config configures the connection to a gateway.
 type Config struct {
-	// Address is host:port, which is called without TLS, or a URL of http or https.
+	// Address is host:port, for a connection without TLS, or a URL with http or https. It is required.
 	Address string
-	// MaxMessageBytes bounds requests and responses.
+	// MaxMessageBytes is the maximum size of a request and of a response. It is required.
 	MaxMessageBytes int
-	// Dial, if not nil, connects to the gateway, and Close, if not nil, ends that.
-	Dial  func(ctx context.Context) (net.Conn, error)
+	// Dial connects to the gateway. If it is nil, Address is dialled.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Close frees the resources of Dial. It may be nil.
 	Close func()
-	// InProcess is set for a gateway in this process: Dial connects to it, and Address is ignored.
+	// InProcess is true for a gateway in this process. It requires Dial, and Address is ignored.
 	InProcess bool
-	// Unreachable is what users can do if nothing answers at the address; empty for the usual advice.
+	// Unreachable is the advice for connection errors. Empty means the default advice.
 	Unreachable string
 }
 
@@ -42,17 +42,17 @@ type Gateway struct {
 	address string
 	limit   int
 	local   bool // true for a gateway in this process
-	// texts are the texts for errors of evaluations, and unreachable that for errors of the connection.
+	// texts are the texts for evaluation errors, and unreachable is the text for connection errors.
 	texts       map[connect.Code]account
 	unreachable account
 	rpc         evaluatorconnect.FunctionEvaluatorClient
 	pools       podmanagerv1connect.PodManagerServiceClient
 	status      gatewayv1connect.StatusServiceClient
 	http        *http.Transport
-	close       func() // nil for nothing
+	close       func() // may be nil
 }
 
-// New returns a gateway. Nothing is sent before the first evaluation.
+// New returns a gateway. It connects at the first call.
 func New(config Config) (*Gateway, error) {
 	texts := accounts
 	if config.InProcess {
@@ -62,10 +62,10 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := config.connect()
+	transport := config.transport()
 	client := &http.Client{
 		Transport: transport,
-		// No gateway redirects.
+		// Gateways never redirect.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Gateway{
@@ -85,8 +85,9 @@ func New(config Config) (*Gateway, error) {
 	}, nil
 }
 
-// connect returns the connections to the gateway. Gateways with TLS are verified by the system's authorities.
-func (c Config) connect() *http.Transport {
+// transport returns the transport of connections to the gateway. It verifies certificates with the system's
+// authorities.
+func (c Config) transport() *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -105,11 +106,10 @@ func (g *Gateway) Close() {
 	}
 }
 
-// Evaluate runs a function once. It reports a failure of the function as a [FunctionError], any
-// other failure as a [CallError].
+// Evaluate runs a function once. It returns a [FunctionError] if the function failed, and else a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if ctx.Value(traceKey{}) == nil {
-		ctx, _ = Traced(ctx) // the id of a failed evaluation finds it in the gateway's log
+		ctx, _ = Traced(ctx) // the trace id finds a failed evaluation in the gateway's log
 	}
 	resp, err := g.rpc.EvaluateFunction(withTraceparent(ctx), &evaluator.EvaluateFunctionRequest{
 		ResourceList: req.ResourceList, Image: req.Image, Tag: req.Tag,
@@ -123,8 +123,7 @@ func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.
 // defaultPort is the port of a gateway.
 const defaultPort = "9445"
 
-// baseURL returns the URL of an address. An address without a scheme means no TLS: Porch relies on
-// that.
+// baseURL returns the URL of an address. An address without a scheme means no TLS, as in Porch.
 func baseURL(address string) (string, error) {
 	scheme, host, found := strings.Cut(address, "://")
 	if !found {

@@ -22,22 +22,21 @@ type FunctionError struct {
 	Image string
 	// Message is the gateway's description of the failure.
 	Message string
-	// Failure has the details; nil if the gateway sent none.
+	// Failure contains the details. It is nil if the gateway sent no details.
 	Failure *functionrunnerv1.FunctionFailure
 }
 
 func (e *FunctionError) Error() string { return e.Message }
 
-// CallError reports an evaluation that failed for another reason than the function.
+// CallError reports an evaluation that failed although the function did not.
 type CallError struct {
-	// Problem describes what went wrong.
+	// Problem is the reason.
 	Problem string
-	// Advice describes what to do about it.
+	// Advice is the remedy. It may be empty.
 	Advice string
-	// Lasting reports whether the package asks for something that cannot be done, so that trying
-	// again does not help.
+	// Lasting is true if the evaluation will fail again.
 	Lasting bool
-	// Trace is the id of the evaluation's trace, if the gateway failed and its log may say more.
+	// Trace is the trace id of the evaluation, for the gateway's log. It is empty unless the gateway failed.
 	Trace string
 	Cause error
 }
@@ -51,9 +50,9 @@ func (e *CallError) Error() string {
 
 func (e *CallError) Unwrap() error { return e.Cause }
 
-// explain turns an error of the RPC into one that users understand.
+// explain translates an RPC error for users.
 func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) error {
-	// The context knows better than the connection why the call ended.
+	// The context contains the reason for a canceled call.
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted; nothing was written", Cause: ctx.Err()}
 	}
@@ -62,7 +61,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 		cerr = connect.NewError(connect.CodeUnknown, err)
 	}
 	failure := failureOf(cerr)
-	// Runners that send no details report functions that fail as internal errors.
+	// Runners without details report failed functions as internal errors.
 	if failure != nil || cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr) {
 		return &FunctionError{Image: req.Image, Message: cerr.Message(), Failure: failure}
 	}
@@ -74,12 +73,12 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	return call
 }
 
-// failureOf returns the details of a failed function; nil if there are none.
+// failureOf returns the details of a failed function. It returns nil if the error contains no details.
 func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 	for _, detail := range cerr.Details() {
 		msg, err := detail.Value()
 		if err != nil {
-			continue // of a type that this version does not know
+			continue // unknown type of a newer version
 		}
 		if failure, ok := msg.(*functionrunnerv1.FunctionFailure); ok {
 			return failure
@@ -88,7 +87,7 @@ func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 	return nil
 }
 
-// lasting reports whether the answer will be the same next time.
+// lasting reports whether a retry would fail in the same way.
 func lasting(cerr *connect.Error) bool {
 	switch cerr.Code() {
 	case connect.CodeNotFound, connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
@@ -98,7 +97,7 @@ func lasting(cerr *connect.Error) bool {
 	}
 }
 
-// systemFailed reports whether the gateway, or something that it needs, is at fault, rather than the caller.
+// systemFailed reports whether the gateway or its dependencies failed, not the caller.
 func systemFailed(cerr *connect.Error) bool {
 	switch cerr.Code() {
 	case connect.CodeUnknown, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss, connect.CodeAborted:
@@ -108,7 +107,7 @@ func systemFailed(cerr *connect.Error) bool {
 	}
 }
 
-// account describes what went wrong and what to do about it.
+// account returns the reason and the remedy.
 func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
 	a, ok := g.texts[cerr.Code()]
 	if !ok {
@@ -131,13 +130,13 @@ func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, a
 		a = timedOut
 	}
 	if strings.Contains(cerr.Message(), "try again") && strings.Contains(a.advice, "try again") {
-		a.advice = "" // the gateway says so already
+		a.advice = "" // the message contains it
 	}
 	fill := g.filler(req, cerr)
 	return fill.Replace(a.problem), fill.Replace(a.advice)
 }
 
-// filler fills in the templates of accounts.
+// filler returns the replacer for the templates of accounts.
 func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Replacer {
 	return strings.NewReplacer(
 		"{image}", strconv.Quote(req.Image), "{address}", g.address,
@@ -146,7 +145,7 @@ func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Rep
 		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
 }
 
-// retryHint returns when to try again, if the server says so.
+// retryHint returns the retry delay of the server in words. It is empty without a delay.
 func retryHint(cerr *connect.Error) string {
 	for _, detail := range cerr.Details() {
 		if msg, err := detail.Value(); err == nil {
@@ -158,9 +157,8 @@ func retryHint(cerr *connect.Error) string {
 	return ""
 }
 
-// brokenConnection reports whether an error comes from the connection. Cancellations by the caller
-// were handled before; any other cancellation is one of the HTTP/2 stream, which a server that
-// speaks another protocol causes.
+// brokenConnection reports whether the connection failed. explain handles cancellations by the caller, so that a
+// cancellation here is a reset of the HTTP/2 stream by a server with another protocol.
 func brokenConnection(cerr *connect.Error) bool {
 	if connect.IsWireError(cerr) {
 		return false
@@ -173,15 +171,14 @@ func brokenConnection(cerr *connect.Error) bool {
 	}
 }
 
-// explainsTimeout reports whether an error is the gateway's word on what an evaluation waited for when
-// its time was up. Other servers only say that it was.
+// explainsTimeout reports whether a timeout contains the gateway's reason. Other servers report the timeout alone.
 func explainsTimeout(cerr *connect.Error) bool {
 	return cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr) &&
 		cerr.Message() != context.DeadlineExceeded.Error()
 }
 
-// WaitedFor adds what an evaluation waited for to the error of one that ran out of time without a
-// word from the gateway. It returns other errors as they are.
+// WaitedFor adds a reason to the error of an evaluation that timed out without the gateway's reason. It returns all
+// other errors unchanged.
 func WaitedFor(err error, what string) error {
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {

@@ -12,7 +12,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// poolAccounts has the codes with another meaning for calls about pods.
+// poolAccounts contains the texts of calls about pods that differ from accounts.
 var poolAccounts = map[connect.Code]account{
 	connect.CodeUnimplemented: {
 		"the gateway at {address} knows of no pods",
@@ -33,8 +33,8 @@ func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsRespons
 	return resp, nil
 }
 
-// WatchPools calls changed with all pools, and then with what changes, until ctx ends
-// or changed returns an error, which it returns. Other errors are a [CallError].
+// WatchPools calls changed with all pools and then with each change until ctx expires or changed returns an error,
+// which WatchPools returns. All further errors are a [CallError].
 func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.WatchPoolsResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -54,8 +54,7 @@ func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.Wat
 	return &CallError{Problem: "the gateway ended the watch", Advice: "start again"}
 }
 
-// explainQuery turns an error of an RPC that evaluates nothing into one that users understand. Accounts
-// has the codes with another meaning for it.
+// explainQuery translates the RPC error of a query for users. The accounts override the default texts.
 func (g *Gateway) explainQuery(ctx context.Context, accounts map[connect.Code]account, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted", Cause: ctx.Err()}

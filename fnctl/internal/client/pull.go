@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// passedOn is what a gateway puts before the reason: who passed the error on, for which image.
+// passedOn matches the prefix of a gateway before the reason: the program that passed the error on, and the image.
 var passedOn = regexp.MustCompile(
 	`^(?:unable to (?:get the [a-z ]+ for|evaluate) \S+(?: with pod evaluator)?: |resolve \S+: )+`)
 
-// registryError is the error of a registry, with what was asked of it.
+// registryError matches the error of a registry with the request.
 var registryError = regexp.MustCompile(`^registry (\S+): (?:[a-z ]+: )?((?s:.*))$`)
 
-// gatewayAdvice is the advice at the end of a gateway's error, which begins with one of a few words.
+// gatewayAdvice matches the advice at the end of a gateway's error by its first word.
 var gatewayAdvice = regexp.MustCompile(
 	`: ((?:check|add|use|if it|renew|it has to|its certificate has|it refused|no credentials|the registry limits) .*)$`)
 
-// pullCause is a reason for which an image cannot be pulled.
+// pullCause is a reason for a failed pull.
 type pullCause struct {
 	pattern *regexp.Regexp
-	// reason has the registry's name as %s. Local is the advice for functions of this machine, and remote that for
-	// those of a gateway.
+	// reason contains %s for the registry's name. local is the advice for functions of this machine, and remote the
+	// advice for functions of a gateway.
 	reason, local, remote string
 }
 
@@ -53,8 +53,8 @@ var pullCauses = []pullCause{
 	},
 }
 
-// explainImage returns why an image cannot be run, and what to do about it, if a gateway's message is about the image;
-// ok is false if it is not.
+// explainImage returns the reason and the remedy if a gateway's message is about an image. It returns false for all
+// other messages.
 func explainImage(image, message string, local bool) (problem, advice string, ok bool) {
 	reason := passedOn.ReplaceAllString(message, "")
 	if strings.Contains(reason, "registries are not called offline") {

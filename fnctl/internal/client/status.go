@@ -11,14 +11,14 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 )
 
-// statusAccounts has the codes with another meaning for calls about the gateway.
+// statusAccounts contains the texts of calls about the gateway that differ from accounts.
 var statusAccounts = map[connect.Code]account{
 	connect.CodeUnimplemented: {
 		"the gateway at {address} does not show what it does", "its version is older than fnctl's",
 	},
 }
 
-// Status returns what the gateway does now. Errors are a [CallError].
+// Status returns the current activity of the gateway. Errors are a [CallError].
 func (g *Gateway) Status(ctx context.Context) (*gatewayv1.GetStatusResponse, error) {
 	resp, err := g.status.GetStatus(ctx, &gatewayv1.GetStatusRequest{})
 	if err != nil {
@@ -27,7 +27,7 @@ func (g *Gateway) Status(ctx context.Context) (*gatewayv1.GetStatusResponse, err
 	return resp, nil
 }
 
-// Evaluations returns the last evaluations of the gateway that req selects, the newest first. Errors are a
+// Evaluations returns the recent evaluations that req selects, starting with the newest evaluation. Errors are a
 // [CallError].
 func (g *Gateway) Evaluations(
 	ctx context.Context, req *gatewayv1.ListEvaluationsRequest,
@@ -39,7 +39,7 @@ func (g *Gateway) Evaluations(
 	return resp.GetEvaluations(), nil
 }
 
-// IsUnimplemented reports whether an error is that the gateway does not have what was asked for.
+// IsUnimplemented reports whether an error says that the gateway lacks the method.
 func IsUnimplemented(err error) bool {
 	call, ok := errors.AsType[*CallError](err)
 	return ok && connect.CodeOf(call.Cause) == connect.CodeUnimplemented

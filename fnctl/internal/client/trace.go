@@ -19,14 +19,14 @@ const (
 // traceKey is the key of the trace id in a context.
 type traceKey struct{}
 
-// Traced returns a context whose evaluation begins a trace, and the id of the trace.
+// Traced returns a context whose evaluation starts a trace, and the trace id.
 func Traced(ctx context.Context) (traced context.Context, id string) {
 	id = randomHex(traceBytes)
 	return context.WithValue(ctx, traceKey{}, id), id
 }
 
-// withTraceparent returns a context for one evaluation, whose request has the trace of ctx, if any, in the
-// header of W3C Trace Context, with the flag that asks for the trace to be recorded.
+// withTraceparent returns a context for an evaluation. If ctx contains a trace, the request gets the header of W3C
+// Trace Context with the flag "sampled".
 func withTraceparent(ctx context.Context) context.Context {
 	id, ok := ctx.Value(traceKey{}).(string)
 	if !ok {

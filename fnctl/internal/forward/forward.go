@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forward reaches a gateway in a cluster through the API server, with the identity of a kubeconfig: it runs
-// kubectl, which has all ways to log in to clusters.
+// Package forward connects to a gateway in a cluster through the API server. It runs kubectl, which supports all ways
+// to log in to clusters.
 package forward
 
 import (
@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Config says which gateway.
+// Config identifies a gateway. All fields except Cluster are required.
 type Config struct {
 	Cluster
-	// Service and Port are those of the gateway.
+	// Service and Port are the gateway's Service and port.
 	Service, Port string
 }
 
-// args are the arguments of kubectl, which chooses a port of this machine.
+// args returns the arguments of kubectl, which chooses a free port of this machine.
 func (c Config) args() []string {
 	return c.Cluster.args("port-forward", "--address=127.0.0.1", "service/"+c.Service, ":"+c.Port)
 }
 
-// Forwarder connects to a gateway. Nothing is started before the first connection. The caller closes it.
+// Forwarder connects to a gateway. It starts kubectl at the first connection. Callers must close the forwarder.
 type Forwarder struct {
 	config Config
-	// turn holds the running kubectl, nil for none. Who takes it out puts one back.
+	// turn contains the running kubectl, or nil. Its receiver must send a value back.
 	turn chan *process
 }
 
@@ -37,11 +37,10 @@ func New(config Config) *Forwarder {
 	return f
 }
 
-// startTimeout bounds the time until kubectl has a connection to the gateway's pod.
+// startTimeout is the timeout of kubectl's connection to the gateway's pod.
 const startTimeout = 30 * time.Second
 
-// Dial connects to the gateway, until ctx ends. kubectl ends with the pod that it has chosen, and is started
-// again then.
+// Dial connects to the gateway until ctx expires. If kubectl exited with its pod, Dial starts kubectl again.
 func (f *Forwarder) Dial(ctx context.Context) (net.Conn, error) {
 	address, err := f.address(ctx)
 	if err != nil {
@@ -50,7 +49,7 @@ func (f *Forwarder) Dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// address returns where kubectl listens.
+// address returns the address of kubectl's port.
 func (f *Forwarder) address(ctx context.Context) (string, error) {
 	var current *process
 	select {
@@ -72,7 +71,7 @@ func (f *Forwarder) address(ctx context.Context) (string, error) {
 	return current.address, nil
 }
 
-// Close ends kubectl. The forwarder must not be used any more.
+// Close stops kubectl. Callers must not use the forwarder afterwards.
 func (f *Forwarder) Close() {
 	if current := <-f.turn; current != nil {
 		current.end()

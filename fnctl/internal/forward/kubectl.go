@@ -8,10 +8,10 @@ import (
 	"os/exec"
 )
 
-// Cluster says where kubectl goes, with its flags; empty for what kubectl uses then.
+// Cluster contains the values of kubectl's flags. Empty values mean kubectl's defaults.
 type Cluster struct{ Namespace, Context, Kubeconfig string }
 
-// args are the arguments of a call of kubectl.
+// args returns the arguments of a kubectl command.
 func (c Cluster) args(rest ...string) []string {
 	var args []string
 	for flag, value := range map[string]string{
@@ -24,7 +24,7 @@ func (c Cluster) args(rest ...string) []string {
 	return append(args, rest...)
 }
 
-// withAdvice adds to the error of a program that cannot be started what to do about it.
+// withAdvice adds the remedy to the error of a program that did not start.
 func withAdvice(err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("%w: install kubectl, or leave --namespace out and give the gateway's address with --address", err)

@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// process is a kubectl that forwards connections.
+// process is a running kubectl port-forward.
 type process struct {
-	// address is where it listens, as host:port.
+	// address is the address of its port, as host:port.
 	address string
 	stop    context.CancelFunc
-	// ended closes when it has ended.
+	// ended is closed when the process has exited.
 	ended chan struct{}
 }
 
-// killDelay is how long the output of a kubectl that was ended may stay open.
+// killDelay is the maximum time for which the output of a stopped kubectl may stay open.
 const killDelay = 5 * time.Second
 
-// start starts kubectl, and returns when it listens. It runs until it is ended, or its pod is gone.
+// start starts kubectl and returns when its port is open. kubectl runs until it is stopped or its pod is deleted.
 func start(ctx context.Context, args []string) (*process, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	cmd := exec.CommandContext(running, "kubectl", args...)
@@ -41,7 +41,7 @@ func start(ctx context.Context, args []string) (*process, error) {
 	p := &process{stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // what kubectl says is the reason
+		_ = cmd.Wait() // kubectl's output contains the reason
 		_ = write.Close()
 	}()
 	listens := make(chan string, 1)
@@ -59,11 +59,11 @@ func start(ctx context.Context, args []string) (*process, error) {
 	}
 }
 
-// forwarding is what kubectl prints when it listens.
+// forwarding matches the line that kubectl prints when its port is open.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) -> `)
 
-// listen sends the address at which kubectl listens, or an empty one if its output ends before, or is none of
-// kubectl's. It reads the output to its end: kubectl prints a line for each connection.
+// listen sends the address of kubectl's port, or an empty string if the output contains no such line. It reads the
+// whole output, because kubectl prints a line for each connection.
 func listen(output *io.PipeReader, listens chan<- string) {
 	address := ""
 	for lines := bufio.NewScanner(output); address == "" && lines.Scan(); {
@@ -75,7 +75,7 @@ func listen(output *io.PipeReader, listens chan<- string) {
 	_, _ = io.Copy(io.Discard, output)
 }
 
-// runs reports whether it has not ended.
+// runs reports whether the process still runs.
 func (p *process) runs() bool {
 	select {
 	case <-p.ended:
@@ -85,19 +85,19 @@ func (p *process) runs() bool {
 	}
 }
 
-// end ends it.
+// end stops the process.
 func (p *process) end() {
 	p.stop()
 	<-p.ended
 }
 
-// problems keeps what kubectl says is wrong, as far as people read.
+// problems collects the beginning of kubectl's error messages.
 type problems struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// maxProblems bounds it, in bytes.
+// maxProblems is the maximum size of problems in bytes.
 const maxProblems = 4 << 10
 
 // Write implements io.Writer.
@@ -108,7 +108,7 @@ func (p *problems) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns it in one line.
+// String returns the messages in one line.
 func (p *problems) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,7 @@ type printer struct {
 	lines []string
 }
 
-// line writes a line, as far as the terminal has columns.
+// line writes a line, cut to the width of the terminal.
 func (p *printer) line(text string) {
 	if p.width > 0 {
 		text = runewidth.Truncate(text, p.width-1, "…")
@@ -32,7 +32,7 @@ func (p *printer) line(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// span writes a span behind indent, and its children behind below.
+// span writes a span after indent, and its children after below.
 func (p *printer) span(s *span, indent, below string) {
 	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))
@@ -45,7 +45,7 @@ func (p *printer) span(s *span, indent, below string) {
 	}
 }
 
-// bar returns when a span was, in the columns of the whole call. A short span has one column.
+// bar returns the bar of a span in the columns of the call. A short span gets one column.
 func (p *printer) bar(s *span) string {
 	column := func(d time.Duration) int {
 		return min(int(float64(d)/float64(p.total)*barColumns+.5), barColumns)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spantree shows where the time of an evaluation went, as a tree of spans with a bar for each.
+// Package spantree formats the phases of an evaluation as a tree of spans with bars.
 package spantree
 
 import (
@@ -12,15 +12,15 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 )
 
-// Call is an evaluation as its caller saw it.
+// Call is an evaluation from the view of the caller.
 type Call struct {
-	// Function is what the caller calls it.
+	// Function is the function's name in the call.
 	Function string
 	TraceID  string
 	Took     time.Duration
-	// Evaluation is what the gateway has of it; nil if it has nothing.
+	// Evaluation is the gateway's record of the evaluation. It is nil if the gateway has no record.
 	Evaluation *gatewayv1.Evaluation
-	// Missing is why there is no Evaluation.
+	// Missing is the reason for a nil Evaluation.
 	Missing string
 }
 
@@ -32,7 +32,7 @@ type span struct {
 	children     []*span
 }
 
-// Lines returns the tree, in lines of at most width columns if width is not zero.
+// Lines returns the tree in lines of at most width columns. Zero means no limit.
 func (c Call) Lines(width int) []string {
 	p := printer{total: max(c.Took, 1), width: width}
 	p.line("Trace " + c.TraceID)
@@ -46,11 +46,11 @@ func (c Call) Lines(width int) []string {
 	return p.lines
 }
 
-// root returns the span of the call, with those of the gateway in it.
+// root returns the span of the call with the spans of the gateway.
 func (c Call) root() *span {
 	e := c.Evaluation
 	took := e.GetDuration().AsDuration()
-	// The clocks of the two machines may differ: what is not the gateway's time is half before it and half
+	// The clocks of the two machines may differ: we put half of the remaining time before the gateway's span, and half
 	// after it.
 	gateway := &span{name: "gateway", offset: max(c.Took-took, 0) / 2, took: took}
 	attempts := map[int32]*span{}
@@ -73,7 +73,7 @@ func (c Call) root() *span {
 	return &span{name: "call", took: c.Took, children: []*span{gateway}}
 }
 
-// note describes how and where an evaluation ended.
+// note returns the result and the place of an evaluation.
 func note(e *gatewayv1.Evaluation) string {
 	parts := []string{cmp.Or(e.GetEvaluator(), e.GetCode())}
 	if e.GetPod() != "" {

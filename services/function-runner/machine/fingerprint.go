@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Fingerprint returns all that decides what a function returns for an input: its image's name and digest, its
-// environment, and the policy. It is empty for a function that may use the network, which returns what others decide.
+// Fingerprint identifies everything except the input on which the output of a function depends: name and digest of the
+// image, the environment and the policy. It is empty for a function that may use the network.
 func (r *Runner) Fingerprint(ctx context.Context, image, tag string) (string, error) {
 	resolved, err := r.images.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: tag})
 	if err != nil {

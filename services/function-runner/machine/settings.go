@@ -9,10 +9,10 @@ import (
 )
 
 type (
-	// Gateway and the other configurations of services are embedded under these names, so that their variables have
-	// no prefix: a setting of several services is one variable, with the same value for all.
+	// Gateway and ImageResolver are embedded under these names, so that their variables need no prefix: a setting of
+	// both services is one variable.
 	Gateway = gateway.Config
-	// ImageResolver is embedded likewise.
+	// ImageResolver is embedded for the same reason.
 	ImageResolver = imageresolver.Config
 )
 
@@ -24,8 +24,7 @@ type Settings struct {
 	SandboxSettings
 }
 
-// Load returns the settings of the environment. Sandboxes are those of this machine unless FNR_SANDBOX says
-// otherwise. Variables of other programs are ignored.
+// Load returns the settings of the environment. FNR_SANDBOX is auto by default. Load ignores unknown variables.
 func Load() (Settings, error) {
 	var s Settings
 	if err := config.FillKnown(&s); err != nil {
@@ -41,15 +40,15 @@ func Load() (Settings, error) {
 // auto is the value of FNR_SANDBOX for any launcher that works.
 const auto = "auto"
 
-// share copies the settings of fnctl --local to the services, and the settings that several services have.
+// share copies the settings of fnctl --local, and the common settings, to the services.
 func (s *Settings) share() {
 	g := &s.Gateway
 	g.Sandbox = s.Launcher()
 	g.Sandbox.Required = true
 	g.DisableRuntimes = []string{gateway.RuntimeExec, gateway.RuntimePod}
-	// The caller is the same process: it decides how long it waits.
+	// The caller is the same process and sets its own timeouts.
 	g.MaxEvaluationTime = 0
-	// It calls a function once, mostly: a spare process would not be used.
+	// Most functions are called once, which leaves a spare process unused.
 	g.Exec.Prefork = 0
 	s.ImageResolver.DefaultImagePrefix = g.DefaultImagePrefix
 }
