@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Action is something to be done. None of them may keep the machine waiting.
+// Action is a decision of the machine. Callers carry it out in the background.
 type Action interface{ isAction() }
 
 // Grant answers a lease with a pod.
@@ -23,7 +23,7 @@ type Grant struct {
 	Phases   []PhaseDuration
 }
 
-// PhaseDuration is how long a lease spent in a phase.
+// PhaseDuration is the time of a lease in a phase.
 type PhaseDuration struct {
 	Phase    Phase
 	Duration time.Duration
@@ -35,40 +35,40 @@ type Reject struct {
 	Class fault.Class
 	// Reason is a sentence for users.
 	Reason string
-	// RetryAfter is when trying again makes sense; zero if that is not known.
+	// RetryAfter is the delay before a retry. It is zero if the delay is unknown.
 	RetryAfter time.Duration
-	// Elsewhere reports whether another replica may grant the lease: the one at the address Owner, or any if that is
-	// empty.
+	// Elsewhere is true if another replica may grant the lease: the replica at the address Owner, or any replica if
+	// Owner is empty.
 	Elsewhere bool
 	Owner     string
 }
 
-// Report is what a lease waits for.
+// Report describes the wait of a lease.
 type Report struct {
 	Lease   LeaseID
 	Waiting Waiting
 }
 
-// Waiting is what a lease waits for.
+// Waiting describes the wait of a lease.
 type Waiting struct {
 	Phase    Phase
 	Reason   string
-	Position int // in the queue, from one
+	Position int // position in the queue, from 1
 	Pod      string
 }
 
-// Create creates a pod, and its Service if it gets one. A pod of this name that exists already serves as well.
-// [PodObserved] or [CreateFailed] follows.
+// Create creates a pod, and its Service in the Service mode. An existing pod with this name counts as created. The
+// result is [PodObserved] or [CreateFailed].
 type Create struct {
 	Function     Function
 	Slot         int
 	Name         string
 	ReclaimAfter time.Time
-	// Reason is why the pod is created.
+	// Reason explains the creation.
 	Reason Reason
 }
 
-// Delete deletes a pod and its Service. [PodGone] follows, in time, or [DeleteFailed].
+// Delete deletes a pod and its Service. The result is [PodGone] or [DeleteFailed].
 type Delete struct {
 	Name, UID string
 	Function  Function
@@ -80,16 +80,16 @@ type Delete struct {
 	Foreign bool
 }
 
-// Reason is why a pod is created.
+// Reason is the reason of a creation.
 type Reason int
 
 // The reasons.
 const (
-	// ForLeases is more leases than the pods of the pool are meant for.
+	// ForLeases means that there are more leases than pods for them.
 	ForLeases Reason = iota
-	// ForMinimum is a minimum of pods.
+	// ForMinimum means that the pool is below its minimum.
 	ForMinimum
-	// ForVersion is that all pods are outdated.
+	// ForVersion means that a new version replaces outdated pods.
 	ForVersion
 )
 
@@ -102,21 +102,22 @@ type Extend struct {
 	ReclaimAfter time.Time
 }
 
-// Probe asks the wrapper server of a pod for its health until it serves, or the pod is gone. [Probed] follows, after
-// one [Unanswered] if that takes long.
+// Probe requests the health of a pod's wrapper server until the server is healthy, or the pod is deleted. The result is
+// [Probed], after a single [Unanswered] if the answer is late.
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity
-	// Question tells this probe from earlier ones of the same pod.
+	// Question is the number of the probe.
 	Question uint64
-	// Timeout bounds it; zero means that it lasts as long as the pod.
+	// Timeout limits the probe. Zero means no limit.
 	Timeout time.Duration
 }
 
-// Unprobe ends the open probe of a pod.
+// Unprobe cancels the open probe of a pod.
 type Unprobe struct{ Name, UID string }
 
-// StandDown makes this replica own no functions, for a reason, while another replica can. An empty reason ends that.
+// StandDown makes this replica own no functions, for a reason, while another replica can own them. An empty reason
+// reverts that.
 type StandDown struct{ Reason string }
 
 func (Grant) isAction()  {}

@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// silenceTimeout is how long a pod stays silent before that has consequences, and the minimum time between two
-	// samples. The prober takes two seconds to report it.
+	// silenceTimeout is the time after which a silent pod is drained, and the minimum time between two samples. The
+	// prober reports silence after two seconds.
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the time between two samples while no pod is silent.
 	sampleInterval = 5 * time.Second
-	// minSilentPods is the number of silent pods that shows that this replica has lost the pods' network, if none
-	// answers.
+	// minSilentPods is the number of silent pods that indicates a lost pod network, if no pod answers.
 	minSilentPods = 2
-	// sampleSize is the number of serving pods that are probed while others are silent, so that the loss of a node is
-	// not mistaken for the loss of the network.
+	// sampleSize is the number of serving pods that are probed while pods are silent, so that the loss of a node is not
+	// mistaken for the loss of the network.
 	sampleSize = 3
 )
 
-// connectivity is whether this replica reaches function pods. A pod is silent if it does not answer although
-// Kubernetes reports it as ready: either the pod is broken, or the network is.
+// connectivity tracks the connection of this replica to function pods. A pod is silent if it does not answer although
+// Kubernetes reports it as ready: either the pod is broken, or the network.
 type connectivity struct {
-	// silent are the silent pods by name, with the time at which each was found.
+	// silent maps the names of silent pods to the moment of their detection.
 	silent map[string]moment
-	// lastAnswer is the event of the last answer of any pod, and confirmed the last probe that was answered.
+	// lastAnswer is the event of the last answer of any pod, and lastAnsweredProbe the number of the last answered
+	// probe.
 	lastAnswer, lastAnsweredProbe uint64
-	sampledAt                     time.Time // when pods were last probed only to learn whether one answers
-	lost                          string    // why this replica counts as cut off; empty if it does not
+	sampledAt                     time.Time // time of the last sample
+	lost                          string    // reason if this replica is disconnected, else empty
 }
 
 func (e Unanswered) applyTo(m *Machine) {
@@ -39,16 +39,16 @@ func (e Unanswered) applyTo(m *Machine) {
 	}
 }
 
-// recordSilence records that a pod does not answer.
+// recordSilence records a pod as silent.
 func (m *Machine) recordSilence(s *step, p *pod) {
 	if _, known := m.connectivity.silent[p.name]; known || !p.observed.Ready {
-		return // a pod that is not ready may just not have started
+		return // a pod that is not ready may not have started
 	}
 	m.connectivity.silent[p.name] = s.moment
 	m.sampleServing(s)
 }
 
-// sampleServing probes some serving pods, on different nodes, to learn whether any of them answers.
+// sampleServing probes some serving pods on different nodes, to test the network.
 func (m *Machine) sampleServing(s *step) {
 	if s.age(m.connectivity.sampledAt) < silenceTimeout {
 		return
@@ -70,8 +70,8 @@ func (m *Machine) sampleServing(s *step) {
 	}
 }
 
-// drainSilent drains a pod that was found broken, and has not answered since. A pod that Kubernetes reports as ready
-// is probed again: it may answer, or this replica may be cut off.
+// drainSilent drains a broken pod that does not answer. If Kubernetes reports the pod as ready, the pod is probed
+// again: it may answer, or this replica may be disconnected.
 func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
 	p.removal.unexplained = true
@@ -89,11 +89,11 @@ func (m *Machine) recordAnswer(p *pod) {
 	delete(m.connectivity.silent, p.name)
 }
 
-// judgeConnectivity drains silent pods, and finds out whether this replica is cut off. It does so with each tick.
+// judgeConnectivity drains silent pods, and detects a disconnected replica. It runs with each tick.
 func (m *Machine) judgeConnectivity(s *step) {
 	c := &m.connectivity
 	if m.ownership.replicas > 1 && s.age(c.sampledAt) >= sampleInterval {
-		m.sampleServing(s) // another replica can take over
+		m.sampleServing(s) // another replica can replace this replica
 	}
 	if len(c.silent) == 0 && c.lost == "" {
 		return
@@ -107,7 +107,7 @@ func (m *Machine) judgeConnectivity(s *step) {
 		}
 		silent := s.age(since.at) >= silenceTimeout
 		if (silent || c.lost != "") && since.event > c.lastAnswer {
-			unheard++ // a replica that is cut off needs a pod's answer, not a new pod, to count as connected
+			unheard++ // a disconnected replica needs an answer of a pod, not a new pod, to count as connected
 		}
 		if silent && p.state.usable() && p.pool.isManaged() {
 			reason := "pod " + name + " does not answer, although Kubernetes reports it as ready"
@@ -119,7 +119,7 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost decides whether this replica is cut off, and reports when that changes.
+// setLost stores and reports whether this replica is disconnected.
 func (m *Machine) setLost(s *step, unheard int) {
 	c := &m.connectivity
 	was := c.lost
@@ -138,9 +138,9 @@ func (m *Machine) setLost(s *step, unheard int) {
 	}
 }
 
-// confirmsSilence reports whether a pod may be deleted for its silence: another pod has answered a probe that was sent later
-// and this one has not since, or Kubernetes no longer reports it as ready. When a network recovers, one pod is the
-// first to answer.
+// confirmsSilence reports whether a silent pod may be deleted: another pod answered a later probe and this pod did not
+// answer since, or Kubernetes no longer reports the pod as ready. When a network recovers, some pod is the first to
+// answer.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {
@@ -154,7 +154,7 @@ func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// reviveSilent keeps a pod that was drained for its silence, and answers.
+// reviveSilent keeps a silent pod that answers.
 func (p *pod) reviveSilent(s *step) {
 	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}

@@ -8,83 +8,81 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Event is something that happened. Events may be late, repeated or lost. An observation with an older resource
-// version is ignored.
+// Event is something that happened. Events may be late, repeated or lost. An observation with an older resource version
+// is ignored.
 type Event interface{ applyTo(m *Machine) }
 
-// LeaseID identifies a lease. The owner of the machine never uses one twice.
+// LeaseID identifies a lease. Callers must not reuse it.
 type LeaseID uint64
 
-// LeaseRequested asks for a lease. It is answered by one [Grant] or one [Reject], with any number of [Report] before,
-// unless [LeaseEnded] comes first.
+// LeaseRequested requests a lease. The answer is a single [Grant] or [Reject], after any number of [Report], unless
+// [LeaseEnded] is handled before.
 type LeaseRequested struct {
 	Lease    LeaseID
 	Function Function
-	// Avoid are the names of pods that failed this caller before.
+	// Avoid contains the names of pods that failed this caller before.
 	Avoid []string
-	// Tried are the addresses of replicas that the caller asked before.
+	// Tried contains the addresses of replicas that the caller called before.
 	Tried []string
 }
 
-// LeaseEnded ends a lease, granted or waiting. It is ignored for one that is not known.
+// LeaseEnded returns a lease, granted or waiting. Unknown leases are ignored.
 type LeaseEnded struct {
 	Lease LeaseID
-	// Broken is what was wrong with the pod; empty if nothing was.
+	// Broken describes the pod's failure. It is empty for a healthy pod.
 	Broken string
-	// Abandoned reports whether the caller left before the pod had answered.
+	// Abandoned is true if the caller left before the pod answered.
 	Abandoned bool
 }
 
-// PodObserved is a pod as Kubernetes shows it: after this machine created it, when it is found, and whenever it
-// changes.
+// PodObserved is the state of a pod in Kubernetes, sent for each change.
 type PodObserved struct{ Observation }
 
-// Observation is a pod as Kubernetes shows it.
+// Observation is the state of a pod in Kubernetes.
 type Observation struct {
 	Name, UID, ResourceVersion string
 	Function                   Function
 	Slot                       int
-	// ByTag reports whether the pod names its image by tag alone: the node may run another one than Function.
+	// ByTag is true if the pod names its image by tag alone: the node may run another image than Function.
 	ByTag bool
-	// TemplateVersion and SettingsVersion are empty if the pod does not have them.
+	// TemplateVersion and SettingsVersion are empty if the pod does not contain them.
 	TemplateVersion, SettingsVersion string
-	// Identity is how the pod proves who it is; zero if it does not.
+	// Identity identifies the pod to its callers. It is zero for a pod without a certificate.
 	Identity Identity
 	Created  time.Time
-	// ReclaimAfter is the pod's expiry; zero if it has none, or an unreadable one.
+	// ReclaimAfter is the pod's expiry. It is zero if the annotation is missing or invalid.
 	ReclaimAfter time.Time
 
-	// Phase is the step on the way to readiness. PhaseConnecting means that the pod's containers run.
+	// Phase is the step to readiness. PhaseConnecting means that the pod's containers run.
 	Phase Phase
-	// Reason is more about the phase, for users.
+	// Reason explains the phase to users.
 	Reason string
-	// Address is where the wrapper server will listen, as host:port; empty while the pod has none.
+	// Address is the address of the wrapper server, as host:port. It is empty while the pod is without an address.
 	Address string
-	// HealthAddress is where its health is asked for; empty for Address.
+	// HealthAddress is the address for probes. It is empty if probes use Address.
 	HealthAddress string
 	Node          string
-	// Ready reports whether Kubernetes finds that the pod serves.
+	// Ready is true if Kubernetes reports the pod as ready.
 	Ready bool
-	// Deleting reports whether Kubernetes is deleting the pod.
+	// Deleting is true if Kubernetes is deleting the pod.
 	Deleting bool
-	// Problem is what keeps the pod from serving.
+	// Problem prevents the pod from serving. It is zero for a healthy pod.
 	Problem Problem
 }
 
-// Identity is how a pod proves who it is: with a secret that it shares with its callers. The zero Identity is that of
-// a pod without a certificate.
+// Identity identifies a pod to its callers, who share Secret with the pod. It is zero for a pod without a certificate.
 type Identity struct{ ID, Secret string }
 
 // containersRun reports whether the containers of a pod run.
 func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
-// Phase is a step on the way to a lease. Later steps are greater.
+// Phase is a step to a granted lease. Later steps are greater.
 type Phase = podmanagerv1.Phase
 
-// The phases, in their order.
+// The phases, in order.
 const (
 	PhaseUnknown    = podmanagerv1.Phase_PHASE_UNSPECIFIED
-	PhaseQueued     = podmanagerv1.Phase_PHASE_QUEUED     // all pods are busy, and no further one is allowed
+	PhaseQueued     = podmanagerv1.Phase_PHASE_QUEUED     // all pods are busy, and there is no capacity for a further pod
 	PhaseResolving  = podmanagerv1.Phase_PHASE_RESOLVING  // the image is being looked up
 	PhaseCreating   = podmanagerv1.Phase_PHASE_CREATING   // the pod is being created
 	PhaseScheduling = podmanagerv1.Phase_PHASE_SCHEDULING // the pod has no node yet
@@ -93,32 +91,32 @@ const (
 	PhaseConnecting = podmanagerv1.Phase_PHASE_CONNECTING // the wrapper server's health is probed
 )
 
-// Problem is what keeps a pod from serving.
+// Problem describes a failure that prevents a pod from serving.
 type Problem struct {
 	Kind ProblemKind
-	// Reason is the kubelet's or scheduler's own words.
+	// Reason contains the words of the kubelet or the scheduler.
 	Reason string
-	// OutOfMemory reports whether the kernel killed the pod for memory.
+	// OutOfMemory is true if the kernel killed the pod for memory.
 	OutOfMemory bool
-	// Unreachable reports whether this replica had no answer from the Kubernetes API, which another replica may reach.
+	// Unreachable is true if this replica got no answer from the Kubernetes API. Another replica may reach the API.
 	Unreachable bool
 }
 
-// ProblemKind is what a problem means for waiting leases.
+// ProblemKind is the meaning of a problem for waiting leases.
 type ProblemKind int
 
 const (
-	// None is no problem.
+	// None means that there is no problem.
 	None ProblemKind = iota
-	// Stuck is a pod that may become ready by itself, such as one that fits on no node now.
+	// Stuck means that the pod may become ready by itself, for instance once a node is free.
 	Stuck
-	// Held is a pod that becomes ready by itself too, as soon as the Kubernetes API recovers: nothing has to be changed.
+	// Held means that the pod becomes ready by itself as soon as the Kubernetes API recovers.
 	Held
-	// Lost is a pod that ended for reasons of its own, such as an eviction: another one may well succeed.
+	// Lost means that the pod terminated for reasons of its own, such as an eviction: another pod may well succeed.
 	Lost
-	// Full is a pod that a quota of the Kubernetes API refuses: it can be created once another pod is gone.
+	// Full means that a quota refuses the pod: it can be created once another pod is deleted.
 	Full
-	// Fatal is a pod that cannot become ready, and neither can another one like it, such as one whose image cannot be
+	// Fatal means that neither this pod nor a new pod can become ready, for instance because the image cannot be
 	// pulled.
 	Fatal
 )
@@ -126,52 +124,51 @@ const (
 // mayPass reports whether the pod may become ready by itself.
 func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 
-// broken reports whether it will not.
+// broken reports whether the pod will not become ready.
 func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }
 
-// ForeignObserved is a pod of another function runner, which has an id like ours: a Service of that name leads to it.
+// ForeignObserved is a pod of another function runner with an id in our format: a Service with this id selects it.
 type ForeignObserved struct{ Name, ID string }
 
-// PodGone is a pod that does not exist any more, of this function runner or another.
+// PodGone is the deletion of a pod, of this function runner or another.
 type PodGone struct{ Name, UID string }
 
-// CreateFailed is a pod that could not be created. It may exist all the same.
+// CreateFailed is a failed creation. The pod may exist nevertheless.
 type CreateFailed struct {
 	Name    string
 	Problem Problem
 }
 
-// DeleteFailed is a pod that could not be deleted, for instance because it changed after that was decided.
+// DeleteFailed is a failed deletion.
 type DeleteFailed struct{ Name, UID, Reason string }
 
 // Probed is the answer of a pod's wrapper server to [Probe].
 type Probed struct {
 	Name, UID string
-	// Question is the Probe's. Answers to earlier ones come too late.
+	// Question is the number of the Probe. Answers to earlier probes are ignored.
 	Question uint64
-	// Unhealthy is why it does not serve; empty if it does.
+	// Unhealthy is the error of the probe. It is empty for a healthy pod.
 	Unhealthy string
 }
 
-// Unanswered is a probe without a [Probe.Timeout] that a pod has not answered yet, although it had the time for it.
-// The probe stays open.
+// Unanswered is a probe without a [Probe.Timeout] that a pod did not answer in time. The probe stays open.
 type Unanswered struct {
 	Name, UID string
 	Question  uint64
 }
 
-// OwnersChanged is a change of which replica owns which function. Before the first one, this replica owns all.
+// OwnersChanged changes the owners of functions. Before the first OwnersChanged, this replica owns all functions.
 type OwnersChanged struct {
 	// Owner returns the owner of a function. It must be pure.
 	Owner func(Function) Owner
-	// Replicas is how many replicas own functions.
+	// Replicas is the number of replicas that own functions.
 	Replicas int
-	// Lost is why this replica can neither own functions nor create pods; empty if it can.
+	// Lost is the reason why this replica can neither own functions nor create pods. It is empty if it can.
 	Lost string
 }
 
-// MinPodsSet has the pool of a function keep at least Pods pods, whether or not a lease needs them, until another
-// event changes that. Pods beyond the limit of the pool, or of all pools, are not created for it.
+// MinPodsSet sets the minimum number of pods of a function, which exist although no lease needs them. It creates no
+// pods above the limits.
 type MinPodsSet struct {
 	Function Function
 	Pods     int
@@ -180,15 +177,15 @@ type MinPodsSet struct {
 // Configured replaces the configuration.
 type Configured struct{ Config Config }
 
-// Tick is a second that has passed.
+// Tick reports that a second has passed.
 type Tick struct{}
 
-// Owner is which replica decides about a function's pods.
+// Owner identifies the replica that manages a function's pods.
 type Owner struct {
-	// Mine reports whether this replica does.
+	// Mine is true if this replica is the owner.
 	Mine bool
-	// Address is where gateways reach the owner, if it is another replica; empty if that is not known.
+	// Address is the owner's address for gateways, if it is another replica. It is empty if the address is unknown.
 	Address string
-	// Alone reports whether this replica has no membership: others may own the function too.
+	// Alone is true if this replica runs without membership: other replicas may own the function, too.
 	Alone bool
 }

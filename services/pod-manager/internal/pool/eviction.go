@@ -8,19 +8,17 @@ import (
 	"time"
 )
 
-// quotaRetry is the time between two attempts to create a pod while a quota of Kubernetes refuses pods and no pod is
-// deleted.
+// quotaRetry is the time between two attempts to create a pod while a quota refuses pods and no pod is deleted.
 const quotaRetry = 10 * time.Second
 
-// watchLag is how late this replica may learn that another one extended a pod.
+// watchLag is the maximum delay until this replica observes an extension by another replica.
 const watchLag = 2 * time.Second
 
-// capacity is what a ResourceQuota of the namespace leaves. While the quota is reached, the pod that has been idle for
-// the longest time is evicted for a pool that needs a pod. If no pod is idle, pools wait in line.
+// capacity tracks the ResourceQuota of the namespace. While the quota is reached, the pod idle for longest is evicted
+// for a pool that needs a pod. If no pod is idle, pools wait in line.
 type capacity struct {
-	line []*pool // pools that wait for a pod, in order of arrival
-	// refused is Kubernetes' message about the last pod that the quota refused, and refusedUntil the time at which the
-	// pool tries again.
+	line []*pool // pools that wait for a pod, sorted by arrival
+	// refused is Kubernetes' message about the last refused pod, and refusedUntil the time of the next attempt.
 	refused      string
 	refusedUntil time.Time
 }
@@ -34,14 +32,14 @@ func (c *capacity) recordRefusal(now time.Time, reason string) {
 // atQuota reports whether the quota is reached.
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
-// admits reports whether p may have a further pod: there is capacity, and no other pool comes first.
+// admits reports whether p may create a pod: there is capacity, and no other pool is before p.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	first := c.first()
 	return !c.atQuota(now) && (first == nil || first == p)
 }
 
-// first returns the pool that gets the next pod; nil if none waits. Pools without a pod come before pools that want
-// more.
+// first returns the pool that gets the next pod. It is nil if no pool waits. Pools without a pod are before pools that
+// need a further pod.
 func (c *capacity) first() *pool {
 	if len(c.line) == 0 {
 		return nil
@@ -49,7 +47,7 @@ func (c *capacity) first() *pool {
 	return c.rankedLine()[0]
 }
 
-// rankedLine returns the line with the pools without a pod first.
+// rankedLine returns the line, pools without a pod first.
 func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
 	slices.SortStableFunc(line, func(a, b *pool) int { return cmp.Compare(min(a.countUsable(), 1), min(b.countUsable(), 1)) })
@@ -61,7 +59,7 @@ func (c *capacity) leaveLine(p *pool) {
 	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
 }
 
-// enterLine puts a pool in line for a pod if leases or outdated pods wait for that.
+// enterLine adds a pool to the line if leases or outdated pods wait for a pod.
 func (m *Machine) enterLine(s *step, p *pool) {
 	if len(p.queue) == 0 && !p.needsSurge(s.at) {
 		m.capacity.leaveLine(p)
@@ -70,9 +68,9 @@ func (m *Machine) enterLine(s *step, p *pool) {
 	}
 }
 
-// evictIdle drains as many idle pods as the line needs while the quota is reached: first pods of this replica, then pods
-// of other replicas. Pods that are leaving already count. A pool without a pod for which there is no idle pod sends its
-// callers to other replicas, which know better which of their pods are idle.
+// evictIdle drains as many idle pods as the line needs while the quota is reached: first pods of this replica, then
+// pods of other replicas. Leaving pods count as evicted. If no pod is idle, callers of a pool without a pod are sent to
+// other replicas, which have better information about their own pods.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -90,8 +88,8 @@ func (m *Machine) evictIdle(s *step) {
 	}
 }
 
-// countLeaving counts the pods that make room soon. A pod that takes so long to leave that it may never do is not
-// counted.
+// countLeaving counts the pods that are leaving. A pod that exceeds deletionTimeout does not count, because it may
+// never leave.
 func (m *Machine) countLeaving(now time.Time) int {
 	n := 0
 	for _, p := range m.pods.byName {
@@ -103,13 +101,14 @@ func (m *Machine) countLeaving(now time.Time) int {
 }
 
 // idlePods returns the idle pods of the pools that this replica owns, or of the other pools, least recently used first.
-// A pod that another replica uses is extended once per extensionInterval, so a pod that was not extended for longer is
-// idle there, too.
+// A replica extends its used pods once per extensionInterval, so a pod that no other replica extended for longer than
+// that is idle there, too.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {
 		for _, pod := range p.pods {
-			unused := owned || s.age(pod.lastUse()) > extensionInterval(p.limits.TTL)+watchLag
+			foreignUse := pod.expiry.foreign.Add(-p.limits.TTL)
+			unused := owned || s.age(foreignUse) > extensionInterval(p.limits.TTL)+watchLag
 			if p.owner.Mine == owned && pod.isIdle() && unused {
 				idle = append(idle, pod)
 			}
@@ -122,8 +121,8 @@ func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	return idle
 }
 
-// sendOn sends the waiting leases of a pool without a pod to other replicas. A caller that has asked all of them waits
-// here.
+// sendOn sends the waiting leases of a pool without a pod to other replicas. Leases whose callers have tried all
+// replicas continue to wait.
 func (m *Machine) sendOn(s *step, p *pool) {
 	if p.countUsable() > 0 || m.config.InProcess {
 		return
@@ -136,7 +135,7 @@ func (m *Machine) sendOn(s *step, p *pool) {
 	}
 }
 
-// waitReason returns why pools wait in line.
+// waitReason returns the reason for waiting in line.
 func (c *capacity) waitReason() string {
 	return "Kubernetes has no room for a further function pod, and all are in use: " + c.refused
 }

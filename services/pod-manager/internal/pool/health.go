@@ -10,25 +10,25 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// health is what a pod answered about its health.
+// health holds the results of a pod's probes.
 type health struct {
-	probedAddress string // address of the open probe; empty if there is none
+	probedAddress string // address of the open probe, empty without a probe
 	probeNumber   uint64 // number of the last probe
 	// checkedEarly is true if the check began before any lease reported the pod as broken.
 	checkedEarly  bool
-	reportedReady bool // Kubernetes reported the pod as ready at least once
+	reportedReady bool // true if Kubernetes reported the pod as ready before
 }
 
-// stall is a problem that the pod may still overcome.
+// stall is a problem that may pass.
 type stall struct {
-	since   time.Time // zero if there is none
+	since   time.Time // zero without a problem
 	tooLong bool
 }
 
-// checkTimeout is how long a pod that is checked may take to answer.
+// checkTimeout is the time within which a checked pod must answer.
 const checkTimeout = 3 * time.Second
 
-// probe asks a pod for its health.
+// probe requests the health of a pod.
 func (p *pod) probe(s *step, timeout time.Duration) {
 	address := cmp.Or(p.observed.HealthAddress, p.observed.Address)
 	if p.health.probedAddress == address {
@@ -41,7 +41,7 @@ func (p *pod) probe(s *step, timeout time.Duration) {
 	})
 }
 
-// endProbe ends a pod's open probe.
+// endProbe cancels a pod's open probe.
 func (p *pod) endProbe(s *step) {
 	if p.health.probedAddress != "" {
 		p.health.probedAddress = ""
@@ -49,7 +49,7 @@ func (p *pod) endProbe(s *step) {
 	}
 }
 
-// check probes a pod that served. Until it answers it takes no leases.
+// check probes a pod that served. It gets no leases until it answers.
 func (p *pod) check(s *step, early bool, why string) {
 	p.setState(s.at, checking, why)
 	p.health.checkedEarly = early
@@ -59,45 +59,45 @@ func (p *pod) check(s *step, early bool, why string) {
 // whyChecked is the usual reason of a check.
 const whyChecked = "an evaluation found it broken, and its health is being probed"
 
-// markReady makes a pod ready that answered that it is healthy.
+// markReady makes a pod ready after a healthy answer.
 func (p *pod) markReady(s *step) {
 	if p.becameReady.at.IsZero() {
 		p.becameReady = s.moment
 		if !p.adopted {
-			p.extendExpiry(s) // an adopted pod has the expiry that its creator wrote
+			p.extendExpiry(s) // adopted pods keep the expiry of their creator
 		}
 	}
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether the containers of a pod no longer run. That Kubernetes has not reported yet that they run
-// means nothing: a probe may have been faster.
+// containersStopped reports whether the containers of a pod no longer run. A missing report that they run is no
+// evidence, because a probe may be faster than the report.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
 	return !p.observed.containersRun() && (p.ran || stalled || lostAddress)
 }
 
-// lostReadiness reports whether Kubernetes no longer reports a pod as ready that serves, for instance because its
-// node is not ready.
+// lostReadiness reports whether Kubernetes no longer reports a serving pod as ready, for instance because its node is
+// not ready.
 func (p *pod) lostReadiness(before Observation) bool {
 	return p.state == ready && before.Ready && !p.observed.Ready && p.observed.Address != ""
 }
 
-// restart returns a pod whose containers stopped to starting.
+// restart returns a pod with stopped containers to starting.
 func (p *pod) restart(now time.Time) {
 	p.setState(now, starting, "")
 	p.since, p.health.probedAddress, p.ran = now, "", false
 }
 
-// awaitsExplanation reports whether the kubelet may still report why a pod broke: while the pod is checked, and until it is
-// gone, since a busy node takes longer than a check does.
+// awaitsExplanation reports whether the kubelet may still report the cause of a failure: while the pod is checked, and
+// until it is gone, because a busy node needs longer than a check.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || !p.state.usable() && p.removal.unexplained
 }
 
-// stallTimeout is how long a problem of the pod may last until waiting leases are rejected. An autoscaler may take
-// minutes to add a node. Other problems, such as a registry that is not available, are worth a short wait.
+// stallTimeout returns the time after which a problem of the pod makes waiting leases fail. An autoscaler may need
+// minutes to add a node. Other problems, such as an unavailable registry, justify a short wait only.
 func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
 	if p.observed.Phase == PhaseScheduling {
 		return unscheduled
@@ -105,7 +105,7 @@ func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
 	return min(unscheduled, 2*time.Second)
 }
 
-// startsStalling reports whether a problem has just lasted for too long.
+// startsStalling reports whether a problem has just exceeded its timeout.
 func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
 	if p.stall.since.IsZero() || p.stall.tooLong || now.Sub(p.stall.since) < timeout {
 		return false
@@ -114,7 +114,7 @@ func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
 	return true
 }
 
-// overdueProblem returns the problem of a pod that has been in its state for too long, else the zero Problem.
+// overdueProblem returns the problem of a pod that exceeds the timeout of its state, else the zero Problem.
 func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
 	switch {
@@ -123,7 +123,7 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	case p.state == creating && age >= timeout:
 		return p.lateProblem("there")
 	case p.state == starting && p.observed.Phase == PhaseScheduling && age < timeout+unscheduled:
-		return Problem{} // its time begins when it has a node
+		return Problem{} // the timeout starts when the pod gets a node
 	case p.state == starting && age >= timeout:
 		return p.lateProblem("ready")
 	default:
@@ -131,13 +131,13 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem is the problem of a pod that took too long.
+// lateProblem returns the problem of a pod that exceeds the ready timeout.
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
 }
 
-// lastProgress is the last known progress of a pod that does not become ready.
+// lastProgress returns the last reported progress of a pod that does not become ready.
 func (p *pod) lastProgress() string {
 	switch reason := cmp.Or(p.observed.Problem.Reason, p.observed.Reason); {
 	case reason != "":
@@ -152,23 +152,22 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of pods of a function that may be lost in a row before waiting leases are rejected.
+	// maxAttempts is the number of consecutive lost pods after which waiting leases are rejected.
 	maxAttempts = 3
-	// minBackoff and maxBackoff bound the wait after a failed attempt.
+	// minBackoff and maxBackoff bound the delay after a failed attempt.
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
-	// failureMemory is how long a failure counts for leases that come after it.
+	// failureMemory is how long a failure counts for later leases.
 	failureMemory = time.Minute
-	// maxBroken is the number of consecutive leases that may report a pod as broken although the pod answers that it is
-	// healthy.
+	// maxBroken is the maximum number of consecutive leases that report a pod as broken while its probes succeed.
 	maxBroken = 3
 )
 
-// failure describes the last failed attempts to have a pod.
+// failure describes the last failed attempts to create a pod.
 type failure struct {
 	problem  Problem
 	at       time.Time
-	attempts int // consecutive ones, without a pod that became ready
+	attempts int // consecutive attempts without a ready pod
 	backoff  time.Duration
 	until    time.Time
 }
@@ -187,24 +186,24 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	f.until = now.Add(f.backoff)
 }
 
-// backsOff reports whether it is too early for another attempt. Attempts for a pod that no lease needs come once a
-// minute.
+// backsOff reports whether it is too early for the next attempt. If no lease needs the pod, attempts are a minute
+// apart.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || !needed && f.backoff > 0 && now.Sub(f.at) < failureMemory
 }
 
-// reset forgets the failed attempts: a pod became ready, or their cause has changed.
+// reset clears the failed attempts: a pod became ready, or the cause changed.
 func (f *failure) reset() { *f = failure{} }
 
-// forgetOld resets attempts and backoff if the last failure was at least failureMemory before since, when the oldest
-// waiting lease was requested.
+// forgetOld clears attempts and backoff if the last failure was at least failureMemory before since, the request time
+// of the oldest waiting lease.
 func (f *failure) forgetOld(since time.Time) {
 	if since.Sub(f.at) >= failureMemory {
 		f.attempts, f.backoff = 0, 0
 	}
 }
 
-// faultClass is the class of the error that waiting leases get.
+// faultClass returns the error class for waiting leases.
 func (k ProblemKind) faultClass() fault.Class {
 	switch k {
 	case Lost, Held:
@@ -218,14 +217,14 @@ func (k ProblemKind) faultClass() fault.Class {
 	}
 }
 
-// countFailure counts a failed attempt to have a pod.
+// countFailure counts a failed attempt to create a pod.
 func (p *pool) countFailure(s *step, problem Problem) {
 	p.failure.countAttempt(problem, s.at)
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt, unless the pod was ready and a new one may work. Pods that were
-// lost together count once.
+// countLoss counts a lost pod as a failed attempt, unless the pod was ready and a new pod may work. Pods that are lost
+// together count once.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at)) {
@@ -240,17 +239,17 @@ func (p *pool) countDeletion(s *step, pod *pod) {
 	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
 }
 
-// drainFailed drains a pod that cannot serve, and counts its loss.
+// drainFailed drains a broken pod, and counts its loss.
 func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	p.countLoss(s, pod, problem)
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
-// recheckBroken checks a pod that a lease reported as broken, before the pod gets leases again. A pod that leases report
-// too often is drained.
+// recheckBroken checks a pod that a lease reported as broken. The pod gets no leases until it answers. After maxBroken
+// consecutive reports the pod is drained.
 func (p *pool) recheckBroken(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {
-		return // it is being checked already, or leaving
+		return // already checked, or leaving
 	}
 	pod.health.checkedEarly = false
 	if pod.use.broken++; pod.use.broken >= maxBroken {

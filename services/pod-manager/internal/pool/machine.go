@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Machine is the pools of all functions. Use [New]. A Machine is not safe for concurrent use.
+// Machine holds the pools of all functions. Use [New]. A Machine is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// since is when the template of new pods came into force: when this replica began, at first.
+	// since is the event that made the template of new pods current, at first the start of this replica.
 	since moment
-	// pools are in order of arrival, so that the same events lead to the same actions.
+	// pools is sorted by arrival, so that equal events lead to equal actions.
 	pools        []*pool
 	byFunction   map[Function]*pool
 	pods         podIndex
@@ -36,7 +36,8 @@ func New(config Config) *Machine {
 	return m
 }
 
-// Handle takes one event and returns the actions that follow. Time never goes backwards from one call to the next.
+// Handle applies an event and returns the resulting actions. Callers must not pass a time before the time of the
+// previous call.
 func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s := &m.step
 	if now.After(s.at) {
@@ -48,19 +49,19 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s.event++
 	s.actions = nil
 	event.applyTo(m)
-	// Reconciling a pool may mark another one that gets the capacity.
+	// Reconciling a pool may mark a further pool, which gets the capacity.
 	for p := m.nextPool(); p != nil; p = m.nextPool() {
 		m.reconcile(s, p)
 	}
 	return s.actions
 }
 
-// nextPool returns a pool to reconcile: first dirty pools, then a pool that waits for capacity, if there is capacity now;
-// nil if there is none.
+// nextPool returns the next pool to reconcile: first dirty pools, then the first pool in line if there is capacity. It
+// returns nil if there is no such pool.
 func (m *Machine) nextPool() *pool {
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
-		m.step.dirty = slices.Delete(dirty, 0, 1) // keeps its memory
+		m.step.dirty = slices.Delete(dirty, 0, 1) // reuses the memory
 		return p
 	}
 	if p := m.capacity.first(); p != nil && m.capacity.admits(m.step.at, p) {
@@ -69,7 +70,7 @@ func (m *Machine) nextPool() *pool {
 	return nil
 }
 
-// pool returns the pool of a function, a new one if there is none.
+// pool returns the pool of a function. It creates a missing pool.
 func (m *Machine) pool(s *step, f Function) *pool {
 	p, ok := m.byFunction[f]
 	if !ok {
@@ -84,7 +85,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 	return p
 }
 
-// addPod adds a pod that is new here.
+// addPod adds a new pod.
 func (m *Machine) addPod(s *step, p *pod) {
 	p.learnedAt = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
@@ -92,15 +93,15 @@ func (m *Machine) addPod(s *step, p *pod) {
 	p.pool.add(p)
 }
 
-// removePod forgets a pod that is gone.
+// removePod removes a deleted pod.
 func (m *Machine) removePod(s *step, p *pod) {
 	m.pods.remove(p, s.at)
 	delete(m.connectivity.silent, p.name)
-	m.capacity.refusedUntil = time.Time{} // there may be room in the quota now
+	m.capacity.refusedUntil = time.Time{} // the quota may have room again
 	p.pool.remove(s, p)
 }
 
-// reconcile does what the state of a pool requires.
+// reconcile applies the rules to a pool until nothing is left to do.
 func (m *Machine) reconcile(s *step, p *pool) {
 	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grantWaiting(s, p)
@@ -113,7 +114,7 @@ func (m *Machine) reconcile(s *step, p *pool) {
 	m.deleteDrained(s, p)
 }
 
-// createMissing creates the pods that a pool needs and may have.
+// createMissing creates the pods that a pool needs, within its capacity.
 func (m *Machine) createMissing(s *step, p *pool) {
 	if !m.mayCreate(p) || p.failure.backsOff(p.countDemand() > 0, s.at) {
 		m.capacity.leaveLine(p)
@@ -124,13 +125,13 @@ func (m *Machine) createMissing(s *step, p *pool) {
 			m.enterLine(s, p)
 			return
 		}
-		m.capacity.leaveLine(p) // for a further pod it enters the line again
+		m.capacity.leaveLine(p) // a further pod requires a new place in line
 		m.createPod(s, p, reason)
 	}
 	m.capacity.leaveLine(p)
 }
 
-// createPod requests one more pod.
+// createPod requests a pod.
 func (m *Machine) createPod(s *step, p *pool, reason Reason) {
 	since := s.at
 	if len(p.queue) > 0 {
@@ -146,7 +147,7 @@ func (m *Machine) createPod(s *step, p *pool, reason Reason) {
 	s.emit(Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end, Reason: reason})
 }
 
-// rejectWaiting rejects the waiting leases of a pool for which there will be no pod.
+// rejectWaiting rejects the waiting leases of a pool if no pod will serve them.
 func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if len(p.queue) == 0 {
 		return
@@ -159,8 +160,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// There was no capacity for as long as a pod may take to become ready: Kubernetes may not delete draining pods, or
-	// too many pools want one.
+	// There was no capacity for as long as a pod may need to become ready: Kubernetes may not delete draining pods, or
+	// too many pools need a pod.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
@@ -173,7 +174,7 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	}
 }
 
-// fullReason is the reason that waiting leases get while their pool waits for capacity; empty if it does not.
+// fullReason returns the reason for waiting leases while their pool is in line. It is empty if the pool is not in line.
 func (m *Machine) fullReason(p *pool) string {
 	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
 		return ""
@@ -181,7 +182,7 @@ func (m *Machine) fullReason(p *pool) string {
 	return m.capacity.waitReason()
 }
 
-// deleteDrained deletes draining pods that hold no lease, if this replica owns them.
+// deleteDrained deletes draining pods without leases, if this replica owns them or evicted them for their capacity.
 func (m *Machine) deleteDrained(s *step, p *pool) {
 	for _, pod := range p.pods {
 		if !p.owner.Mine && pod.removal.eviction != evictionCapacity {
@@ -193,7 +194,7 @@ func (m *Machine) deleteDrained(s *step, p *pool) {
 		first := pod.removal.retryAt.IsZero()
 		pod.removal.retryAt = s.at.Add(deletionTimeout)
 		if pod.observed.Deleting && first {
-			continue // another client deletes it
+			continue // another client is deleting it
 		}
 		pod.setState(s.at, deleting, pod.reason)
 		pod.health.probedAddress = ""
@@ -212,7 +213,7 @@ func (e LeaseRequested) applyTo(m *Machine) {
 	m.leases.enqueue(l)
 	m.leases.checkAvoided(s, l)
 	m.leases.rejectOutOfMemory(s, p)
-	m.leases.grantWaiting(s, p) // a lease that is granted at once never fills the queue
+	m.leases.grantWaiting(s, p) // a lease granted at once never fills the queue
 	m.redirectWaiting(s, p)
 	if m.leases.isWaiting(l) && len(p.queue) > p.limits.MaxQueue {
 		m.leases.rejectExhausted(s, l, "%d evaluations wait for %s already, which is the limit",
@@ -233,7 +234,7 @@ func (e LeaseEnded) applyTo(m *Machine) {
 		return
 	}
 	l.pod.use.leases--
-	if l.pod.state.usable() { // a draining pod is not extended
+	if l.pod.state.usable() { // expiries of draining pods stay
 		l.pod.extendExpiry(s)
 	}
 	switch {
@@ -257,10 +258,10 @@ func (e PodObserved) applyTo(m *Machine) {
 	}
 	another := known && p.uid != "" && p.uid != o.UID
 	if another && o.Created.Before(p.observed.Created) {
-		return // a late event of the pod that had the name before
+		return // late event of the former pod with this name
 	}
 	if another {
-		m.removePod(s, p) // its name is another pod's now
+		m.removePod(s, p) // a new pod uses the name
 		known = false
 	}
 	if !known {
@@ -289,7 +290,7 @@ func (e PodGone) applyTo(m *Machine) {
 		}
 		return
 	}
-	p.uid = e.UID // if it came and went unseen, its successor needs another name all the same
+	p.uid = e.UID // its successor needs another name even if this pod was never observed
 	if p.state.usable() {
 		p.pool.countDeletion(s, p)
 	}
@@ -311,7 +312,7 @@ func (e CreateFailed) applyTo(m *Machine) {
 	}
 	p.pool.countFailure(s, e.Problem)
 	if e.Problem.Unreachable && m.ownership.replicas > 1 {
-		m.leases.rejectAll(s, p.pool, e.Problem, 0) // another replica may be able to do it at once
+		m.leases.rejectAll(s, p.pool, e.Problem, 0) // another replica may reach the Kubernetes API
 	}
 }
 
@@ -389,7 +390,7 @@ func (Tick) applyTo(m *Machine) {
 	}
 }
 
-// collectGarbage drains pods that expired and pods beyond limits, and forgets old records.
+// collectGarbage drains expired and surplus pods, and deletes old records.
 func (m *Machine) collectGarbage(s *step) {
 	m.scanOwned(s)
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
@@ -405,19 +406,19 @@ func (m *Machine) collectGarbage(s *step) {
 	maps.DeleteFunc(m.leases.outOfMemory, old)
 }
 
-// timeOut fails the pods of a pool that take too long.
+// timeOut fails the pods of a pool that exceed a timeout.
 func (m *Machine) timeOut(s *step, p *pool) {
-	for i := len(p.pods) - 1; i >= 0; i-- { // one may be removed
+	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop may remove a pod
 		pod := p.pods[i]
 		if pod.startsStalling(s.at, pod.stallTimeout(m.config.SchedulingTimeout)) {
 			s.markDirty(p)
 		}
 		switch problem := pod.overdueProblem(s.at, m.config.SchedulingTimeout); {
 		case problem.Kind == None:
-		case !p.isManaged() && pod.state == starting: // its owner decides about it
+		case !p.isManaged() && pod.state == starting: // its owner decides
 		case pod.state == creating:
-			// The pod may not exist, or be in use by another replica, which chose the same name. If it exists it will be
-			// adopted.
+			// The pod may not exist, or another replica may use it, because replicas choose equal names. If it exists
+			// it will be adopted.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:

@@ -4,15 +4,15 @@ package pool
 
 import "slices"
 
-// ownership is which replica owns which function, as far as this replica knows.
+// ownership is this replica's view of the owners of functions.
 type ownership struct {
 	of        func(Function) Owner
-	replicas  int    // that own functions
-	lost      string // why this replica can neither own functions nor create pods; empty if it can
-	takeovers int64  // pools with pods that this replica began to own
+	replicas  int    // replicas that own functions
+	lost      string // reason why this replica can neither own functions nor create pods, else empty
+	takeovers int64  // adopted pools with pods
 }
 
-// ownAll is the owner of all functions if this replica has no membership.
+// ownAll is the owner of all functions without membership.
 func ownAll(Function) Owner { return Owner{Mine: true, Alone: true} }
 
 func (e OwnersChanged) applyTo(m *Machine) {
@@ -32,18 +32,18 @@ func (e OwnersChanged) applyTo(m *Machine) {
 	}
 }
 
-// adoptPods begins to own a pool.
+// adoptPods starts to own a pool.
 func (p *pool) adoptPods(s *step) {
 	for _, pod := range p.pods {
 		p.followObservation(s, pod, pod.observed)
 		if pod.state == ready && pod.observed.Address != "" {
-			pod.probe(s, 0) // it serves as Kubernetes reports it, until it is found silent
+			pod.probe(s, 0) // it serves until it is found silent
 		}
 	}
-	p.failure.reset() // the former owner's attempts are not known
+	p.failure.reset() // the former owner's attempts are unknown
 }
 
-// handOver gives a pool to another owner, which decides anew about its pods. Leases on its pods continue.
+// handOver gives a pool to another owner, which makes new decisions about its pods. Leases on its pods continue.
 func (p *pool) handOver(s *step) {
 	for _, pod := range p.pods {
 		pod.returnToStarting(s)
@@ -58,8 +58,8 @@ func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 // mayCreate reports whether this replica may create pods of a pool.
 func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity(p) == "" }
 
-// incapacity is why this replica cannot serve a pool; empty if it can. A replica that reaches no pod continues to
-// create pods if no other replica can do better: it remains the owner only if all replicas stood down.
+// incapacity returns the reason why this replica cannot serve a pool. It is empty if it can. A disconnected replica
+// continues to create pods if it is still the owner, because then all replicas stood down.
 func (m *Machine) incapacity(p *pool) string {
 	if m.ownership.lost != "" {
 		return m.ownership.lost
@@ -70,8 +70,8 @@ func (m *Machine) incapacity(p *pool) string {
 	return m.connectivity.lost
 }
 
-// trustReadiness follows Kubernetes' report about a pod that another replica owns: this replica does not probe the
-// pod, but can grant leases on it when its owner is silent.
+// trustReadiness applies Kubernetes' report about a pod of another owner: this replica does not probe the pod, but can
+// grant leases on it when its owner is silent.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
@@ -85,7 +85,7 @@ func (p *pod) trustReadiness(s *step) {
 	}
 }
 
-// probeForOwner probes the starting pods of a pool that another replica owns, while leases wait for them here.
+// probeForOwner probes the starting pods of another owner while leases wait for them here.
 func (p *pool) probeForOwner(s *step) {
 	if p.owner.Mine || len(p.queue) == 0 {
 		return
@@ -97,8 +97,8 @@ func (p *pool) probeForOwner(s *step) {
 	}
 }
 
-// redirectWaiting sends the waiting leases of a pool to its owner, or to any other replica if this one cannot serve them. A
-// lease whose caller could not reach the owner waits here.
+// redirectWaiting sends the waiting leases of a pool to its owner, or to any replica if this replica cannot serve them.
+// Leases whose callers could not reach the owner wait here.
 func (m *Machine) redirectWaiting(s *step, p *pool) {
 	incapacity := m.incapacity(p)
 	if incapacity == "" && p.owner.Mine {
@@ -114,7 +114,7 @@ func (m *Machine) redirectWaiting(s *step, p *pool) {
 	}
 }
 
-// scanOwned does what is due once per scan interval in the pools that this replica owns.
+// scanOwned collects the pods of the pools that this replica owns.
 func (m *Machine) scanOwned(s *step) {
 	for _, p := range m.pools {
 		if p.owner.Mine {
@@ -124,7 +124,7 @@ func (m *Machine) scanOwned(s *step) {
 	}
 }
 
-// Owned counts the functions of which this replica owns the pool.
+// Owned counts the functions that this replica owns.
 func (m *Machine) Owned() int {
 	n := 0
 	for _, p := range m.pools {
@@ -135,8 +135,8 @@ func (m *Machine) Owned() int {
 	return n
 }
 
-// Outdated counts the pods of another version that serve until new ones are ready, in the pools that this replica owns.
-// Pods of functions that are not used expire, and do not count.
+// Outdated counts the outdated pods that serve until new pods are ready, in the pools that this replica owns. Unused
+// pods expire, and do not count.
 func (m *Machine) Outdated() int {
 	n := 0
 	for _, p := range m.pools {
@@ -148,5 +148,5 @@ func (m *Machine) Outdated() int {
 	return n
 }
 
-// Takeovers counts the pools with pods that this replica began to own.
+// Takeovers counts the adopted pools with pods.
 func (m *Machine) Takeovers() int64 { return m.ownership.takeovers }

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// moment is an event, by its number, and its time.
+// moment is an event, identified by its number, and its time.
 type moment struct {
 	event uint64
 	at    time.Time
 }
 
-// step collects the decisions that one event leads to.
+// step collects the decisions that result from an event.
 type step struct {
 	moment
 	actions []Action
-	dirty   []*pool // pools to reconcile, in this order
+	dirty   []*pool // pools to reconcile, in order
 }
 
 // emit adds an action.
 func (s *step) emit(a Action) { s.actions = append(s.actions, a) }
 
-// markDirty marks a pool as dirty: it is reconciled before the step ends.
+// markDirty marks a pool for reconciliation before the step is complete.
 func (s *step) markDirty(p *pool) {
 	if !slices.Contains(s.dirty, p) {
 		s.dirty = append(s.dirty, p)
 	}
 }
 
-// age returns how long ago a time was.
+// age returns the time since t.
 func (s *step) age(t time.Time) time.Duration { return s.at.Sub(t) }
 
 // state is a pod's position in its life cycle. The package comment lists the transitions.
@@ -39,18 +39,18 @@ type state int
 
 const (
 	creating state = iota // requested, not observed yet
-	starting              // on its way to readiness
-	ready                 // takes leases
-	checking              // reported as broken, its health is being probed
-	draining              // takes no leases, and is deleted after its last one
-	deleting              // its deletion is in progress
+	starting              // not ready yet
+	ready                 // accepts leases
+	checking              // reported as broken, probed
+	draining              // finishes its leases, then is deleted
+	deleting              // deletion in progress
 )
 
-// usable reports whether a pod takes leases or will.
+// usable reports whether a pod accepts leases now or later.
 func (s state) usable() bool { return s <= checking }
 
-// stage returns the first state of the group that shares one start time: an observed pod has been starting since it
-// was created, and a pod that is deleted has been leaving since it was drained.
+// stage returns the first state of the group of states that share a start time: an observed pod has been starting since
+// its creation, and a deleted pod has been leaving since it was drained.
 func (s state) stage() state {
 	switch s {
 	case starting:
@@ -62,27 +62,27 @@ func (s state) stage() state {
 	}
 }
 
-// pod is one function pod.
+// pod is a function pod.
 type pod struct {
 	pool      *pool
 	slot      int
 	id        string // label by which the pod's Service selects it
 	name, uid string
-	observed  Observation // the last one
+	observed  Observation // last observation
 
 	state  state
 	reason string    // reason for the state, for users
 	since  time.Time // start of the current stage
 
 	adopted bool // true if this machine found the pod instead of creating it
-	// countsAsAttempt is true if losing the pod counts as a failed attempt to have one. It is false for pods that had
-	// already terminated when they were first observed.
+	// countsAsAttempt is true if losing the pod counts as a failed attempt. It is false for pods that had already
+	// terminated when they were first observed.
 	countsAsAttempt bool
-	foundRunning    bool      // its containers already ran when the pod was adopted
-	ran             bool      // Kubernetes reported that its containers run
-	created         time.Time // by Kubernetes' clock once the pod is known there
-	learnedAt       moment    // when this machine learned of the pod
-	becameReady     moment    // zero until the pod was ready once
+	foundRunning    bool      // true if the containers already ran when the pod was adopted
+	ran             bool      // true if Kubernetes reported running containers
+	created         time.Time // time of the Kubernetes API once it reports the pod
+	learnedAt       moment    // first event about the pod
+	becameReady     moment    // zero until the pod was ready
 
 	expiry  expiry
 	use     use
@@ -95,22 +95,22 @@ type pod struct {
 type use struct {
 	leases    int // current leases
 	total     int64
-	lastGrant uint64 // number of the last grant on this pod
+	lastGrant uint64 // number of the pod's last grant
 	broken    int    // consecutive leases that reported the pod as broken
 }
 
-// removal describes why and how a pod is deleted.
+// removal describes the reason and the progress of a deletion.
 type removal struct {
 	eviction string // kind of reason, for metrics
 	unsound  bool   // true if the pod does not serve
-	// unexplained is true if the pod stopped answering and the kubelet has not reported why.
+	// unexplained is true if the pod stopped answering and the kubelet did not report the cause yet.
 	unexplained bool
-	// silentSince is when the pod was drained for not answering although Kubernetes reported it as ready. It is zero
-	// otherwise.
+	// silentSince is the moment at which a pod was drained that did not answer although Kubernetes reported it as
+	// ready. It is zero for other pods.
 	silentSince moment
 	// confirmedAt is when another pod was found to answer, which rules out a network failure.
 	confirmedAt time.Time
-	retryAt     time.Time // when to emit the deletion again
+	retryAt     time.Time // next attempt to delete the pod
 	failures    int       // refused deletions
 }
 
@@ -126,11 +126,11 @@ const (
 const (
 	// minDeletionBackoff is the delay after a refused deletion. It doubles up to deletionTimeout.
 	minDeletionBackoff = time.Second
-	// deletionTimeout is the delay before the deletion of a pod that still exists is emitted again.
+	// deletionTimeout is the delay before the deletion of an existing pod is emitted again.
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state, for a reason that users read.
+// setState moves a pod to another state, with a reason for users.
 func (p *pod) setState(now time.Time, to state, why string) {
 	if to.stage() != p.state.stage() {
 		p.since = now
@@ -139,19 +139,19 @@ func (p *pod) setState(now time.Time, to state, why string) {
 	p.reason = why
 }
 
-// confirmed reports whether Kubernetes has confirmed a usable pod.
+// confirmed reports whether a pod is usable and exists in Kubernetes.
 func (p *pod) confirmed() bool { return p.state.usable() && p.uid != "" }
 
-// wasReady reports whether a pod is ready, or was until its check began.
+// wasReady reports whether a pod is ready, or was ready until its check began.
 func (p *pod) wasReady() bool { return p.state == ready || p.state == checking }
 
-// isIdle reports whether a pod serves, and no lease uses it or is about to.
+// isIdle reports whether a pod serves, holds no lease, and no lease waits in its pool.
 func (p *pod) isIdle() bool { return p.wasReady() && p.use.leases == 0 && len(p.pool.queue) == 0 }
 
-// lastUse is when a pod was last used by any replica, as far as its expiry shows.
+// lastUse returns when any replica last used a pod, according to its expiry.
 func (p *pod) lastUse() time.Time { return p.expiry.at.Add(-p.pool.limits.TTL) }
 
-// phase is the step that a pod is at on its way to readiness.
+// phase returns the pod's current step to readiness.
 func (p *pod) phase() Phase {
 	if p.state == creating {
 		return PhaseCreating
@@ -159,13 +159,13 @@ func (p *pod) phase() Phase {
 	return p.observed.Phase
 }
 
-// version is what the pod was made from.
+// version returns the version of the pod.
 func (p *pod) version() version {
 	return version{p.observed.TemplateVersion, p.observed.SettingsVersion}
 }
 
-// newerThan reports whether the last observation of a pod is newer than o, as far as resource versions show. An
-// address that is missing in the same version was only not known yet.
+// newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. Of two
+// observations with equal versions, the observation with an address is newer.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false
@@ -178,11 +178,14 @@ func (p *pod) newerThan(o Observation) bool {
 	return version < last || version == last && o.Address == "" && p.observed.Address != ""
 }
 
-// storeObservation stores an observation, and returns the previous one.
+// storeObservation stores an observation, and returns the previous observation.
 func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	before = p.observed
 	if p.uid == "" {
-		p.expiry.written = o.ReclaimAfter // another replica's if that one created the pod
+		p.expiry.written = o.ReclaimAfter // written by another replica if that created the pod
+		if p.adopted {
+			p.expiry.foreign = o.ReclaimAfter
+		}
 	}
 	p.uid = o.UID
 	p.observed = o
@@ -191,7 +194,7 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 		p.setState(s.at, starting, "")
 	}
 	if p.state == starting && before.Phase == PhaseScheduling && o.Phase > PhaseScheduling {
-		p.since = s.at // the time to become ready begins when the pod has a node
+		p.since = s.at // the ready timeout starts when the pod gets a node
 	}
 	p.expiry.mergeAnnotation(o.ReclaimAfter, s.at, p.pool.limits.TTL)
 	if o.Problem.Kind.broken() && p.removal.unexplained {
@@ -206,7 +209,7 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain stops new leases. The pod is deleted after the last one.
+// drain stops new leases. The pod is deleted after its last lease.
 func (p *pod) drain(s *step, why string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, why)
@@ -215,7 +218,7 @@ func (p *pod) drain(s *step, why string, r removal) {
 	s.markDirty(p.pool)
 }
 
-// returnToStarting returns a pod that was leaving to starting, unless it is deleted.
+// returnToStarting returns a leaving pod to starting, unless Kubernetes is deleting the pod.
 func (p *pod) returnToStarting(s *step) {
 	if !p.state.usable() && !p.observed.Deleting {
 		p.setState(s.at, starting, "")
@@ -223,31 +226,33 @@ func (p *pod) returnToStarting(s *step) {
 	}
 }
 
-// backOff delays the next deletion after a refused one.
+// backOff delays the next deletion after a refused deletion.
 func (r *removal) backOff(now time.Time) {
 	delay := min(minDeletionBackoff<<r.failures, deletionTimeout)
 	r.failures = min(r.failures+1, 7)
 	r.retryAt = now.Add(delay)
 }
 
-// minTTL is the shortest time to live, so that writing a pod's expiry keeps up with the pod's use.
+// minTTL is the minimum time to live, long enough to write a pod's expiry while the pod is used.
 const minTTL = 5 * time.Second
 
-// expiry is when an unused pod is deleted. Each pod has an annotation with its expiry, so that it survives restarts
-// and is known to all replicas.
+// expiry is the time at which an unused pod is deleted. It is stored in an annotation of the pod, so it survives
+// restarts, and all replicas read it.
 type expiry struct {
 	at      time.Time
 	written time.Time // value of the annotation, now or soon
+	foreign time.Time // last value by another replica, zero without such a value
 }
 
 // extensionInterval is the minimum time between two extensions of a pod.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
-// mergeAnnotation takes over the annotation's value if another replica extended it. A pod without an annotation gets one with
-// the next scan.
+// mergeAnnotation applies the annotation's value if another replica extended it. The next scan writes a missing
+// annotation.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation
+		e.foreign = annotation
 	}
 	if annotation.After(e.at) {
 		e.at = annotation
@@ -257,12 +262,12 @@ func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	}
 }
 
-// annotationLags reports whether the annotation is an interval behind a value that would be written now.
+// annotationLags reports whether the annotation is an interval behind its next value.
 func (e *expiry) annotationLags(now time.Time, ttl time.Duration) bool {
 	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
 }
 
-// extendExpiry moves the expiry of a pod that is used to a time to live from now. It never brings the expiry forward.
+// extendExpiry moves the expiry of a used pod to a time to live from now. It never moves the expiry back.
 func (p *pod) extendExpiry(s *step) {
 	if end := s.at.Add(p.pool.limits.TTL); end.After(p.expiry.at) {
 		p.expiry.at = end

@@ -43,29 +43,29 @@ import (
 	"time"
 )
 
-// pool is the pods of one function, and the leases that wait for them.
+// pool holds the pods of a function, and the leases that wait for these pods.
 type pool struct {
 	function Function
 	limits   Limits
 	owner    Owner
-	// version is what new pods are made from, and since when.
+	// version is the current version of new pods, and since the event that made it current.
 	version version
 	since   moment
-	// minPods is the number of pods that the pool keeps although no lease needs them.
+	// minPods is the minimum number of pods, which exist although no lease needs them.
 	minPods int
-	pods    []*pod   // by slot
-	queue   []*lease // in order of arrival
+	pods    []*pod   // sorted by slot
+	queue   []*lease // sorted by arrival
 	failure failure
-	// predecessors are the UIDs of the last pods that are gone, by slot.
+	// predecessors maps a slot to the UID of its last deleted pod.
 	predecessors map[int]string
-	emptySince   time.Time // when the last pod was removed
-	// reportPositions is true if positions in the queue must be reported too.
+	emptySince   time.Time // removal of the last pod
+	// reportPositions is true if changed positions in the queue must be reported too.
 	reportPositions bool
 
 	leasesTotal, coldStartsTotal int64
 }
 
-// countUsable counts the pods that take leases or will.
+// countUsable counts the usable pods.
 func (p *pool) countUsable() int {
 	n := 0
 	for _, pod := range p.pods {
@@ -76,7 +76,7 @@ func (p *pool) countUsable() int {
 	return n
 }
 
-// countDemand counts the waiting leases and those of usable pods.
+// countDemand counts the waiting leases and the leases of usable pods.
 func (p *pool) countDemand() int {
 	demand := len(p.queue)
 	for _, pod := range p.pods {
@@ -87,12 +87,12 @@ func (p *pool) countDemand() int {
 	return demand
 }
 
-// podsFor returns how many pods are meant for a number of leases.
+// podsFor returns the number of pods for a number of leases.
 func (p *pool) podsFor(leases int) int {
 	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
 }
 
-// minimum is the number of pods that this replica keeps although no lease needs them.
+// minimum returns the minimum number of pods. It is 0 if another replica owns the pool.
 func (p *pool) minimum() int {
 	if !p.owner.Mine {
 		return 0
@@ -100,7 +100,7 @@ func (p *pool) minimum() int {
 	return min(p.minPods, p.limits.MaxPods)
 }
 
-// needsPod returns whether the pool needs a further pod, and why.
+// needsPod reports whether the pool needs a further pod, and returns the reason.
 func (p *pool) needsPod(now time.Time) (reason Reason, missing bool) {
 	switch usable := p.countUsable(); {
 	case usable < p.podsFor(p.countDemand()):
@@ -117,7 +117,7 @@ func (p *pool) isNeeded(pod *pod) bool {
 	return pod.use.leases > 0 || pod.state.usable() && len(p.queue) > 0
 }
 
-// inMinimum reports whether a pod belongs to the minimum. Outdated pods do until a pod of the current version serves.
+// inMinimum reports whether a pod belongs to the minimum. Outdated pods belong to it until a current pod serves.
 func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	serving, _, _ := p.countVersions(now)
 	n := 0
@@ -135,7 +135,7 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	return false
 }
 
-// needsTick reports whether anything in a pool waits for time to pass.
+// needsTick reports whether a timeout of the pool is running.
 func (p *pool) needsTick(now time.Time) bool {
 	if !p.isManaged() {
 		return false
@@ -144,13 +144,13 @@ func (p *pool) needsTick(now time.Time) bool {
 	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
 }
 
-// canDelete reports whether a pool has been empty for so long that it can be forgotten. Until then it knows how its
-// pods were named: the next one gets another name.
+// canDelete reports whether a pool was empty for long enough to be deleted. Until then it stores the UIDs of its former
+// pods, so that new pods get new names.
 func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
 
-// configure takes over the settings of a pool.
+// configure applies new settings to the pool.
 func (p *pool) configure(s *step, c Config) {
 	former := p.version
 	p.limits = c.limitsOf(p.function)
@@ -159,7 +159,7 @@ func (p *pool) configure(s *step, c Config) {
 		p.since = s.moment
 	}
 	if former.template != p.version.template {
-		p.failure.reset() // the former template, or the lack of one, may have been the cause
+		p.failure.reset() // the former template may have caused the failures
 	}
 	s.markDirty(p)
 }
@@ -170,18 +170,18 @@ func (p *pool) add(added *pod) {
 	slices.SortStableFunc(p.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
 }
 
-// remove removes a pod that is gone.
+// remove removes a deleted pod.
 func (p *pool) remove(s *step, gone *pod) {
 	p.pods = slices.DeleteFunc(p.pods, func(other *pod) bool { return other == gone })
 	if gone.uid != "" {
 		p.predecessors[gone.slot] = gone.uid
 	}
-	gone.setState(s.at, deleting, gone.reason) // for leases that it still holds
+	gone.setState(s.at, deleting, gone.reason) // for its remaining leases
 	p.emptySince = s.at
 	s.markDirty(p)
 }
 
-// followObservation handles the last observation of a pod.
+// followObservation updates the state of a pod after an observation.
 func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	o := pod.observed
 	switch {
@@ -197,7 +197,7 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	case pod.containersStopped(before):
 		pod.restart(s.at)
 	case pod.state == starting && o.Address != "" && p.isManaged():
-		pod.probe(s, 0) // Kubernetes shows only later that its containers run
+		pod.probe(s, 0) // the Kubernetes API reports running containers late
 	case p.owner.Mine && pod.lostReadiness(before):
 		pod.check(s, true, "Kubernetes no longer reports it as ready, and its health is being probed")
 	default:
@@ -207,8 +207,8 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
 }
 
-// extendNeeded extends the expiries of pods that are needed or kept. It does so with each tick: a pod may live for a
-// shorter time than the scan interval.
+// extendNeeded extends the expiries of needed pods and of the minimum. We do this with each tick, because the time to
+// live may be shorter than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
 		lags := pod.uid != "" && pod.state <= draining && pod.expiry.annotationLags(s.at, p.limits.TTL)
@@ -218,7 +218,7 @@ func (p *pool) extendNeeded(s *step) {
 	}
 }
 
-// collectExpired drains the pods that have expired, and writes the expiry of pods without an annotation.
+// collectExpired drains expired pods, and writes the expiry of pods without an annotation.
 func (p *pool) collectExpired(s *step) {
 	for _, pod := range p.pods {
 		if pod.confirmed() && !p.isNeeded(pod) && !s.at.Before(pod.expiry.at) && !p.inMinimum(s.at, pod) {
@@ -230,13 +230,13 @@ func (p *pool) collectExpired(s *step) {
 	}
 }
 
-// trimSurplus drains pods beyond the limit: limits may have been lowered, or two replicas may have created pods concurrently.
-// Idle pods are drained first, outdated ones before others, and those in the highest slots. Pods in use are drained only
-// if enough other pods are ready. They finish their leases.
+// trimSurplus drains pods above the limit, after the limit was lowered or two replicas created pods concurrently. It
+// drains idle pods first, outdated pods before current pods, and higher slots before lower slots. It drains pods in use
+// only if enough pods are ready. Drained pods finish their leases.
 func (p *pool) trimSurplus(s *step) {
 	limit := p.limits.MaxPods
 	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
-		limit += maxSurge // this replica or another one replaces outdated pods
+		limit += maxSurge // some replica replaces outdated pods
 	}
 	var candidates []*pod
 	for _, pod := range slices.Backward(p.pods) {
@@ -255,7 +255,7 @@ func (p *pool) trimSurplus(s *step) {
 	}
 }
 
-// drainOrder ranks the pods that trim drains, the first one lowest.
+// drainOrder ranks the pods that trimSurplus drains, lowest first.
 func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
 	if pod.use.leases > 0 {
 		worth += 2
@@ -266,24 +266,25 @@ func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
 	return worth
 }
 
-// maxSurge is the number of pods beyond the limit that a function may have while an outdated pod is replaced.
+// maxSurge is the maximum number of pods above the limit while an outdated pod is replaced.
 const maxSurge = 1
 
-// versionGrace is how long an outdated pod is left alone that another replica has just created. The other replica may
-// not know the current version yet, and if each replica drained what others wait for, no caller would get a pod.
+// versionGrace is the time during which a new pod of another replica does not count as outdated. The other replica may
+// not have the current version yet, and callers would get no pod if each replica drained the pods that callers of its
+// peers wait for.
 const versionGrace = time.Minute
 
-// otherVersion reports whether a pod is of another version than new pods, whose template is known.
+// otherVersion reports whether a pod differs from the current version. It is false while the template is unknown.
 func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
-// isOutdated reports whether a pod must be replaced because it is of another version.
+// isOutdated reports whether a pod must be replaced because of its version.
 //
-// Versions have no order, and replicas of several versions may run for hours. The version that counts is that of the
-// function's owner. Without membership each replica owns all functions, and if each replaced the other versions'
-// pods, callers would get one cold start after the other: there, only pods from before this replica's version are
-// outdated, and any other pod serves as well.
+// Versions are not ordered, and replicas of several versions may run for hours. The version of the function's owner
+// counts. Without membership each replica owns all functions, and callers would get a series of cold starts if each
+// replica replaced the pods of the other versions. So without membership, only pods from before this replica's version
+// are outdated, and every other pod serves.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -297,7 +298,7 @@ func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	}
 }
 
-// countVersions counts the usable pods by version: all current ones, those of them that serve, and the outdated ones.
+// countVersions counts the usable pods by version: current pods, current pods that serve, and outdated pods.
 func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	for _, pod := range p.pods {
 		switch {
@@ -314,28 +315,29 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	return serving, current, outdated
 }
 
-// versionTarget is how many pods of the current version replace the outdated ones: as many as the pool's leases need,
-// those of draining pods included, its minimum, and at least one if a pod was used since the version is in force.
+// versionTarget returns the number of current pods that replace the outdated pods: enough for the pool's leases,
+// including the leases of draining pods, at least the minimum, and at least 1 if a pod was used under the current
+// version.
 func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
 		leases += pod.use.leases
 		if !p.owner.Alone && pod.state.usable() && pod.lastUse().After(p.since.at) {
-			used = 1 // by this replica or another one, whose leases are not known here
+			used = 1 // maybe by another replica, whose leases are unknown here
 		}
 	}
 	return max(p.podsFor(leases), p.minimum(), used)
 }
 
-// needsSurge reports whether the pool needs a pod of the current version next to outdated ones, which serve until it is
-// ready. Pods are replaced one after the other, and only in pools that are used or have a minimum.
+// needsSurge reports whether the pool needs a current pod next to outdated pods, which serve until the current pod is
+// ready. Pods are replaced sequentially, and only in pools that are used or have a minimum.
 func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
 	wanted := p.versionTarget()
 	return p.owner.Mine && outdated > 0 && current < wanted && (current == 0 || current+outdated <= wanted)
 }
 
-// replaceOutdated drains the outdated pods that serving pods of the current version replace.
+// replaceOutdated drains the outdated pods that serving current pods replace.
 func (p *pool) replaceOutdated(s *step) {
 	serving, _, outdated := p.countVersions(s.at)
 	if !p.owner.Mine || serving == 0 || outdated == 0 {
@@ -350,17 +352,17 @@ func (p *pool) replaceOutdated(s *step) {
 	}
 }
 
-// goneFor is how long the end of a pod is remembered, which is longer than any event about the pod can be late.
+// goneFor is how long deleted pods are remembered. Events about a pod are never late by more.
 const goneFor = 10 * time.Minute
 
 // podIndex holds the pods of all pools.
 type podIndex struct {
 	byName map[string]*pod
-	// ids counts the pods by id, foreign ones included.
+	// ids counts the pods by id, including foreign pods.
 	ids map[string]int
-	// foreign are the ids of other function runners' pods, by the pod's name.
+	// foreign maps the names of other function runners' pods to their ids.
 	foreign map[string]string
-	// gone are the UIDs of pods that are gone, with the time: a late event must not bring them back.
+	// gone maps the UIDs of deleted pods to the time of their removal: a late event must not restore a pod.
 	gone map[string]time.Time
 }
 
@@ -371,13 +373,13 @@ func newPodIndex() podIndex {
 	}
 }
 
-// add adds a pod. Its name is not in use.
+// add adds a pod. Its name must be free.
 func (x *podIndex) add(p *pod) {
 	x.byName[p.name] = p
 	x.countID(p.id, 1)
 }
 
-// remove removes a pod that is gone.
+// remove removes a deleted pod.
 func (x *podIndex) remove(p *pod, now time.Time) {
 	delete(x.byName, p.name)
 	x.countID(p.id, -1)
@@ -386,7 +388,7 @@ func (x *podIndex) remove(p *pod, now time.Time) {
 	}
 }
 
-// setForeign records the id of a foreign pod; empty if the pod is gone.
+// setForeign stores the id of a foreign pod. An empty id removes the pod.
 func (x *podIndex) setForeign(name, id string) {
 	if former, ok := x.foreign[name]; ok {
 		x.countID(former, -1)
@@ -404,9 +406,9 @@ func (x *podIndex) countID(id string, n int) {
 	}
 }
 
-// freeSlot returns the lowest slot of a pool whose id no pod has, of whatever function or function runner, draining and
-// deleting pods included: their names and Services are still taken. A pod that was found may have the name for one slot
-// and the label of another.
+// freeSlot returns the lowest slot of a pool with a free name and id. Draining and deleting pods, pods of other
+// functions and pods of other function runners still use their names and Services. The label of an adopted pod may
+// contradict its name.
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])

@@ -12,17 +12,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// lease is a lease that waits, or that a pod holds.
+// lease is a waiting or granted lease.
 type lease struct {
 	id        LeaseID
 	pool      *pool
-	pod       *pod // nil while it waits
+	pod       *pod // nil while the lease waits
 	avoid     []string
-	tried     []string // replicas that its caller asked before
+	tried     []string // replicas that its caller called before
 	requested moment
 	granted   time.Time
 
-	reported Waiting // the last report
+	reported Waiting // last report
 	since    time.Time
 	phases   []PhaseDuration
 }
@@ -30,7 +30,7 @@ type lease struct {
 // avoidsPod reports whether a pod failed the lease's caller before.
 func (l *lease) avoidsPod(p *pod) bool { return slices.Contains(l.avoid, p.name) }
 
-// enterPhase begins the next phase of a lease.
+// enterPhase starts the next phase of a lease.
 func (l *lease) enterPhase(phase Phase, now time.Time) {
 	if phase == l.reported.Phase {
 		return
@@ -39,7 +39,7 @@ func (l *lease) enterPhase(phase Phase, now time.Time) {
 	l.since = now
 }
 
-// endPhase adds up the phase that a lease is in.
+// endPhase adds the time in the current phase to the phase's total.
 func (l *lease) endPhase(now time.Time) {
 	if l.reported.Phase == PhaseUnknown {
 		return
@@ -52,13 +52,13 @@ func (l *lease) endPhase(now time.Time) {
 	l.phases = append(l.phases, PhaseDuration{Phase: l.reported.Phase, Duration: spent})
 }
 
-// leases are the leases of all pools.
+// leaseTable holds the leases of all pools.
 type leaseTable struct {
-	known   map[LeaseID]*lease // waiting and granted
-	granted uint64             // in all
-	// outOfMemory are the names of pods that ran out of memory, with when.
+	known   map[LeaseID]*lease // waiting and granted leases
+	granted uint64             // total number of grants
+	// outOfMemory maps the names of pods that ran out of memory to the time of the report.
 	outOfMemory map[string]time.Time
-	pods        map[string]*pod // all of them, by name
+	pods        map[string]*pod // all pods by name
 }
 
 // enqueue adds a waiting lease.
@@ -74,7 +74,7 @@ func (t *leaseTable) dequeue(l *lease) {
 	}
 }
 
-// isWaiting reports whether a lease has no answer yet.
+// isWaiting reports whether a lease is still waiting.
 func (t *leaseTable) isWaiting(l *lease) bool { return slices.Contains(l.pool.queue, l) }
 
 // reject answers a waiting lease with an error.
@@ -90,8 +90,7 @@ func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...a
 	t.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
 }
 
-// grantWaiting grants waiting leases, first come first served. A lease with a pending verdict does not block leases behind
-// it.
+// grantWaiting grants waiting leases in order of arrival. A lease with a pending verdict does not block later leases.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -131,7 +130,7 @@ func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	})
 }
 
-// choosePod returns the pod for a lease; nil if none has capacity.
+// choosePod returns the best pod for a lease. It is nil if no pod has capacity.
 func choosePod(p *pool, l *lease) *pod {
 	var best *pod
 	for _, candidate := range p.pods {
@@ -143,8 +142,8 @@ func choosePod(p *pool, l *lease) *pod {
 	return best
 }
 
-// isBetter reports whether a is a better choice than b: the least loaded pod, the least recently used one among equals,
-// and a pod to be avoided only if there is no other.
+// isBetter reports whether a is a better choice than b: pods that the lease avoids are last, then the least loaded pod
+// is better, then the least recently used pod.
 func isBetter(a, b *pod, l *lease) bool {
 	if avoidA, avoidB := l.avoidsPod(a), l.avoidsPod(b); avoidA != avoidB {
 		return avoidB
@@ -155,8 +154,8 @@ func isBetter(a, b *pod, l *lease) bool {
 	return a.use.lastGrant < b.use.lastGrant
 }
 
-// terminalProblem returns why no pod of p will serve its waiting leases, and when to retry; the zero Problem if a pod
-// may, or is going to be created.
+// terminalProblem returns the reason why no pod of p will serve its waiting leases, and the delay before a retry. It
+// returns the zero Problem if a pod may serve them, or can be created.
 func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
@@ -178,7 +177,7 @@ func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	}
 }
 
-// redirectLease sends a lease to another replica: the one at an address, or any if that is empty.
+// redirectLease sends a lease to the replica at an address, or to any replica if the address is empty.
 func (t *leaseTable) redirectLease(s *step, l *lease, owner, reason string) {
 	t.dequeue(l)
 	delete(t.known, l.id)
@@ -196,8 +195,8 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting reports what waiting leases wait for; full is the reason if there is no capacity for a further pod.
-// Positions alone are reported with the next tick only: they change with each grant, for all.
+// reportWaiting reports the causes of the wait to waiting leases. full is the reason if there is no capacity for a
+// further pod. Changed positions alone are reported with the next tick, because each grant changes all of them.
 func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
 	if len(p.queue) == 0 {
 		return
@@ -223,7 +222,7 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
 	p.reportPositions = false
 }
 
-// progress is what the waiting leases of p wait for: the most advanced pod that is not ready yet, or a free one.
+// progress describes the wait of p's leases: for the most advanced starting pod, or for a free pod.
 func (p *pool) progress(full string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
@@ -240,23 +239,24 @@ func (p *pool) progress(full string) Waiting {
 }
 
 const (
-	// maxOutOfMemoryPods pods lost to memory end an evaluation; a single loss may be another evaluation's fault.
+	// maxOutOfMemoryPods is the number of pods lost to memory after which an evaluation is rejected. A single loss may
+	// be another evaluation's fault.
 	maxOutOfMemoryPods = 2
-	// verdictTimeout is how long a lease waits for the kubelet to report why its caller's pods broke: for as long as it
-	// may take to check one. The kubelet takes a second.
+	// verdictTimeout is how long a lease waits for the kubelet's report about its caller's broken pods. The check of a
+	// pod may need that long; the kubelet needs a second.
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict is whether the pods that a lease's caller lost all ran out of memory.
+// memoryVerdict is the verdict about the pods that a lease's caller lost.
 type memoryVerdict int
 
 const (
-	notOutOfMemory memoryVerdict = iota // they did not, or that will never be known
-	pending                             // the kubelet has not reported on all of them, and still may
+	notOutOfMemory memoryVerdict = iota // some pod had another cause, or its cause stays unknown
+	pending                             // the kubelet may still report causes
 	outOfMemory
 )
 
-// distinctNames returns each name once: a pod that broke twice is one pod.
+// distinctNames returns each name once: a pod that broke twice is a single pod.
 func distinctNames(names []string) []string {
 	var first []string
 	for _, name := range names {
@@ -267,8 +267,8 @@ func distinctNames(names []string) []string {
 	return first
 }
 
-// memoryVerdictOf returns whether the pods that a lease's caller lost ran out of memory. A caller learns of the end
-// of a pod before the kubelet reports why.
+// memoryVerdictOf returns outOfMemory if all pods that a lease's caller lost ran out of memory. Callers notice a broken
+// pod before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory
@@ -292,8 +292,8 @@ func (t *leaseTable) ranOutOfMemory(pod string) bool {
 	return ran
 }
 
-// checkAvoided checks the pods that failed a lease's caller and still count as ready: a request is often faster than the
-// end of the caller's last lease, and than the kubelet's report.
+// checkAvoided checks the pods that failed a lease's caller and still count as ready: a request often arrives before
+// the report of the caller's last lease, and before the kubelet's report.
 func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
 		if pod := t.pods[name]; pod != nil && pod.state == ready {
@@ -302,8 +302,8 @@ func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	}
 }
 
-// rejectOutOfMemory rejects leases whose callers' pods all ran out of memory. A further pod most likely would too,
-// and take along what others run on it.
+// rejectOutOfMemory rejects leases whose callers' pods all ran out of memory. A further pod would most likely run out
+// of memory too, and interrupt its other evaluations.
 func (t *leaseTable) rejectOutOfMemory(s *step, p *pool) {
 	if len(t.outOfMemory) == 0 {
 		return

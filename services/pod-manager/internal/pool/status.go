@@ -12,19 +12,19 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// PodState is the state of a pod as others see it.
+// PodState is the public state of a pod.
 type PodState = podmanagerv1.Pod_State
 
 // The states.
 const (
-	Starting = podmanagerv1.Pod_STATE_STARTING // on its way to readiness, or checked
-	Ready    = podmanagerv1.Pod_STATE_READY    // takes leases
+	Starting = podmanagerv1.Pod_STATE_STARTING // not ready yet, or checked
+	Ready    = podmanagerv1.Pod_STATE_READY    // accepts leases
 	Draining = podmanagerv1.Pod_STATE_DRAINING // finishes its leases
-	Failed   = podmanagerv1.Pod_STATE_FAILED   // does not serve, and has leases
-	Deleting = podmanagerv1.Pod_STATE_DELETING // is being deleted
+	Failed   = podmanagerv1.Pod_STATE_FAILED   // broken, with leases
+	Deleting = podmanagerv1.Pod_STATE_DELETING // deletion in progress
 )
 
-// Functions returns the functions that have pools, in the order in which they came.
+// Functions returns the functions with pools, sorted by arrival.
 func (m *Machine) Functions() []Function {
 	functions := make([]Function, 0, len(m.pools))
 	for _, p := range m.pools {
@@ -33,7 +33,7 @@ func (m *Machine) Functions() []Function {
 	return functions
 }
 
-// CountPods calls count for each function and state with the number of such pods, if there are any.
+// CountPods calls count for each function and state with the number of pods.
 func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	for _, p := range m.pools {
 		counts := make(map[PodState]int)
@@ -46,8 +46,8 @@ func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	}
 }
 
-// Status returns the pool of a function as the contract describes it, without replica and namespace, and whether there
-// is one.
+// Status returns the pool of a function in the contract's form, without replica and namespace. It returns false if
+// there is no such pool.
 func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	p, ok := m.byFunction[f]
 	if !ok {
@@ -72,7 +72,7 @@ func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	return s, true
 }
 
-// status returns the pod as the contract describes it.
+// status returns the pod in the contract's form.
 func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	s := &podmanagerv1.Pod{
 		Name: p.name, Uid: p.uid, Slot: clamp(p.slot), Address: p.observed.Address, Node: p.observed.Node,
@@ -95,7 +95,7 @@ func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	return s
 }
 
-// publicState is the state of a pod as others see it.
+// publicState returns the public state of a pod.
 func (p *pod) publicState() PodState {
 	switch {
 	case p.state == ready:
@@ -111,7 +111,7 @@ func (p *pod) publicState() PodState {
 	}
 }
 
-// timestamp converts a time; the zero time is none.
+// timestamp converts a time. The zero time is nil.
 func timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
