@@ -25,15 +25,15 @@ type base struct {
 	changed   func(podspec.Template)
 	resource  schema.GroupVersionResource
 	name      string
-	// part returns where the object is among the parts of a template.
+	// part returns the object's place among the parts of a template.
 	part func(*baseParts) *map[string]any
 }
 
-// baseParts are Porch's objects; nil if there is none. What is in them never changes.
+// baseParts contains Porch's objects. An object is nil if it does not exist. Objects are immutable.
 type baseParts struct{ pod, service map[string]any }
 
-// bases returns both of Porch's templates. Each new template goes to changed, and is in force
-// when that returns.
+// bases returns both of Porch's templates. Each new template is passed to changed, and is effective when changed
+// returns.
 func (t *Templates) bases(changed func(podspec.Template)) []base {
 	return []base{
 		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
@@ -47,7 +47,7 @@ func (b base) absent(ctx context.Context) { b.take(ctx, nil) }
 // follow implements follower.
 func (b base) follow(ctx context.Context, c *PorchResources) error {
 	return c.watch(ctx, b.resource, b.name, func(ctx context.Context, informer cache.SharedIndexInformer) error {
-		version := "" // of the object that was taken last
+		version := "" // version of the last applied object
 		take := func(object any) {
 			u := object.(*unstructured.Unstructured)
 			if u.GetResourceVersion() != version {
@@ -72,7 +72,7 @@ func (b base) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// take takes a version of the object, or that there is none. One that is broken changes nothing.
+// take applies a version of the object, or its absence. A broken version changes nothing.
 func (b base) take(ctx context.Context, u *unstructured.Unstructured) {
 	t := b.templates
 	if t.config.Name != "" {
@@ -105,7 +105,7 @@ func (b base) take(ctx context.Context, u *unstructured.Unstructured) {
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
-// useBase changes the parts of the template, and puts it in force unless it is broken.
+// useBase changes the parts of the template, and makes the template effective unless it is broken.
 func (t *Templates) useBase(change func(*baseParts)) (
 	template podspec.Template, warnings []string, changed bool, err error,
 ) {
@@ -119,7 +119,7 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// The launcher is still to be chosen, unless the pod needs none.
+		// The launcher is not chosen yet. A pod template of the user needs no launcher.
 		changed = parts.pod != nil
 	} else {
 		changed = before.Version() != template.Version()
@@ -130,8 +130,8 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	return template, warnings, changed, nil
 }
 
-// combine returns the template of the parts with the launcher in force. Its version does not
-// depend on the launcher: pods serve alike however they got the wrapper server.
+// combine returns the template of the parts with the current launcher. The template's version is independent of the
+// launcher, because pods serve alike with any launcher.
 func (t *Templates) combine(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {

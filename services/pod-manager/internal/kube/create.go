@@ -32,7 +32,7 @@ func (c *Cluster) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// create creates a pod, as soon as there is a template, and its Service.
+// create waits for a template, and creates a pod and its Service.
 func (c *Cluster) create(ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event)) error {
 	template, err := c.config.Templates.Await(ctx)
 	if err != nil {
@@ -55,15 +55,14 @@ func (c *Cluster) create(ctx context.Context, action pool.Create, what podspec.W
 	return errors.Join(created.podError, created.serviceError)
 }
 
-// creation is a pod and its Service as they were created or found.
+// creation is the result of creating a pod and its Service: objects that were created, or that existed already.
 type creation struct {
 	pod                    *corev1.Pod
 	podNew, serviceNew     bool
 	podError, serviceError error
 }
 
-// createBoth creates a pod and, at the same time, its Service. It sends an event for the pod as
-// soon as the pod exists.
+// createBoth creates a pod and its Service concurrently. It sends an event for the pod as soon as the pod exists.
 func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send func(pool.Event)) creation {
 	var created creation
 	var both sync.WaitGroup
@@ -82,8 +81,8 @@ func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send 
 	return created
 }
 
-// handleFailure sends the failure of a creation, unless both the pod and its Service exist. If it
-// is certain that there is no pod, it deletes the new Service.
+// handleFailure sends the failure of a creation, unless both the pod and its Service exist. It deletes the new
+// Service if the pod certainly does not exist.
 func (c *Cluster) handleFailure(
 	ctx context.Context, request podspec.Request, created creation, send func(pool.Event),
 ) {
@@ -91,24 +90,24 @@ func (c *Cluster) handleFailure(
 	case created.podError != nil:
 		send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
 		if created.serviceNew && !kubeclient.IsTransient(created.podError) {
-			// There is no other pod in its slot either, which could use the Service.
+			// The slot contains no other pod that could use the Service.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
 		}
 	case created.serviceError != nil:
-		// The pool deletes it: it knows it by now, and may have done so already.
+		// The pool received the pod by now, and deletes it.
 		problem := creationProblem(created.serviceError)
 		if problem.Kind == pool.Full { // the pool makes room for pods, not for Services
 			problem.Kind = pool.Fatal
 		}
 		if !created.podNew && kubeclient.IsTransient(created.serviceError) {
-			problem.Kind = pool.Held // another replica may be about to do it
+			problem.Kind = pool.Held // another replica may be creating the Service
 		}
 		c.sendProblem(send, created.pod, problem)
 	}
 }
 
-// createPod creates a pod, or finds the one of that name. One that is being deleted is
-// returned together with an error.
+// createPod creates a pod, or returns the existing pod of that name. It returns a pod that is being deleted together
+// with an error.
 func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *corev1.Pod, isNew bool, err error) {
 	pods := c.podsClient()
 	err = kubeclient.Retry(ctx, func(ctx context.Context) error {
@@ -122,7 +121,7 @@ func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *cor
 		}
 		found, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return kubeclient.Transient(err) // it went meanwhile
+			return kubeclient.Transient(err) // deleted in between
 		}
 		if err != nil {
 			return err
@@ -143,7 +142,7 @@ func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *cor
 	return existing, isNew, nil
 }
 
-// createService creates a Service. An existing one of that name counts as success.
+// createService creates a Service. An existing Service of that name counts as success.
 func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (isNew bool, err error) {
 	err = kubeclient.Retry(ctx, func(ctx context.Context) error {
 		_, err := c.servicesClient().Create(ctx, service, metav1.CreateOptions{FieldManager: podspec.FieldManager})
@@ -159,8 +158,7 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 	return isNew, nil
 }
 
-// contended marks the conflicts that creations have with each other: they count
-// towards the same quota at the same moment.
+// contended marks conflicts between concurrent creations as transient: the creations update the same quota.
 func contended(err error) error {
 	if apierrors.IsConflict(err) {
 		return kubeclient.Transient(err)
@@ -168,20 +166,21 @@ func contended(err error) error {
 	return err
 }
 
-// quotaMessage is how the API server says that a ResourceQuota has no room. The error's class is that of any refusal.
+// quotaMessage is part of the API server's message if a ResourceQuota is used up. The class of the error is the class
+// of any refusal.
 const quotaMessage = "exceeded quota"
 
-// creationProblem returns the problem that waiting leases get when the API server does not create a pod.
+// creationProblem returns the problem that waiting leases get if the API server does not create a pod.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
-		// The token of a pod that was deleted with force is not valid any more. Other replicas have their own.
+		// The token of a pod that was deleted with force is no longer valid. Other replicas use their own tokens.
 		return pool.Problem{
 			Kind: pool.Lost, Unreachable: true,
 			Reason: "the Kubernetes API does not accept this replica's token: " + err.Error(),
 		}
 	}
 	if kubeclient.IsTransient(err) {
-		unreachable := errors.As(err, new(*url.Error)) // client-go has these for requests without an answer
+		unreachable := errors.As(err, new(*url.Error)) // client-go returns it for requests without a response
 		return pool.Problem{
 			Kind: pool.Lost, Reason: "the Kubernetes API cannot do it now: " + err.Error(),
 			Unreachable: unreachable,

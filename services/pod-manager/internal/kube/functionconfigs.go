@@ -21,48 +21,47 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 )
 
-// FunctionConfigsConfig is what following FunctionConfigs takes.
+// FunctionConfigsConfig configures FunctionConfigs.
 type FunctionConfigsConfig struct {
-	// DefaultImagePrefix is where images without a prefix are.
+	// DefaultImagePrefix is the prefix of images without a prefix.
 	DefaultImagePrefix string
-	// Secrets are the names of Secrets whose values function pods must not get.
+	// Secrets are the names of Secrets whose values must not reach function pods.
 	Secrets []string
-	// Changed takes what all objects mean, each time that it changes. It is in force when
-	// Changed returns.
+	// Changed receives the meaning of all objects after each change. The meaning is effective when Changed returns.
 	Changed func(*functionconfig.Set)
 	Log     *slog.Logger
 }
 
-// FunctionConfigs follows the objects, and writes their statuses. Use [NewFunctionConfigs], and
-// [NewPorchResources] to run it.
+// FunctionConfigs follows the objects, and writes their statuses. Use [NewFunctionConfigs], and [NewPorchResources]
+// to run it.
 type FunctionConfigs struct {
 	config FunctionConfigsConfig
 	log    *slog.Logger
-	// dirty has a capacity of one: an object has changed.
+	// dirty signals a changed object. Its capacity is 1.
 	dirty chan struct{}
-	// statuses are the names of objects whose status may have to be written.
+	// statuses contains the names of objects whose status may be outdated.
 	statuses workqueue.TypedRateLimitingInterface[string]
 	compiled atomic.Pointer[compiled]
 
 	mu sync.Mutex
-	// binaries are why exec evaluators cannot use binaries, by object; nil if none has reported to
-	// this process.
+	// binaries contains the errors of binaries in exec evaluators, by object. It is nil if no exec evaluator reports
+	// to this process.
 	binaries map[string]string
 	// written is the last status that this process wrote for an object, by UID.
 	written map[string]configStatus
-	// denied is until when no status is written for lack of a right; zero if there was none
+	// denied is the time until which no status is written because a right is missing. It is zero if no right is
 	// missing.
 	denied time.Time
 }
 
-// compiled is what objects mean, and of which generation each was. It never changes.
+// compiled is the meaning of objects, with the generation of each object. It is immutable.
 type compiled struct {
 	set     *functionconfig.Set
 	configs map[string]*functionconfig.Config // by name
-	since   map[string]time.Time              // when a generation of each was first seen
+	since   map[string]time.Time              // time at which the generation of each first appeared
 }
 
-// add adds an object that was the same before, unless this is its first appearance.
+// add adds an object, and keeps the time at which its generation first appeared.
 func (c *compiled) add(config *functionconfig.Config, before *compiled) {
 	c.configs[config.Name], c.since[config.Name] = config, time.Now()
 	if before == nil {
@@ -73,14 +72,14 @@ func (c *compiled) add(config *functionconfig.Config, before *compiled) {
 	}
 }
 
-// NewFunctionConfigs returns what follows FunctionConfigs.
+// NewFunctionConfigs returns FunctionConfigs.
 func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	return &FunctionConfigs{
 		config: config, log: config.Log, dirty: make(chan struct{}, 1), written: map[string]configStatus{},
 	}
 }
 
-// ReportBinaries takes why binaries of objects cannot be used; nil if no exec evaluator tells.
+// ReportBinaries receives the errors of binaries, by object, or nil if no exec evaluator reports.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
 	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)
@@ -95,7 +94,7 @@ func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 func (f *FunctionConfigs) markDirty() {
 	select {
 	case f.dirty <- struct{}{}:
-	default: // that something changed is known
+	default: // the signal is pending
 	}
 }
 
@@ -113,11 +112,11 @@ func (f *FunctionConfigs) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// use puts the objects of an informer in force, and writes their statuses, until ctx ends.
+// use applies the objects of an informer, and writes their statuses, until ctx is cancelled.
 func (f *FunctionConfigs) use(ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer) error {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](minStatusRetry, maxStatusRetry)
 	f.statuses = workqueue.NewTypedRateLimitingQueue(backoff)
-	defer f.statuses.ShutDown() // it has a goroutine from the start
+	defer f.statuses.ShutDown() // the queue starts a goroutine
 	handled, err := f.watch(informer)
 	if err != nil {
 		return fmt.Errorf("watch FunctionConfigs: %w", err)
@@ -128,7 +127,7 @@ func (f *FunctionConfigs) use(ctx context.Context, c *PorchResources, informer c
 	defer f.startWriters(ctx, c, informer)()
 	for {
 		select {
-		case <-f.dirty: // what comes later is another change
+		case <-f.dirty: // later changes signal again
 		default:
 		}
 		f.put(ctx, list[*unstructured.Unstructured](informer.GetStore().List()))
@@ -139,7 +138,7 @@ func (f *FunctionConfigs) use(ctx context.Context, c *PorchResources, informer c
 	}
 }
 
-// watch registers the event handlers: changes make objects dirty, or only their statuses.
+// watch registers the event handlers: changes mark objects as dirty, or only their statuses.
 func (f *FunctionConfigs) watch(informer cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error) {
 	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f.markDirty() },
@@ -155,7 +154,7 @@ func (f *FunctionConfigs) watch(informer cache.SharedIndexInformer) (cache.Resou
 	})
 }
 
-// startWriters starts what writes statuses, and returns what ends it.
+// startWriters starts the writers of statuses, and returns a function that stops them.
 func (f *FunctionConfigs) startWriters(
 	ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer,
 ) (stop func()) {
@@ -167,14 +166,14 @@ func (f *FunctionConfigs) startWriters(
 	}
 	return func() {
 		f.statuses.ShutDown() // first: the workers wait for the queue
-		_ = workers.Wait()    // they return no errors
+		_ = workers.Wait()    // writers return no errors
 	}
 }
 
-// gather is how long changes are gathered before they are applied together.
+// gather is the delay after a change, so that simultaneous changes are applied together.
 const gather = 20 * time.Millisecond
 
-// awaitChange returns when objects have changed, or false when ctx ends.
+// awaitChange waits for a change, and returns false if ctx is cancelled.
 func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	select {
 	case <-f.dirty:
@@ -184,7 +183,7 @@ func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	return retry.Sleep(ctx, gather)
 }
 
-// sameMeaning reports whether two versions of an object differ in their statuses at most.
+// sameMeaning reports whether at most the statuses of two versions of an object differ.
 func sameMeaning(a, b *unstructured.Unstructured) bool {
 	const settings = functionconfig.SettingsAnnotation
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() &&
@@ -192,14 +191,14 @@ func sameMeaning(a, b *unstructured.Unstructured) bool {
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil)
 }
 
-// put puts objects in force.
+// put applies objects.
 func (f *FunctionConfigs) put(ctx context.Context, objects []*unstructured.Unstructured) {
 	before := f.compiled.Load()
 	next := &compiled{configs: map[string]*functionconfig.Config{}, since: map[string]time.Time{}}
 	configs := make([]*functionconfig.Config, 0, len(objects))
 	for _, u := range objects {
 		if u.GetDeletionTimestamp() != nil {
-			continue // it does not apply any more
+			continue // deleted objects no longer apply
 		}
 		c := functionconfig.Decode(u, f.config.DefaultImagePrefix, f.config.Secrets...)
 		configs = append(configs, c)
@@ -215,7 +214,7 @@ func (f *FunctionConfigs) put(ctx context.Context, objects []*unstructured.Unstr
 	}
 }
 
-// logChange logs what is wrong now and was not before.
+// logChange logs new problems.
 func (f *FunctionConfigs) logChange(ctx context.Context, before, now *compiled) {
 	problems := 0
 	for name := range now.configs {

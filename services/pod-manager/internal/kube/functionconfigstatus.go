@@ -24,35 +24,31 @@ import (
 )
 
 const (
-	// statusWriters is how many statuses are written at a time.
+	// statusWriters is the number of concurrent writers of statuses.
 	statusWriters = 8
-	// statusDelay is the time between a change and its status: exec evaluators report within it
-	// which binaries are not there.
+	// statusDelay is the delay between a change and its status, in which exec evaluators report missing binaries.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay is the same for objects with a binary where no exec evaluator reports to this
-	// process: gateways report to another replica within it, or connect to this one.
+	// unreportedDelay is the delay for objects with a binary if no exec evaluator reports to this process. In this
+	// time, gateways report to another replica, or connect to this replica.
 	unreportedDelay = 2 * time.Second
-	// minStatusRetry and maxStatusRetry bound the wait after a status could not be written.
+	// minStatusRetry and maxStatusRetry bound the delay after a failed write of a status.
 	minStatusRetry = 100 * time.Millisecond
 	maxStatusRetry = 5 * time.Minute
-	// statusMark is how errors of this program begin: other errors in a status are those of
-	// other components.
+	// statusMark is the prefix of this program's errors. Other errors in a status belong to other components.
 	statusMark = "function-runner: "
-	// maxStatusError bounds an error, in bytes.
+	// maxStatusError limits an error, in bytes.
 	maxStatusError = 2 << 10
 )
 
-// configStatus is what is to be in the status of an object.
+// configStatus is the intended status of an object.
 type configStatus struct {
 	generation int64
 	problem    string // empty if the object is in force as a whole
-	// unreported means that the object has a binary, and that no exec evaluator has reported to this
-	// process whether it can be used.
+	// unreported is true if the object has a binary and no exec evaluator has reported to this process.
 	unreported bool
 }
 
-// wanted returns the status that an object is to have; false if its newest version is not in
-// force yet.
+// wanted returns the intended status of an object, or false if its newest version is not effective yet.
 func (f *FunctionConfigs) wanted(u *unstructured.Unstructured) (configStatus, bool) {
 	now := f.compiled.Load()
 	config := now.configs[u.GetName()]
@@ -68,7 +64,7 @@ func (f *FunctionConfigs) wanted(u *unstructured.Unstructured) (configStatus, bo
 	return configStatus{config.Generation, statusError(problems), f.binaries == nil && config.Binary != nil}, true
 }
 
-// early reports how long it is too early to write a status that says nothing of the object's binary.
+// early returns the delay until a status without a report about the object's binary may be written.
 func (f *FunctionConfigs) early(name string, status configStatus) time.Duration {
 	if !status.unreported {
 		return 0
@@ -76,7 +72,7 @@ func (f *FunctionConfigs) early(name string, status configStatus) time.Duration 
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError returns problems in one text of bounded size.
+// statusError returns problems as a text of bounded size.
 func statusError(problems []string) string {
 	if len(problems) == 0 {
 		return ""
@@ -84,9 +80,9 @@ func statusError(problems []string) string {
 	return bounded(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
-// patch returns the change that gives an object this status; nil if it has it. An error leaves
-// the generation as it is, and success leaves the errors of other components for the same
-// generation. What a gateway has reported to another replica is that replica's to change.
+// patch returns the change that gives an object this status, or nil if nothing changes. An error leaves the
+// generation unchanged, and success keeps other components' errors for the same generation. A gateway's report to
+// another replica is left to that replica.
 func (s configStatus) patch(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
@@ -105,12 +101,12 @@ func (s configStatus) patch(u *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ofGateway reports whether the error in a status is another one together with one of a gateway.
+// ofGateway reports whether observed is problem followed by an error from a gateway.
 func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
 
-// forget forgets what was written for objects that are gone.
+// forget removes the written statuses of deleted objects.
 func (f *FunctionConfigs) forget(now *compiled) {
 	there := make(map[string]bool, len(now.configs))
 	for _, c := range now.configs {
@@ -133,7 +129,7 @@ type statusWriter struct {
 	namespace string
 }
 
-// run writes statuses until the queue is shut down or ctx ends.
+// run writes statuses until the queue is shut down or ctx is cancelled.
 func (w statusWriter) run(ctx context.Context) {
 	for {
 		name, shutdown := w.statuses.Get()
@@ -166,8 +162,8 @@ func (w statusWriter) deny(ctx context.Context, err error) {
 	w.denied = time.Now().Add(maxStatusRetry)
 }
 
-// mayWrite reports whether a right that was missing is worth another attempt. If not, an object
-// is looked at again when it is.
+// mayWrite reports whether statuses may be written. If a right was missing, the object is queued for the next
+// attempt.
 func (w statusWriter) mayWrite(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +174,7 @@ func (w statusWriter) mayWrite(name string) bool {
 	return wait <= 0
 }
 
-// write writes the status of an object, if it differs, or lets go of one that is being deleted.
+// write writes the status of an object if it differs, or releases an object that is being deleted.
 func (w statusWriter) write(ctx context.Context, name string) error {
 	object, _, err := w.store.GetByKey(w.namespace + "/" + name)
 	u, ok := object.(*unstructured.Unstructured)
@@ -209,9 +205,8 @@ func (w statusWriter) write(ctx context.Context, name string) error {
 	return nil
 }
 
-// wrote reports whether this process has written a status already. If it was changed since, by
-// a replica of another version for instance, the last one to write wins: neither writes again
-// until the object changes.
+// wrote reports whether this process has already written a status. If another client changed it since, such as a
+// replica of another version, the last writer wins: neither writes again until the object changes.
 func (w statusWriter) wrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,15 +214,15 @@ func (w statusWriter) wrote(u *unstructured.Unstructured, status configStatus) b
 	return ok && last == status
 }
 
-// release removes the finalizer of Porch's own function runner, which is no longer there to do
-// it, from an object that is being deleted.
+// release removes the finalizer of Porch's own function runner, which no longer exists, from an object that is being
+// deleted.
 func (w statusWriter) release(ctx context.Context, u *unstructured.Unstructured) error {
 	others := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == functionconfig.Finalizer })
 	if len(others) == len(u.GetFinalizers()) {
 		return nil
 	}
 	return w.patch(ctx, u.GetName(), map[string]any{"metadata": map[string]any{
-		"finalizers": others, "resourceVersion": u.GetResourceVersion(), // others may change meanwhile
+		"finalizers": others, "resourceVersion": u.GetResourceVersion(), // concurrent changes make the patch fail
 	}})
 }
 

@@ -23,7 +23,7 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	soon := time.After(minPodAge) // for pods that are too young now to be without a Service
+	soon := time.After(minPodAge) // pods without a Service may be too young for the first scan
 	for {
 		c.scan()
 		select {
@@ -35,11 +35,11 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	}
 }
 
-// scan starts the garbage collection of what plan finds now.
+// scan starts the collection of all current garbage.
 func (c *Cluster) scan() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	found := plan(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
-	// The ids share the garbage out among replicas. It has no owner.
+	// Garbage belongs to no function: its ids distribute it among the replicas.
 	for _, service := range found.podlessServices {
 		c.enqueue(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
@@ -51,8 +51,8 @@ func (c *Cluster) scan() {
 	}
 }
 
-// enqueue adds a garbage collection task behind the actions on the pods with an id, unless
-// another replica collects the garbage with that id.
+// enqueue adds a garbage collection task behind the actions on the pods with an id, unless another replica collects
+// the garbage with that id.
 func (c *Cluster) enqueue(id string, do func(context.Context)) {
 	if !c.owns(id) {
 		return
@@ -60,8 +60,8 @@ func (c *Cluster) enqueue(id string, do func(context.Context)) {
 	c.tasks.addLater(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
 }
 
-// deletePodlessService deletes a Service without a pod. It asks the Kubernetes API first: the
-// informer may not have seen a new pod yet.
+// deletePodlessService deletes a Service without a pod. It queries the Kubernetes API first, because the informer may
+// lack a new pod.
 func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Service) {
 	var pods *corev1.PodList
 	selected := metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1}
@@ -70,13 +70,13 @@ func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Serv
 		return err
 	})
 	if err != nil || len(pods.Items) > 0 {
-		return // if it still has no pod then, the next scan finds it again
+		return // the next scan finds the Service again
 	}
 	c.log.InfoContext(ctx, "deleting a Service without a pod", "service", service.Name)
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// recreateService creates a Service again that was deleted from outside while its pod exists.
+// recreateService creates a Service again that another client deleted while its pod exists.
 func (c *Cluster) recreateService(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {
@@ -99,7 +99,7 @@ func (c *Cluster) createMissingService(pod *corev1.Pod) {
 		}
 		template := c.config.Templates.Current()
 		if template.Version() == "" {
-			return // the next scan finds it again
+			return // the next scan finds the pod again
 		}
 		c.log.WarnContext(ctx, "creating the missing service of a pod", "service", id, "pod", pod.Name)
 		if _, err := c.createService(ctx, c.config.Builder.ServiceOf(pod, template)); err != nil && ctx.Err() == nil {

@@ -19,16 +19,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
-// source lists and watches objects of one kind.
+// source lists and watches objects of a kind.
 type source[T runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (T, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// newInformer returns an informer about the objects of a source that selected chooses.
+// newInformer returns an informer for the selected objects of a source.
 //
-// Client-go waits for up to a minute before it asks an unreachable API server again. This
-// informer asks each second, and logs the cause once.
+// Client-go waits for up to a minute before it retries an unreachable API server. This informer retries every second,
+// and logs the cause once.
 func newInformer[T runtime.Object](
 	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
 ) (cache.SharedIndexInformer, error) {
@@ -53,12 +53,12 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx ends. Its outage logs failures in place of client-go.
+// runInformer runs an informer until ctx is cancelled. The outage logs failures instead of client-go.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// untilAnswered calls ask until the API server answers, even if it rejects the request.
+// untilAnswered calls ask until the API server responds, even with a rejection.
 func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
 	backoff := kubeclient.NewBackoff()
 	for {
@@ -76,8 +76,8 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 	}
 }
 
-// isAway reports whether an API server is unreachable or too busy to answer. Client-go handles
-// all other failures of lists and watches: where a list is not streamed, it asks for pages.
+// isAway reports whether an API server is unreachable or too busy to respond. Client-go handles all other failures of
+// lists and watches: where a list is not streamed, it requests pages.
 func isAway(err error) bool {
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 		return true

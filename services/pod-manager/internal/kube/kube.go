@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube is the adapter to Kubernetes: it sends the pools the status updates of pods, and
-// carries out their actions. The pools decide about their pods; this package decides only about
-// what no pool owns, and whether a failed image volume is worth another attempt.
+// Package kube is the adapter to Kubernetes. It sends status updates of pods to the pools, and carries out the pools'
+// actions. The pools decide about their pods. This package decides only about objects that belong to no pool, and
+// about retries of failed image volumes.
 //
-// It also collects garbage, see [Cluster.Run]. Porch's function runner labels its pods and
-// Services like this one: its pods belong to no pool, but once that runner is no longer there to
-// delete them, this package deletes them and their Services at their expiry.
+// It also collects garbage, see [Cluster.Run].
 //
-// Files, in reading order:
-//   - kube has the informers of pods and Services, and the wiring;
-//   - create and lifetime carry out actions, tasks runs them in order, and observe sends status
-//     updates;
-//   - plan and gc collect garbage;
-//   - templates and launching have what pods are made from;
-//   - porchresources follows the resources by which Porch configures its function runner:
-//     basetemplates has its templates, functionconfigs its FunctionConfigs, functionconfigstatus
-//     their statuses, and report the events about broken ones;
-//   - informer, slim, outage and metrics serve all.
+// Files, in reading order: kube (informers and wiring); create and lifetime (actions), tasks (their order), observe
+// (status updates); plan and gc (garbage); templates and launching (the source of pods); porchresources,
+// basetemplates, functionconfigs and functionconfigstatus (the resources by which Porch configures its function
+// runner); informer, slim, outage and metrics (helpers).
 package kube
 
 import (
@@ -40,54 +32,53 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Config is what a cluster is made of.
+// Config configures a Cluster.
 type Config struct {
 	Client kubernetes.Interface
-	// Namespace is where function pods live.
+	// Namespace is the namespace of function pods.
 	Namespace string
-	// PodIP has pods reached by their own addresses. Otherwise each gets a Service.
+	// PodIP is true if pods are reached by their own addresses. Otherwise each pod gets a Service.
 	PodIP bool
-	// Builder makes pods and Services.
+	// Builder builds pods and Services.
 	Builder podspec.Builder
-	// Templates has the template for pods that were decided about before there was one,
-	// and for Services that have to be made again.
+	// Templates provides the template for pods that the pools requested before the first template arrived, and for
+	// Services that must be created again.
 	Templates *Templates
-	// ScanInterval is the time between two scans of the garbage collection.
+	// ScanInterval is the interval of garbage collection.
 	ScanInterval time.Duration
-	// Launching checks image volume support of nodes; nil if there is nothing to check.
+	// Launching checks image volume support of nodes. It is nil if there is nothing to check.
 	Launching *Launching
-	// Owns reports whether this replica owns an image's function right now, or collects the
-	// garbage with an id; nil if it owns all.
+	// Owns reports whether this replica currently owns an image's function, or collects the garbage with an id. It is
+	// nil if this replica owns everything.
 	Owns func(image string) bool
-	// Clock translates between this machine's times and those in pods.
+	// Clock translates between this machine's times and the times in pods.
 	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
 }
 
-// Cluster is the function pods of a namespace. Use [New]; Run has to run while it is
-// used.
+// Cluster manages the function pods of a namespace. Use [New], and call Run while the Cluster is used.
 type Cluster struct {
 	config  Config
 	log     *slog.Logger
 	metrics *metrics
 	pods    cache.SharedIndexInformer
-	// services are watched even if pods need none: there may be some from before.
+	// services is watched even if pods need no Services: earlier Services may exist.
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
-	// sending serializes status updates of pods, so that an older one never follows a newer one.
+	// sending serializes status updates of pods, so that an older update never follows a newer update.
 	sending sync.Mutex
-	// deleting are the UIDs of pods that this process deletes together with their Services.
+	// deleting contains the UIDs of pods that this process deletes together with their Services.
 	deleting sync.Map
-	// extensions are the waiting [pool.Extend] actions, by the pod's name.
+	// extensions contains the waiting [pool.Extend] actions, by pod name.
 	extensions sync.Map
 }
 
-// byID is the index of pods by their id, which is their Service's name.
+// byID is the index of pods by id. The id is the name of the pod's Service.
 const byID = "id"
 
-// New returns a cluster. It sends no request yet.
+// New returns a cluster. It sends no requests.
 func New(config Config) (*Cluster, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
@@ -128,8 +119,8 @@ func (c *Cluster) outage(what string) *outage {
 	return o
 }
 
-// Obstacle is why [Cluster.Synced] is still open; nil if nothing is known that would
-// keep it so. A lack of rights has class [fault.Precondition].
+// Obstacle returns the reason for which [Cluster.Synced] is still open, or nil if no reason is known. Missing rights
+// are of class [fault.Precondition].
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
 		err := o.obstacle("function pods", "which function pods there are", "deploy/components/function-pods")
@@ -140,19 +131,18 @@ func (c *Cluster) Obstacle() error {
 	return nil
 }
 
-// Synced closes once the pools have an event for each pod that existed at the start.
+// Synced closes once the pools received an event for each pod that existed at the start.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Run calls send with status updates of pods and carries out actions, until ctx ends. Events
-// about one pod come in order; send may block.
+// Run calls send with status updates of pods and carries out actions until ctx is cancelled. Events about a pod
+// arrive in order. Send may block.
 //
-// It also collects garbage that no pool decides about: it deletes Services without a pod and
-// expired pods of Porch's function runner, and creates missing Services of pods again.
+// It also collects garbage: it deletes Services without a pod, and creates missing Services of pods again.
 func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	handled, err := c.watch(send)
 	var running errgroup.Group
-	defer func() { _ = running.Wait() }() // they return no errors
+	defer func() { _ = running.Wait() }() // tasks return no errors
 	defer cancel()
 	if err != nil {
 		return err
@@ -169,8 +159,8 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	return nil
 }
 
-// watch registers the event handlers. It returns what is done once the handlers got all
-// objects that existed at the start.
+// watch registers the event handlers. The returned checkers are done once the handlers received all objects that
+// existed at the start.
 func (c *Cluster) watch(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },
@@ -188,7 +178,7 @@ func (c *Cluster) watch(send func(pool.Event)) ([]cache.DoneChecker, error) {
 		return []cache.DoneChecker{pods.HasSyncedChecker()}, nil
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		// A pod has its address while its Service is there.
+		// A pod's address is valid while the Service exists.
 		AddFunc: func(object any) { c.sendPodsOf(send, object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
 			if service := deleted[*corev1.Service](object); service != nil {
@@ -203,7 +193,7 @@ func (c *Cluster) watch(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	return []cache.DoneChecker{pods.HasSyncedChecker(), services.HasSyncedChecker()}, nil
 }
 
-// deleted returns the object of a deletion, of which the last state may be missing.
+// deleted returns the object of a deletion event. The last state of the object may be missing.
 func deleted[T any](object any) T {
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj

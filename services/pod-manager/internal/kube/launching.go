@@ -21,20 +21,19 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Launching chooses how the wrapper server gets into pods: as an image volume if the API
-// server's version has them, until a pod shows that its node does not. A change applies to new
-// pods. A nil Launching chooses nothing. Use [NewLaunching].
+// Launching chooses the launcher of pods: image volumes if the API server's version supports them, until a pod shows
+// that its node does not. A change applies to new pods. A nil Launching chooses nothing. Use [NewLaunching].
 type Launching struct {
 	version func(context.Context) (version.Info, error) // the API server's
 	use     func(podspec.Launcher)
 	log     *slog.Logger
 
 	mu     sync.Mutex
-	passed bool // a node mounted an image
-	failed bool // a node cannot mount images
+	passed bool // true if a node mounted an image
+	failed bool // true if a node could not mount an image
 }
 
-// NewLaunching returns a choice for a cluster, which calls use each time that it changes.
+// NewLaunching returns a Launching for a cluster. It calls use whenever the choice changes.
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
 	ask := func(ctx context.Context) (found version.Info, err error) {
 		answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
@@ -46,12 +45,12 @@ func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *
 	return &Launching{version: ask, use: use, log: log}
 }
 
-// versionTimeout is how long pods wait for the API server's version, since they work without
-// image volumes.
+// versionTimeout is the timeout for the API server's version. It is short: pods wait for the version, but work
+// without image volumes.
 const versionTimeout = time.Second
 
-// Run asks the API server for its version until it answers. Until then pods are created with an
-// init container, which works everywhere.
+// Run queries the API server's version until the API server responds. Until then pods use an init container, which
+// works everywhere.
 func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -73,7 +72,7 @@ func (l *Launching) Run(ctx context.Context) error {
 	return nil
 }
 
-// choose puts a launcher in force, unless a node was found unable to mount images.
+// choose applies a launcher, unless a node was found unable to mount images.
 func (l *Launching) choose(launcher podspec.Launcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,8 +81,7 @@ func (l *Launching) choose(launcher podspec.Launcher) {
 	}
 }
 
-// firstMinor is the first minor version of Kubernetes that has image volumes unless its feature
-// gates disable them.
+// firstMinor is the first minor version of Kubernetes that supports image volumes, unless feature gates disable them.
 const firstMinor = 35
 
 // launcher returns the launcher that the API server's version allows.
@@ -106,9 +104,8 @@ func (l *Launching) launcher(ctx context.Context) (podspec.Launcher, error) {
 	return podspec.ImageVolume, nil
 }
 
-// judge returns the problem of a pod for its waiting leases. A failure that the image volume
-// caused is not final: the next pod does not use one. An adopted pod may show it before the API
-// server has answered.
+// judge returns the problem of a pod for waiting leases. A failed image volume is not final, because the next pod
+// uses an init container. An adopted pod may show the failure before the API server's version is known.
 func (l *Launching) judge(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem
@@ -125,8 +122,7 @@ func (l *Launching) judge(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	return problem
 }
 
-// fail switches to init containers, for a reason in the kubelet's words. The caller holds the
-// lock.
+// fail switches to init containers, for a reason of the kubelet. Callers must hold the lock.
 func (l *Launching) fail(reason string) {
 	if l.failed {
 		return

@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Extend writes a pod's expiry into its annotation. A later call replaces one that still
-// waits, as all do while the Kubernetes API is unavailable.
+// Extend writes a pod's expiry into its annotation. A later call replaces a waiting extension: all extensions wait
+// while the Kubernetes API is unavailable.
 func (c *Cluster) Extend(action pool.Extend) {
 	if _, waits := c.extensions.Swap(action.Name, action); waits {
 		return
@@ -39,8 +39,8 @@ func (c *Cluster) Extend(action pool.Extend) {
 	})
 }
 
-// extend patches the annotation, with a time of the Kubernetes API. The UID in the patch makes
-// it fail on another pod of the same name.
+// extend patches the annotation, with a time of the Kubernetes API. The UID in the patch makes the patch fail for
+// another pod of the same name.
 func (c *Cluster) extend(ctx context.Context, name string, uid types.UID, until time.Time) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"%d"}}}`,
 		uid, podspec.AnnotationReclaimAfter, until.Unix())
@@ -51,8 +51,7 @@ func (c *Cluster) extend(ctx context.Context, name string, uid types.UID, until 
 	})
 }
 
-// gone reports whether an error means that the pod does not exist any more, or has changed
-// since the action on it was decided.
+// gone reports whether the pod no longer exists, or changed since the pools decided about it.
 func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // Delete deletes a pod and its Service.
@@ -60,7 +59,7 @@ func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
 	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
-		if !action.Foreign && !c.owns(action.Function.Reference) { // any more: the task may have waited for long
+		if !action.Foreign && !c.owns(action.Function.Reference) { // ownership may have changed while the task waited
 			send(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: "another replica owns the function"})
 			return
 		}
@@ -81,16 +80,16 @@ func (c *Cluster) Delete(action pool.Delete) {
 	})
 }
 
-// owns reports whether this replica owns an image's function right now.
+// owns reports whether this replica currently owns an image's function.
 func (c *Cluster) owns(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
-// startingGrace is how long a pod may take to end that has not run, in seconds. The kernel drops
-// signals for the first process of a container until that can take them: a pod that is
-// deleted right when it starts would live for its whole grace period, which is that of the
-// longest evaluation. Should another replica already use the pod, it has that long.
+// startingGrace limits the grace period, in seconds, of a pod that has not run. The kernel drops signals to the first
+// process of a container until the process handles them, so a pod that is deleted during its start would live for its
+// whole grace period, which is longer than the longest evaluation. If another replica already uses the pod, its
+// evaluations may take this time.
 const startingGrace = 30
 
-// grace is how long a pod has to end; nil for its own time.
+// grace returns the grace period of a pod, or nil for the pod's own grace period.
 func grace(pod *corev1.Pod, uid types.UID) *int64 {
 	if pod == nil || pod.UID != uid || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) {
 		return nil
@@ -101,12 +100,12 @@ func grace(pod *corev1.Pod, uid types.UID) *int64 {
 	return new(int64(startingGrace))
 }
 
-// hasRun reports whether a container's status shows that it has run. The status lags a moment behind.
+// hasRun reports whether a container has run according to its status. The status lags behind by a moment.
 func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
 
-// removePod deletes a pod if it is still the one with this UID, which may be empty for any.
+// removePod deletes a pod with this UID. An empty UID matches any pod.
 func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}, GracePeriodSeconds: grace(c.pod(name), uid)}
 	if uid != "" {
@@ -117,7 +116,7 @@ func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) err
 	})
 }
 
-// removeServiceOf deletes the Service of a pod that is deleted, unless another pod uses it.
+// removeServiceOf deletes the Service of a deleted pod, unless another pod uses the Service.
 func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID) {
 	if c.config.PodIP && c.service(id) == nil {
 		return
@@ -130,8 +129,7 @@ func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID)
 	c.removeService(ctx, id, metav1.DeleteOptions{})
 }
 
-// removeService deletes a Service. A missing one counts as deleted, and garbage collection
-// deletes later what cannot be deleted now.
+// removeService deletes a Service. A missing Service counts as deleted. Garbage collection retries failed deletions.
 func (c *Cluster) removeService(ctx context.Context, id string, options metav1.DeleteOptions) {
 	err := kubeclient.Retry(ctx, func(ctx context.Context) error {
 		return c.servicesClient().Delete(ctx, id, options)

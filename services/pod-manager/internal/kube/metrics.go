@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// metrics are what is counted about the Kubernetes API.
+// metrics are the metrics of the Kubernetes API.
 type metrics struct {
 	actions         metric.Float64Histogram
 	failures        metric.Int64Counter
@@ -45,7 +45,7 @@ func (m *metrics) did(ctx context.Context, action string, start time.Time, err e
 		attribute.String("action", action), attribute.String("outcome", outcome(err))))
 }
 
-// outcome is one of few words: the API server's reason, if it is one.
+// outcome returns the API server's reason, or a constant, so that the label has few values.
 func outcome(err error) string {
 	if err == nil {
 		return "ok"

@@ -13,12 +13,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// sendPod sends the status update of a pod. For a pod that is not ours it contains only that
-// the pod occupies its id.
+// sendPod sends the status update of a pod. For a pod of another program, it contains only the fact that the pod
+// occupies its id.
 //
-// The informers of pods and of Services and the answers to actions all cause updates, each at
-// its own pace. So each update is built from the newest known state under a lock, and is never
-// older than the one before.
+// Updates originate from the informers of pods and Services and from the responses to actions, concurrently. Each
+// update is therefore built from the newest state under a lock, and is never older than the previous update.
 func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -30,8 +29,8 @@ func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	}
 }
 
-// sendProblem sends the status update of a pod that cannot serve for a reason that its own
-// status does not show.
+// sendProblem sends the status update of a pod that cannot serve for a reason that is missing in the pod's own
+// status.
 func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem pool.Problem) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -41,7 +40,7 @@ func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem po
 	}
 }
 
-// sendGone sends the update that a pod does not exist any more.
+// sendGone sends the update that a pod no longer exists.
 func (c *Cluster) sendGone(send func(pool.Event), pod *corev1.Pod) {
 	c.deleting.Delete(pod.UID)
 	c.sending.Lock()
@@ -53,14 +52,14 @@ func (c *Cluster) sendGone(send func(pool.Event), pod *corev1.Pod) {
 func (c *Cluster) sendPodsOf(send func(pool.Event), service *corev1.Service) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	for _, pod := range c.podsOf(service.Name) { // no PodGone was sent for any of them
+	for _, pod := range c.podsOf(service.Name) { // for none of these pods was a PodGone sent
 		if o, ok := c.observe(pod); ok {
 			send(pool.PodObserved{Observation: o})
 		}
 	}
 }
 
-// latest returns the newest known state of a pod.
+// latest returns the newest state of a pod.
 func (c *Cluster) latest(pod *corev1.Pod) *corev1.Pod {
 	if known := c.pod(pod.Name); known != nil && known.UID == pod.UID {
 		return known
@@ -68,7 +67,7 @@ func (c *Cluster) latest(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// observe returns the pools' observation of a pod; false if it is not ours.
+// observe returns the pools' observation of a pod, or false for a pod of another program.
 func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ours := podspec.Observe(pod)
 	if !ours {
@@ -89,25 +88,25 @@ func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 		return o, true
 	}
 	o.Address = hostPort(id + "." + c.config.Namespace + serviceDomain)
-	// Resolvers cache a failed lookup for seconds if it comes too early.
+	// Resolvers cache an early, failed lookup for seconds.
 	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		o.HealthAddress = hostPort(ip)
 	}
 	return o, true
 }
 
-// serviceDomain is the domain of the names of Services, as in Porch. In a cluster with another domain, pods are reached
-// by their IP addresses.
+// serviceDomain is the domain of the names of Services, as in Porch. In a cluster with another domain, pods are
+// reached by their IP addresses.
 const serviceDomain = ".svc.cluster.local"
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
 
-// pod returns a pod from the informer; nil if it is not there.
+// pod returns a pod from the informer, or nil.
 func (c *Cluster) pod(name string) *corev1.Pod {
 	return known[*corev1.Pod](c.pods, c.config.Namespace, name)
 }
 
-// service returns a Service from the informer; nil if it is not there.
+// service returns a Service from the informer, or nil.
 func (c *Cluster) service(id string) *corev1.Service {
 	return known[*corev1.Service](c.services, c.config.Namespace, id)
 }
@@ -115,7 +114,7 @@ func (c *Cluster) service(id string) *corev1.Service {
 func known[T any](informer cache.SharedIndexInformer, namespace, name string) T {
 	object, _, err := informer.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil {
-		object = nil // it never is one, for a store in memory
+		object = nil // a store in memory returns no errors
 	}
 	found, _ := object.(T)
 	return found
@@ -125,7 +124,7 @@ func known[T any](informer cache.SharedIndexInformer, namespace, name string) T 
 func (c *Cluster) podsOf(id string) []*corev1.Pod {
 	objects, err := c.pods.GetIndexer().ByIndex(byID, id)
 	if err != nil {
-		return nil // there is that index
+		return nil // New adds the index
 	}
 	return list[*corev1.Pod](objects)
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// outage tracks whether an informer is up to date. It counts each failure, and logs when
-// failures begin, repeatedly while they last, and when they end.
+// outage tracks the failures of an informer. It counts each failure, and logs the first failure, a reminder per
+// reportInterval, and the recovery.
 type outage struct {
-	resource string // what the informer lists
+	resource string // resource that the informer lists
 	log      *slog.Logger
 	metrics  *metrics
 
 	mu       sync.Mutex
 	since    time.Time // zero while the informer is up to date
-	cause    error     // of the last failure, while it lasts
+	cause    error     // last failure while the informer is out of date
 	reported time.Time
-	listable bool // the last list succeeded
-	relisted bool // the missing watch was logged
+	listable bool // true if the last list request succeeded
+	relisted bool // true if the missing right to watch was logged
 }
 
-// reportInterval is when a failure is logged again that lasts.
+// reportInterval is the interval at which a lasting failure is logged again.
 const reportInterval = 5 * time.Minute
 
-// failed records that the informer is not up to date.
+// failed records that the informer is out of date.
 func (o *outage) failed(ctx context.Context, err error) {
 	o.metrics.watchFailed(ctx, o.resource)
 	o.mu.Lock()
@@ -63,22 +63,21 @@ func (o *outage) over(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// listed records whether a list succeeded.
+// listed records the success of a list request.
 func (o *outage) listed(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listable = ok
 }
 
-// watchEnded records why a list or watch ended. Client-go begins the next one within half a
-// minute.
+// watchEnded records the reason for which a list or watch ended. Client-go retries within half a minute.
 func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case ctx.Err() != nil:
-		// It ends, and asks no more.
+		// The program is stopping.
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		// This is how watches normally end: there were too many changes, or it was time.
+		// Watches end normally after many changes or a long time.
 	case apierrors.IsForbidden(err) && o.mayList():
 		o.unwatched(ctx, err)
 	default:
@@ -92,7 +91,7 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// unwatched logs once that an informer is only as new as the last list.
+// unwatched logs once that an informer is only as new as its last list.
 func (o *outage) unwatched(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,8 +103,8 @@ func (o *outage) unwatched(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns why the informer is not up to date; nil if it is. The text names the
-// objects, the open question, and the deploy component that grants the rights.
+// obstacle returns the reason for which the informer is out of date, or nil. The text names the objects, the open
+// question, and the deploy component that grants the rights.
 func (o *outage) obstacle(things, question, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,23 +10,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// garbage is what the garbage collection found, by what it has to do.
+// garbage is the result of a scan.
 type garbage struct {
-	podlessServices []*corev1.Service // to be deleted: they have no pod
-	withoutService  []*corev1.Pod     // ours, to be given a Service
+	podlessServices []*corev1.Service // to delete
+	withoutService  []*corev1.Pod     // pods of this program that need a Service
 }
 
-// Pods and Services are created at the same time, and not all is seen at once.
+// Pods and Services are created concurrently, and informers receive them one after another.
 const (
-	// minServiceAge is how old a Service has to be before its pod counts as missing.
+	// minServiceAge is the age from which on a Service without a pod is garbage.
 	minServiceAge = time.Minute
-	// minPodAge is how old a pod has to be before its Service counts as missing. It is
-	// short: the replica that created the pod may have been killed in between, and callers
-	// wait. A Service that another replica has just created is not created twice.
+	// minPodAge is the age from which on a pod without a Service gets a new Service. It is short: the replica that
+	// created the pod may have crashed in between, and callers wait. An existing Service is not created twice.
 	minPodAge = 5 * time.Second
 )
 
-// plan finds the garbage among all pods and Services in the informers.
+// plan finds the garbage among all pods and Services of the informers.
 func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage {
 	var found garbage
 	hasService := make(map[string]bool, len(services))
@@ -51,9 +50,9 @@ func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage
 	return found
 }
 
-// isPodService reports whether a Service was made for one pod, by this program or by Porch's
-// function runner: its name is the id that it selects. Other Services may have the label too,
-// such as one that a user made for all pods of a function; they are left alone.
+// isPodService reports whether this program or Porch's function runner created the Service for a pod: its name is the
+// id in its selector. Other Services with the label, such as a user's Service for all pods of a function, are left
+// alone.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

@@ -32,45 +32,44 @@ var (
 	podTemplates     = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
 )
 
-// PorchResourcesConfig is what following Porch's resources takes.
+// PorchResourcesConfig configures PorchResources.
 type PorchResourcesConfig struct {
-	// Client is for the check of what the server can do, and Dynamic for everything else.
+	// Client is used to check the features of the server, and Dynamic for everything else.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Discover returns the resources of a group and version; an error of NotFound if there are
-	// none.
+	// Discover returns the resources of a group and version, or an error of NotFound.
 	Discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
-	// Namespace is where the objects are: that of the pods.
+	// Namespace is the namespace of the objects and of the pods.
 	Namespace string
 	Telemetry *telemetry.Telemetry
 }
 
-// follower follows objects of one kind while the API serves it.
+// follower follows objects of a kind while the API serves the kind.
 type follower interface {
-	// follow returns when ctx ends, or with an error when the kind is no longer served.
+	// follow returns when ctx is cancelled, or with an error when the kind is no longer served.
 	follow(ctx context.Context, c *PorchResources) error
 	// absent is called while the kind is not served.
 	absent(ctx context.Context)
 }
 
-// PorchResources follows the resources by which Porch configures its function runner. It polls one
-// discovery document, which takes no rights, and lists and watches nothing until they are installed.
+// PorchResources follows the resources by which Porch configures its function runner. It polls a discovery document,
+// which requires no rights, and lists and watches nothing until the resources are installed.
 type PorchResources struct {
 	config      PorchResourcesConfig
 	log         *slog.Logger
 	metrics     *metrics
 	followers   map[schema.GroupVersionResource]follower
 	synced      chan struct{}
-	closeSynced func() // closes synced, once
+	closeSynced func() // closes synced once
 
 	mu sync.Mutex
-	// unsynced are the resources whose objects at the start are not known yet; nil before it is
-	// known which there are.
+	// unsynced contains the resources whose initial objects have not arrived yet. It is nil before the installed
+	// resources are determined.
 	unsynced map[schema.GroupVersionResource]bool
 }
 
-// NewPorchResources returns what follows FunctionConfigs, and the templates of Porch's main
-// branch: each new one goes to use, and is in force when that returns.
+// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. Each new
+// template is passed to use, and is effective when use returns.
 func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
 ) (*PorchResources, error) {
@@ -90,19 +89,17 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 }
 
 const (
-	// minDiscover and maxDiscover bound the time between two questions whether the resources
-	// are installed.
+	// minDiscover and maxDiscover bound the interval of discovery.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
-	// syncTimeout is how long pods wait until the objects that exist at the start are known.
+	// syncTimeout limits the time that pods wait for the initial objects.
 	syncTimeout = 5 * time.Second
 )
 
-// Synced closes when the objects that existed at the start are in force, or there are none, or
-// that takes too long.
+// Synced closes when the initial objects are effective, when there are none, or after syncTimeout.
 func (c *PorchResources) Synced() <-chan struct{} { return c.synced }
 
-// markSynced records that the objects of a resource that existed at the start are in force.
+// markSynced records that the initial objects of a resource are effective.
 func (c *PorchResources) markSynced(resource schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +109,7 @@ func (c *PorchResources) markSynced(resource schema.GroupVersionResource) {
 	}
 }
 
-// Run follows the resources until ctx ends.
+// Run follows the resources until ctx is cancelled.
 func (c *PorchResources) Run(ctx context.Context) error {
 	timer := time.AfterFunc(syncTimeout, c.closeSynced)
 	defer timer.Stop()
@@ -134,8 +131,8 @@ func (c *PorchResources) Run(ctx context.Context) error {
 	}
 }
 
-// served returns the resources that are installed. While the API does not answer, the caller
-// asks again: other informers log that.
+// served returns the installed resources. The caller retries while the API does not respond: other informers log
+// this.
 func (c *PorchResources) served(ctx context.Context) map[schema.GroupVersionResource]bool {
 	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {
@@ -151,7 +148,7 @@ func (c *PorchResources) served(ctx context.Context) map[schema.GroupVersionReso
 	return served
 }
 
-// followAll follows the resources that are served until one of them is not any more.
+// followAll follows the served resources until a resource is no longer served.
 func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
 	c.log.InfoContext(ctx, "FunctionConfigs are installed", "namespace", c.config.Namespace)
 	c.mu.Lock()
@@ -174,14 +171,14 @@ func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupV
 }
 
 const (
-	// minDenied and maxDenied bound the time between two attempts to watch without the right.
+	// minDenied and maxDenied bound the interval of attempts to watch without the right.
 	minDenied = time.Minute
 	maxDenied = 10 * time.Minute
 )
 
-// watch runs use while objects of a resource are being watched, and again after each time that
-// the right to watch was missing, which changes nothing that is in force. It returns when ctx
-// ends, or with an error when the resource does not exist.
+// watch runs use while objects of a resource are being watched, and again after each time that the right to watch was
+// missing, which leaves the configuration unchanged. It returns when ctx is cancelled, or with an error when the
+// resource does not exist.
 func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -207,7 +204,7 @@ func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersion
 	}
 }
 
-// watchOnce runs use while objects are being watched, and returns why that ended.
+// watchOnce runs use while objects are being watched, and returns the reason for the end of the watch.
 func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -232,12 +229,12 @@ func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVer
 	})
 	err = use(ctx, informer)
 	end(err)
-	_ = running.Wait() // it returns no error
+	_ = running.Wait() // the informer returns no error
 	return context.Cause(ctx)
 }
 
-// guarded is a source of objects that ends when they cannot be had: client-go would ask for
-// them each half minute.
+// guarded is a source of objects that stops if the objects are missing or forbidden. Client-go would retry every half
+// minute.
 type guarded struct {
 	objects dynamic.ResourceInterface
 	end     context.CancelCauseFunc
@@ -255,7 +252,7 @@ func (g guarded) Watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	return w, g.checked(ctx, err)
 }
 
-// checked returns an error that may pass, and ends the source with others.
+// checked returns a transient error, and stops the source for other errors.
 func (g guarded) checked(ctx context.Context, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// slim returns what is read of an object: informers keep all objects in memory, at each replica.
-// It does not change the object.
+// slim removes unused fields from an object, because informers keep all objects in memory, in each replica. It does
+// not change the object itself.
 func slim(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -26,7 +26,7 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// slimMeta leaves out the managed fields, which are a large part of an object, and owners.
+// slimMeta removes the managed fields, which are a large part of an object, and owners.
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
@@ -35,7 +35,7 @@ func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// slimPod leaves out most of the specification: what a pod was made from is in its annotations.
+// slimPod removes most of the specification. The annotations describe the source of a pod.
 func slimPod(pod *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
 		ObjectMeta: slimMeta(pod.ObjectMeta),
@@ -70,7 +70,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// slimStatuses leaves out images and resources.
+// slimStatuses removes images and resources.
 func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	slim := make([]corev1.ContainerStatus, 0, len(statuses))
 	for _, s := range statuses {

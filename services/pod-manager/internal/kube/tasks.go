@@ -12,37 +12,35 @@ import (
 )
 
 const (
-	// parallel is how many tasks run at a time.
+	// parallel is the maximum number of concurrent tasks.
 	parallel = 64
-	// parallelLater is how many of them may be tasks that can wait. They share the rate of
-	// requests with tasks that callers wait for.
+	// parallelLater is the maximum number of concurrent background tasks. They share the request rate with tasks that
+	// callers wait for.
 	parallelLater = 8
 )
 
-// task is something to be done about a pod or its Service.
+// task is an operation on a pod or its Service.
 type task func(ctx context.Context, send func(pool.Event))
 
-// tasks runs tasks: those for the pods with one id in order, those of different ids at the
-// same time. A pod and its successor with another name have the same id and so
-// the same Service, which must not be deleted after the successor found it there.
+// tasks runs the tasks of an id in order, and the tasks of different ids concurrently. A pod and its successor share
+// an id, and so a Service, which must not be deleted after the successor found it.
 //
-// Creations and deletions come first: callers wait for them. Extensions of expiries and garbage
-// collection can wait.
+// Creations and deletions are urgent: callers wait for them. Extensions of expiries and garbage collection are
+// background tasks.
 //
-// What waits is bounded by the pods that there may be. Each has one creation; one
-// deletion at a time, since the pools wait for its outcome; one extension, see
-// [Cluster.Extend]; and a task or two of garbage collection per scan.
+// The queue is bounded by the maximum number of pods: each pod causes one creation, one deletion at a time (the pools
+// wait for its result), one extension (see [Cluster.Extend]), and a task or two of garbage collection per scan.
 type tasks struct {
 	wake chan struct{} // has capacity 1
 
 	mu    sync.Mutex
 	lines map[string]*line // by id; there is one while tasks wait or run
-	// urgent and later are ids with tasks of which none runs. An id may be in both.
+	// urgent and later contain ids with tasks, none of which runs. An id may be in both.
 	urgent, later         []string
 	running, runningLater int
 }
 
-// line is the tasks for the pods with one id.
+// line contains the tasks for the pods with one id.
 type line struct {
 	tasks   []task
 	running bool
@@ -53,10 +51,10 @@ func newTasks() *tasks {
 	return &tasks{wake: make(chan struct{}, 1), lines: make(map[string]*line)}
 }
 
-// add queues a task that callers wait for, without waiting for it.
+// add queues an urgent task.
 func (t *tasks) add(id string, do task) { t.put(id, do, true) }
 
-// addLater queues a task that can wait.
+// addLater queues a background task.
 func (t *tasks) addLater(id string, do task) { t.put(id, do, false) }
 
 func (t *tasks) put(id string, do task, urgent bool) {
@@ -70,7 +68,7 @@ func (t *tasks) put(id string, do task, urgent bool) {
 	}
 	l.tasks = append(l.tasks, do)
 	switch {
-	case l.running: // it goes on until nothing is left
+	case l.running: // the running line continues with this task
 	case urgent && !l.urgent:
 		l.urgent = true
 		t.urgent = append(t.urgent, id)
@@ -87,7 +85,7 @@ func (t *tasks) awake() {
 	}
 }
 
-// next returns an id whose tasks are to run now, and whether they belong to the tasks that can wait.
+// next returns the next id whose tasks may run, and reports whether these are background tasks.
 func (t *tasks) next() (id string, later, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +107,7 @@ func (t *tasks) next() (id string, later, ok bool) {
 	return id, later, true
 }
 
-// pop removes the first id whose tasks do not run yet.
+// pop removes the first id whose tasks are not running.
 func (t *tasks) pop(ids *[]string) (id string, ok bool) {
 	for len(*ids) > 0 {
 		id, *ids = (*ids)[0], (*ids)[1:]
@@ -120,7 +118,7 @@ func (t *tasks) pop(ids *[]string) (id string, ok bool) {
 	return "", false
 }
 
-// take returns the next task of an id; nil if there is none left.
+// take returns the next task of an id, or nil if no task is left.
 func (t *tasks) take(id string, later bool) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,10 +137,10 @@ func (t *tasks) take(id string, later bool) task {
 	return do
 }
 
-// run runs tasks until ctx ends, and returns after the last one did.
+// run runs tasks until ctx is cancelled, and returns after the last task.
 func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
 	var running errgroup.Group
-	defer func() { _ = running.Wait() }() // they return no errors
+	defer func() { _ = running.Wait() }() // tasks return no errors
 	for {
 		for id, later, ok := t.next(); ok; id, later, ok = t.next() {
 			running.Go(func() error {

@@ -24,16 +24,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// TemplatesConfig is where templates come from.
+// TemplatesConfig configures the source of templates.
 type TemplatesConfig struct {
 	Client kubernetes.Interface
-	// Name is the ConfigMap with the template; empty for the built-in one.
+	// Name is the ConfigMap with the template. It is empty for the built-in template.
 	Name string
 	// Namespace is the namespace of the ConfigMap.
 	Namespace string
-	// Defaults are for what a template leaves out.
+	// Defaults fill the gaps of a template.
 	Defaults podspec.Defaults
-	// LauncherPending means that there is no built-in template until [Templates.UseLauncher].
+	// LauncherPending is true if the built-in template is unavailable until [Templates.UseLauncher].
 	LauncherPending bool
 	Telemetry       *telemetry.Telemetry
 }
@@ -45,17 +45,17 @@ type Templates struct {
 	metrics   *metrics
 	outage    *outage
 	current   atomic.Pointer[podspec.Template]
-	available chan struct{} // closes when there is one
-	version   string        // the last that was read, good or not
+	available chan struct{} // closes when the first template arrived
+	version   string        // resource version of the last ConfigMap, valid or not
 
 	mu       sync.Mutex
-	base     baseParts        // of Porch's objects
-	launcher podspec.Launcher // that was chosen automatically; empty if none was
-	cause    error            // why the ConfigMap is unusable; nil if it is not known to be
+	base     baseParts        // parts from Porch's objects
+	launcher podspec.Launcher // launcher that was chosen automatically, or empty
+	cause    error            // error of an unusable ConfigMap, or nil
 }
 
-// NewTemplates returns templates. It sends no request yet: one that is in a ConfigMap is
-// there some time after [Templates.Run] began.
+// NewTemplates returns templates. It sends no requests: the template of a ConfigMap arrives after [Templates.Run]
+// started.
 func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
@@ -71,7 +71,7 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	return t, nil
 }
 
-// namespaceFile is where a pod finds its own namespace.
+// namespaceFile contains the namespace of the pod that this program runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // OwnNamespace returns the namespace that this program runs in.
@@ -87,7 +87,7 @@ func OwnNamespace() (string, error) {
 	return namespace, nil
 }
 
-// Current is the template in force; the zero template if there is none yet.
+// Current returns the current template, or the zero template before the first template arrived.
 func (t *Templates) Current() podspec.Template {
 	if current := t.current.Load(); current != nil {
 		return *current
@@ -95,16 +95,15 @@ func (t *Templates) Current() podspec.Template {
 	return podspec.Template{}
 }
 
-// Available closes when there is a template.
+// Available closes when the first template arrived.
 func (t *Templates) Available() <-chan struct{} { return t.available }
 
-// templateTimeout is how long a pod waits for the first template: enough for a ConfigMap that
-// is applied together with this program. It is short, so that waiting leases soon fail with
-// the cause.
+// templateTimeout limits the wait for the first template: enough for a ConfigMap that is applied together with this
+// program, and short, so that waiting leases soon fail with the cause.
 const templateTimeout = 2 * time.Second
 
-// Await returns the template in force, the first one as soon as it is there. If there is
-// none for a while, or until ctx ends, the error has the cause.
+// Await returns the current template, and waits for the first template. After templateTimeout, or when ctx is
+// cancelled, the error contains the cause.
 func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	timer := time.NewTimer(templateTimeout)
 	defer timer.Stop()
@@ -118,8 +117,8 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	}
 }
 
-// obstacle returns why there is no template. One of class [fault.Precondition] does not go
-// away by itself.
+// obstacle returns the reason for which there is no template. An error of class [fault.Precondition] requires a
+// change by a user.
 func (t *Templates) obstacle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,40 +132,37 @@ func (t *Templates) obstacle() error {
 	return fault.New(fault.Unavailable, "the Kubernetes API has not said yet what the pod template is")
 }
 
-// setCause records why the ConfigMap is unusable, for [Templates.Await] while there is no earlier
-// template.
+// setCause records the reason for which the ConfigMap is unusable, for [Templates.Await] before the first template.
 func (t *Templates) setCause(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cause = cause
 }
 
-// put puts a template in force.
+// put makes a template the current template.
 func (t *Templates) put(template podspec.Template) {
 	if t.current.Swap(&template) == nil {
 		close(t.available)
 	}
 }
 
-// UseLauncher has the built-in pod template bring the wrapper server in this way from now on,
-// and returns it. Its version does not change: pods serve alike however they got the wrapper
-// server, and none is outdated.
+// UseLauncher changes the launcher of the built-in pod template, and returns the template. Its version stays the
+// same: pods serve alike with any launcher, and no pod becomes outdated.
 func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.launcher = launcher
 	template, _, err := t.combine(t.base)
 	if err != nil {
-		return t.Current() // the parts have been in force, so there is no error
+		return t.Current() // the parts were valid before, so there is no error
 	}
 	t.put(template)
 	return template
 }
 
-// Run calls notify with each new template until ctx ends, the first one included; it is in
-// force when notify returns. A broken or deleted ConfigMap changes nothing but is logged.
-// Porch's published Role allows to list it but not to watch it: changes are then seen within
-// about half a minute.
+// Run calls notify with each new template until ctx is cancelled, including the first. The template is effective when
+// notify returns. A broken or deleted ConfigMap changes nothing and is logged. Porch's published Role permits to list
+// the ConfigMap but not to watch it: changes arrive within about half a minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -200,7 +196,7 @@ func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) erro
 	return nil
 }
 
-// configMapDeleted records that there is no ConfigMap.
+// configMapDeleted records that the ConfigMap does not exist.
 func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.metrics.templateFailed(ctx)
 	t.setCause(fault.New(fault.Precondition,
@@ -213,7 +209,7 @@ func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.log.ErrorContext(ctx, "no function pods are created until there is a pod template", "error", t.obstacle())
 }
 
-// apply puts a version of the ConfigMap in force, and passes the template to notify.
+// apply makes a version of the ConfigMap effective, and passes the template to notify.
 func (t *Templates) apply(ctx context.Context, from *corev1.ConfigMap, notify func(podspec.Template)) {
 	if from.ResourceVersion == t.version {
 		return
@@ -232,7 +228,7 @@ func (t *Templates) apply(ctx context.Context, from *corev1.ConfigMap, notify fu
 	}
 	t.put(template)
 	notify(template)
-	// Logged last: the template is in force when this line appears.
+	// Logged last: the template is effective when this line appears.
 	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
 }
 

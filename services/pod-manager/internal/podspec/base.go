@@ -10,15 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// baseVersion is how versions of templates in Porch's objects begin.
+// baseVersion is the prefix of versions of templates in Porch's objects.
 const baseVersion = "base-"
 
-// ParseBase returns the template that Porch's objects describe: a PodTemplate and a
-// ServiceTemplate, as the Kubernetes API has them. Either may be nil: the built-in one is in its
-// place. The first init container gets the wrapper server's image. The version is a hash of what
-// the template says, so that changes beside it are none.
+// ParseBase returns the template in Porch's objects, a PodTemplate and a ServiceTemplate of the Kubernetes API. If an
+// object is nil, the built-in object replaces it. The first init container gets the wrapper server's image. The
+// version is a hash of the template's content, so that other changes of the objects have no effect.
 //
-// Warnings and errors are those of [Parse].
+// Warnings and errors are like [Parse]'s.
 func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Template, []string, error) {
 	pod, err := templateOf(podTemplate, podKey)
 	service, serviceErr := templateOf(serviceTemplate, serviceKey)
@@ -38,7 +37,8 @@ func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Templat
 	return t, warnings, err
 }
 
-// templateOf returns the field template of an object; nil if there is no object. For users its name is key.
+// templateOf returns the field template of an object, or nil if there is no object. The key names the object in
+// errors.
 func templateOf(object map[string]any, key string) (map[string]any, error) {
 	raw, ok := object["template"].(map[string]any)
 	if !ok && object != nil {
@@ -47,9 +47,8 @@ func templateOf(object map[string]any, key string) (map[string]any, error) {
 	return raw, nil
 }
 
-// unsetDefaults takes out what the Kubernetes API fills into each PodTemplate: what its author
-// left out is for [Defaults], as in other templates. A value that an author set and that equals
-// the API's cannot be distinguished: it counts as left out too.
+// unsetDefaults removes the API's defaults from a PodTemplate, so that [Defaults] fill its gaps. A value of the
+// author that equals the API's default cannot be distinguished, and is removed too.
 func unsetDefaults(spec *corev1.PodSpec) {
 	const gracePeriod = corev1.DefaultTerminationGracePeriodSeconds
 	if spec.RestartPolicy == corev1.RestartPolicyAlways {
@@ -71,8 +70,8 @@ func unsetDefaults(spec *corev1.PodSpec) {
 	}
 }
 
-// pullPolicy returns the pull policy of a container whose image is going to be replaced: the
-// API derived its own from the image before.
+// pullPolicy returns the pull policy of a container whose image will be replaced. It removes the policy that the API
+// derived from the former image.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
 	tag := strings.TrimPrefix(c.Image, repository(c.Image))
 	derived := corev1.PullIfNotPresent

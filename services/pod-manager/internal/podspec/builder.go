@@ -16,29 +16,28 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
 )
 
-// Builder builds pods and Services. It may be shared.
+// Builder builds pods and Services. It is safe for concurrent use.
 type Builder struct {
-	// Namespace is where they live.
+	// Namespace is the namespace of the pods.
 	Namespace string
-	// MaxMessageBytes bounds requests and responses of the wrapper server.
+	// MaxMessageBytes limits requests and responses of the wrapper server.
 	MaxMessageBytes int
-	// PullSecret is the name of the pull secret for functions that need one; empty
-	// means none is attached.
+	// PullSecret is the name of the pull secret for functions that require one. If it is empty, no pull secret is
+	// attached.
 	PullSecret string
-	// AlwaysPullSecret attaches it to all pods: the images that come with a template, such as
-	// the wrapper server's, may be in registries that require credentials too. A kubelet shows
-	// them to no other registry.
+	// AlwaysPullSecret attaches the pull secret to all pods: the images of a template, such as the wrapper server's,
+	// may be in private registries too. A kubelet sends credentials only to their registry.
 	AlwaysPullSecret bool
-	// Args are arguments for the wrapper server, as --flag=value. Flags that the template sets take precedence.
+	// Args are arguments for the wrapper server, as --flag=value. Flags of the template take precedence.
 	Args []string
-	// Env are variables for the wrapper server, where the template sets no others of
-	// these names. Those with the prefix OTEL_ are kept from the function.
+	// Env are variables for the wrapper server. Variables of the template take precedence. The function does not get
+	// variables with the prefix OTEL_.
 	Env []corev1.EnvVar
-	// Network are the images whose functions may use the network.
+	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
 }
 
-// Pod returns the pod that r asks for. It belongs to the caller.
+// Pod returns the pod for a request. The caller owns the pod.
 func (b Builder) Pod(r Request) *corev1.Pod {
 	pod := r.Template.podWith(r.Overrides)
 	pod.ObjectMeta = b.metadata(pod.ObjectMeta, r.Name, r)
@@ -59,8 +58,8 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	return pod
 }
 
-// selectArchitecture lets the pod run only on nodes on which its image can run, unless the template
-// chooses. The image is pinned to one architecture, or its command is that of one.
+// selectArchitecture restricts the pod to nodes that can run its image, unless the template chooses the architecture.
+// The image is pinned to one architecture, or its command belongs to one.
 func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	if _, set := spec.NodeSelector[corev1.LabelArchStable]; set || architecture == "" {
 		return
@@ -71,9 +70,9 @@ func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	spec.NodeSelector[corev1.LabelArchStable] = architecture
 }
 
-// spread has the scheduler prefer nodes with fewer pods of the function: the loss of a node ends few of
-// them. It is a preference, since a pod beside another one serves better than none. What the template
-// says about where pods run stays alone.
+// spread makes the scheduler prefer nodes with fewer pods of the function, so that the loss of a node ends few of
+// them. It is only a preference, because two pods on a node serve better than one. Spreading in the template takes
+// precedence.
 func spread(pod *corev1.Pod, pool string) {
 	pod.Labels[LabelPool] = pool
 	affinity := pod.Spec.Affinity
@@ -86,26 +85,25 @@ func spread(pod *corev1.Pod, pool string) {
 	}}
 }
 
-// addPullSecret adds a pull secret, unless the template names it.
+// addPullSecret adds a pull secret, unless the template already names it.
 func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
 	if !slices.Contains(spec.ImagePullSecrets, secret) {
 		spec.ImagePullSecrets = append(spec.ImagePullSecrets, secret)
 	}
 }
 
-// SettingsVersion identifies what shapes the pods of a function beside the text of their
-// template: the defaults that fill its gaps, the builder's settings, and the function's own.
-// Pods of another version are outdated, like pods of another template; a ConfigMap's version
-// covers none of this.
+// SettingsVersion identifies everything that shapes the pods of a function in addition to the text of their template:
+// defaults for gaps, the builder's settings, and the function's own settings. Pods of another version are outdated,
+// like pods of another template. A ConfigMap's version covers none of this.
 //
-// What differs from pod to pod is not part of it, nor what a digest stands for. The endpoint
-// setting is not either: it is not part of a pod, and existing pods can be reached both ways.
+// It excludes values that differ between pods and values that follow from the digest. It also excludes the endpoint
+// setting, which is not part of a pod: existing pods can be reached both ways.
 func (b Builder) SettingsVersion(r Request) string {
 	shape := []any{
 		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.Env, slices.Concat(b.Args, b.networkArgs(r.Function)),
 		r.Concurrency, r.MaxEvaluationTime, r.Prefork, r.Resources,
 	}
-	if r.Overrides != nil { // without them, the version is that of programs that did not have them
+	if r.Overrides != nil { // without overrides, the version equals the version of earlier programs
 		shape = append(shape, r.Overrides)
 	}
 	if r.TLS != nil {
@@ -114,9 +112,9 @@ func (b Builder) SettingsVersion(r Request) string {
 	return contentHash(shape...)
 }
 
-// function completes the function container. The settings of the wrapper server are arguments, which an image
-// cannot set. An image's variables lie beneath the pod's: the server uses only variables of the pod, whose names it
-// gets as arguments. Variables from envFrom, and from references that may be missing, are not among them.
+// function completes the function container. The settings of the wrapper server are arguments, which an image cannot
+// set. An image may define variables that the pod leaves unset, so the server uses only the pod's variables, whose
+// names are arguments. These exclude variables from envFrom and from optional references.
 func (b Builder) function(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
 	c.Image = pinned(r.Function)
@@ -126,7 +124,7 @@ func (b Builder) function(pod *corev1.Pod, r Request) {
 	outlive(&pod.Spec, r.MaxEvaluationTime)
 	settings := slices.Concat(
 		processes(r), b.networkArgs(r.Function), b.Args, shutdownTimeout(&pod.Spec), b.identify(pod, r))
-	for _, arg := range settings { // the template's come first, then the function's own
+	for _, arg := range settings { // arguments of the template take precedence, then the function's own
 		if !setsFlag(c.Args, arg) {
 			c.Args = append(c.Args, arg)
 		}
@@ -136,7 +134,7 @@ func (b Builder) function(pod *corev1.Pod, r Request) {
 	}
 	c.Args = append(c.Args, "--")
 	for _, arg := range r.Function.Command {
-		c.Args = append(c.Args, strings.ReplaceAll(arg, "$", "$$")) // else $(NAME) would become the variable's value
+		c.Args = append(c.Args, strings.ReplaceAll(arg, "$", "$$")) // Kubernetes expands $(NAME)
 	}
 	fillUser(c, pod, r.Function.User)
 	if r.Resources != nil {
@@ -144,7 +142,7 @@ func (b Builder) function(pod *corev1.Pod, r Request) {
 	}
 }
 
-// setMissing adds the variables that a template has not set.
+// setMissing adds the variables that the template leaves unset.
 func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	for _, variable := range env {
 		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
@@ -153,7 +151,7 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	}
 }
 
-// setNames returns the names of the variables that a container has in any case.
+// setNames returns the names of the variables that are set in any case.
 func setNames(env []corev1.EnvVar) (names []string) {
 	for _, v := range env {
 		if !optional(v.ValueFrom) && !slices.Contains(names, v.Name) {
@@ -163,7 +161,7 @@ func setNames(env []corev1.EnvVar) (names []string) {
 	return names
 }
 
-// optional reports whether a variable is left out if what it refers to is missing.
+// optional reports whether a variable is omitted if its source is missing.
 func optional(source *corev1.EnvVarSource) bool {
 	set := func(missing *bool) bool { return missing != nil && *missing }
 	return source != nil && (source.SecretKeyRef != nil && set(source.SecretKeyRef.Optional) ||
@@ -171,7 +169,7 @@ func optional(source *corev1.EnvVarSource) bool {
 		source.FileKeyRef != nil && set(source.FileKeyRef.Optional))
 }
 
-// setsFlag reports whether arguments have the flag of one more argument, which is written as --flag=value.
+// setsFlag reports whether arguments contain the flag of another argument, which has the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -182,8 +180,7 @@ func setsFlag(args []string, more string) bool {
 	})
 }
 
-// processes are the arguments that bound the processes of the function in the wrapper server:
-// how many, and for how long.
+// processes returns the arguments that limit the function's processes: their number and their time.
 func processes(r Request) []string {
 	args := []string{"--concurrency=" + strconv.Itoa(r.Concurrency)}
 	if r.MaxEvaluationTime > 0 {
@@ -195,7 +192,7 @@ func processes(r Request) []string {
 	return args
 }
 
-// networkArgs is the argument that lets the function use the network; none if it may not.
+// networkArgs returns the argument that permits the function to use the network, if it may.
 func (b Builder) networkArgs(f Function) []string {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil || !b.Network.Match(name) {
@@ -204,10 +201,10 @@ func (b Builder) networkArgs(f Function) []string {
 	return []string{"--network"}
 }
 
-// GraceMargin is how much longer than its longest evaluation the grace period of a pod is.
+// GraceMargin is the difference between the grace period of a pod and its longest evaluation.
 const GraceMargin = 30 * time.Second
 
-// outlive makes a pod's grace period longer than an evaluation of a function that has its own limit: pods are deleted
+// outlive makes a pod's grace period longer than the function's own limit of an evaluation, because pods are deleted
 // while they are in use.
 func outlive(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
@@ -216,9 +213,8 @@ func outlive(spec *corev1.PodSpec, evaluation time.Duration) {
 	}
 }
 
-// shutdownTimeout is the argument that bounds how long the wrapper server may finish what it
-// runs: what the grace period leaves, with time before for callers to notice and after for it
-// to end by itself.
+// shutdownTimeout returns the argument that limits the shutdown of the wrapper server: the grace period without some
+// time for callers to notice the shutdown, and for the server to exit.
 func shutdownTimeout(spec *corev1.PodSpec) []string {
 	if spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 2 {
 		return nil
@@ -227,7 +223,7 @@ func shutdownTimeout(spec *corev1.PodSpec) []string {
 	return []string{"--serve-shutdown-timeout=" + max(grace-10*time.Second, grace/2).String()}
 }
 
-// pinned returns the image to run, by its digest.
+// pinned returns the image by digest.
 func pinned(f Function) string {
 	if f.Digest == "" {
 		return f.Reference
@@ -235,7 +231,7 @@ func pinned(f Function) string {
 	return f.Reference + "@" + f.Digest
 }
 
-// Service returns the Service of the pod that r asks for. It belongs to the caller.
+// Service returns the Service of the pod for a request. The caller owns the Service.
 func (b Builder) Service(r Request) *corev1.Service {
 	service := r.Template.service.DeepCopy()
 	id := podname.PodID(r.Function.Reference, r.Function.Digest, r.Slot)
@@ -251,15 +247,14 @@ func (b Builder) Service(r Request) *corev1.Service {
 	return service
 }
 
-// ServiceOf returns the Service of a pod that exists.
+// ServiceOf returns the Service of an existing pod.
 func (b Builder) ServiceOf(pod *corev1.Pod, t Template) *corev1.Service {
 	o, _ := Identify(pod)
 	f := Function{Reference: o.Function.Reference, Digest: o.Function.Digest}
 	return b.Service(Request{Workload: Workload{Function: f}, Template: t, Slot: o.Slot})
 }
 
-// metadata returns what a pod and its Service have in common. Of a template's
-// metadata, labels and annotations are kept.
+// metadata returns the common metadata of a pod and its Service. It keeps the labels and annotations of a template.
 func (b Builder) metadata(template metav1.ObjectMeta, name string, r Request) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: name, Namespace: b.Namespace,

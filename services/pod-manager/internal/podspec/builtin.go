@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// toolsVolume and toolsPath are where the wrapper server is in pods.
+	// toolsVolume and toolsPath are the volume and the directory of the wrapper server in pods.
 	toolsVolume = "wrapper-server-tools"
 	toolsPath   = "/wrapper-server-tools"
-	// mountedProgram is the wrapper server if its image is mounted, in which ko puts it there.
+	// mountedProgram is the path of the wrapper server if its image is mounted. ko builds the image with this path.
 	mountedProgram = toolsPath + "/ko-app/wrapper-server"
 )
 
-// builtinVersion is how versions of the built-in template begin.
+// builtinVersion is the prefix of versions of the built-in template.
 const builtinVersion = "builtin-"
 
-// Default returns the built-in template. Its version is a hash of what it says, so
-// that other defaults mean new pods.
+// Default returns the built-in template. Its version is a hash of its content, so that other defaults make pods
+// outdated.
 func Default(d Defaults) Template {
 	t, _ := newTemplate(builtinPod(d), builtinService(), d)
 	t.version = builtinVersion + t.content
@@ -51,7 +51,7 @@ var builtin = func() (b struct {
 	return b
 }()
 
-// builtinPod returns the pod of the built-in template, before fill adds the rest.
+// builtinPod returns the pod of the built-in template, before fill adds defaults.
 func builtinPod(d Defaults) *corev1.Pod {
 	pod := builtin.pod.DeepCopy()
 	if d.Launcher != ImageVolume {
@@ -67,9 +67,9 @@ func builtinPod(d Defaults) *corev1.Pod {
 	return pod
 }
 
-// pauseBeforeStop has the kubelet wait before it tells the wrapper server to end. The
-// kernel drops signals for the first process of a container until that can take them: a
-// pod that is deleted right when it starts would live for its whole grace period.
+// pauseBeforeStop delays the kubelet's stop signal to the wrapper server. The kernel drops signals to the first
+// process of a container until the process handles them, so a pod that is deleted during its start would live for its
+// whole grace period.
 //
 // A cluster without image volumes may be too old for this.
 func pauseBeforeStop() *corev1.Lifecycle {

@@ -13,13 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// missingKey is the error for a ConfigMap without a pod.
+// missingKey returns the error for a ConfigMap without a pod.
 func missingKey(data map[string]string) error {
 	return fmt.Errorf("%s: the ConfigMap has no such key: it has to hold a v1 Pod (keys found: %s)",
 		podKey, list(slices.Sorted(maps.Keys(data))))
 }
 
-// checkPod holds a pod against the contract for templates.
+// checkPod checks a pod against the contract for templates.
 func checkPod(pod *corev1.Pod) error {
 	i := functionIndex(pod)
 	if i < 0 {
@@ -44,7 +44,7 @@ func checkPod(pod *corev1.Pod) error {
 	return errors.Join(problems...)
 }
 
-// checkMounts finds mounts of volumes that are not there.
+// checkMounts returns errors for mounts of missing volumes.
 func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
 	var problems []error
 	for _, mount := range c.VolumeMounts {
@@ -56,7 +56,7 @@ func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
 	return problems
 }
 
-// checkService finds out whether pods can be called through a Service.
+// checkService checks that pods can be called through a Service.
 func checkService(service *corev1.Service) error {
 	var ports []string
 	for _, port := range service.Spec.Ports {
@@ -69,12 +69,12 @@ func checkService(service *corev1.Service) error {
 		serviceKey, Port, list(ports))
 }
 
-// functionIndex returns which container runs the function; -1 if none does.
+// functionIndex returns the index of the function container, or -1.
 func functionIndex(pod *corev1.Pod) int {
 	return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == ContainerName })
 }
 
-// allContainers returns the pod's init containers and then its other containers.
+// allContainers returns the pod's init containers, followed by its other containers.
 func allContainers(pod *corev1.Pod) []*corev1.Container {
 	var all []*corev1.Container
 	for i := range pod.Spec.InitContainers {
@@ -94,7 +94,7 @@ func names(containers []corev1.Container) []string {
 	return all
 }
 
-// list shows texts one after the other, or that there are none.
+// list joins texts with commas, or returns "none".
 func list(texts []string) string {
 	if len(texts) == 0 {
 		return "none"

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readYAML reads the v1 object of the kind under a key of a ConfigMap, as it is written.
+// readYAML reads the v1 object of a kind from a key of a ConfigMap, without decoding it into a type.
 func readYAML(key, text, kind string) (raw map[string]any, warnings []string, err error) {
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
@@ -28,8 +28,8 @@ func readYAML(key, text, kind string) (raw map[string]any, warnings []string, er
 	return raw, duplicates(key, text), nil
 }
 
-// decode reads a raw v1 object of the kind into object. Fields that Kubernetes does not know are warnings: the example
-// in Porch's documentation has one.
+// decode decodes a raw v1 object of a kind. Unknown fields cause warnings: the example in Porch's documentation
+// contains one.
 func decode(key, kind string, raw map[string]any, object any) (warnings []string, err error) {
 	content, err := json.Marshal(raw)
 	if err != nil {
@@ -45,7 +45,7 @@ func decode(key, kind string, raw map[string]any, object any) (warnings []string
 	return warnings, nil
 }
 
-// valueOf returns a top-level field as text; empty if it is missing.
+// valueOf returns a top-level field as text, or an empty text.
 func valueOf(raw map[string]any, field string) string {
 	if v, ok := raw[field]; ok && v != nil {
 		return fmt.Sprint(v)
@@ -53,7 +53,7 @@ func valueOf(raw map[string]any, field string) string {
 	return ""
 }
 
-// advice is where a field belongs that is often in the wrong place.
+// advice returns the correct place of fields that are often misplaced.
 func advice(problem error) string {
 	for _, field := range []string{"annotations", "labels"} {
 		if problem.Error() == fmt.Sprintf("unknown field %q", field) {
@@ -63,7 +63,7 @@ func advice(problem error) string {
 	return ""
 }
 
-// duplicates warns of keys that are there twice. Of those, the last one counts.
+// duplicates warns of duplicate keys, of which the last one counts.
 func duplicates(key, text string) []string {
 	var raw map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {
@@ -72,8 +72,7 @@ func duplicates(key, text string) []string {
 	return nil
 }
 
-// textualize makes texts of labels and annotations that YAML takes for something
-// else, such as safe-to-evict: true.
+// textualize converts values of labels and annotations that YAML does not parse as text, such as safe-to-evict: true.
 func textualize(raw map[string]any) {
 	metadata, ok := raw["metadata"].(map[string]any)
 	if !ok {
@@ -93,7 +92,7 @@ func textualize(raw map[string]any) {
 	}
 }
 
-// isSet reports whether a field is set, to any value.
+// isSet reports whether a field is present, with any value.
 func isSet(raw map[string]any, path ...string) bool {
 	for _, field := range path[:len(path)-1] {
 		raw, _ = raw[field].(map[string]any)

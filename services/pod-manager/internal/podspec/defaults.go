@@ -12,17 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nonRoot is the user for images that do not name one by number.
+// nonRoot is the user for images without a numeric user.
 const nonRoot int64 = 65532
 
-// fill adds what a pod's template leaves out, and returns warnings. The result
-// passes Pod Security's level "restricted" unless the template says otherwise.
+// fill adds defaults for the gaps of a pod's template, and returns warnings. The result satisfies Pod Security's
+// level "restricted" unless the template contradicts it.
 //
-// Only containers whose image is known get the hardening that can break one: the
-// function's, which reads and writes pipes, and those of the wrapper server's image,
-// which needs no rights. Others, such as an init container with another image, may have
-// to be root: they are left as they are, with a warning, since a namespace that enforces
-// "restricted" rejects them.
+// Only containers with a known image get hardening that can break an image: the function container, which reads and
+// writes pipes, and containers with the wrapper server's image, which needs no rights. Other containers, such as an
+// init container with another image, may require root: fill leaves them unchanged, with a warning, because a
+// namespace that enforces "restricted" rejects them.
 func fill(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
@@ -53,7 +52,7 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 	return warnings
 }
 
-// unusedVariables returns warnings about variables that seem to configure the wrapper server.
+// unusedVariables returns warnings about variables that look like settings of the wrapper server.
 func unusedVariables(c *corev1.Container) (warnings []string) {
 	for _, v := range c.Env {
 		if strings.HasPrefix(v.Name, "FNR_") {
@@ -64,7 +63,7 @@ func unusedVariables(c *corev1.Container) (warnings []string) {
 	return warnings
 }
 
-// fillPod adds the settings of the whole pod.
+// fillPod adds the defaults of the whole pod.
 func fillPod(spec *corev1.PodSpec, d Defaults) {
 	if spec.AutomountServiceAccountToken == nil && spec.ServiceAccountName == "" {
 		// A template that names an account needs its rights.
@@ -90,10 +89,10 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 	}
 }
 
-// privileged reports whether a container has all rights.
+// privileged reports whether a container is privileged.
 func privileged(sc *corev1.SecurityContext) bool { return sc.Privileged != nil && *sc.Privileged }
 
-// restrict takes from a container the rights that it does not ask for.
+// restrict removes the rights that a container does not request.
 func restrict(c *corev1.Container) {
 	if c.SecurityContext == nil {
 		c.SecurityContext = &corev1.SecurityContext{}
@@ -112,11 +111,12 @@ func restrict(c *corev1.Container) {
 	}
 }
 
-// annotationSCC names the security context constraint that OpenShift applies to a pod. Constraints assign users.
+// annotationSCC names the security context constraint of OpenShift for a pod. Constraints assign users.
 const annotationSCC = "openshift.io/required-scc"
 
-// fillUser sets another user than root, unless the container's template asks for root, or leaves the user to OpenShift.
-// The image's user counts if it is a number: the kubelet cannot find out whether a name is root's.
+// fillUser sets a user other than root, unless the container's template requests root or leaves the user to
+// OpenShift. It keeps the image's user if it is a number: the kubelet cannot determine whether a name belongs to
+// root.
 func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	spec, sc := &pod.Spec, c.SecurityContext
 	if _, assigned := pod.Annotations[annotationSCC]; assigned || privileged(sc) {
@@ -147,9 +147,9 @@ func numeric(user string) bool {
 	return err == nil && n > 0
 }
 
-// fillResources adds resources to a container without any: a limit beside the template's
-// own request might contradict it. Ephemeral storage is added by itself, since templates
-// seldom have it, and a function that fills the node's disk takes all pods down.
+// fillResources adds resources to a container without resources: a default limit might contradict the template's own
+// request. Ephemeral storage is added separately, because templates rarely set it, and a function that fills the
+// node's disk ends all pods of the node.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	r := &c.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 && len(r.Claims) == 0 {
@@ -164,7 +164,7 @@ func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	}
 }
 
-// addResource adds a resource to a list if the defaults have it.
+// addResource adds a resource to a list if the defaults contain it.
 func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults corev1.ResourceList) {
 	amount, ok := defaults[name]
 	if !ok {
@@ -176,10 +176,9 @@ func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults cor
 	(*to)[name] = amount.DeepCopy()
 }
 
-// fillPullPolicy has an image that is pinned, by digest or by a tag, taken from the node
-// if it is there. Without this, Kubernetes would ask the registry at each start of a pod
-// whose tag is "latest", digest or not. An image that may change, with that tag alone or
-// without any, is left to Kubernetes.
+// fillPullPolicy makes nodes use a cached image if the image is pinned by digest or tag. Without this, Kubernetes
+// would query the registry at each start of a pod with the tag "latest", even with a digest. Images that may change,
+// with that tag alone or without a tag, keep Kubernetes' default.
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")
 	tag := strings.TrimPrefix(name, repository(name))

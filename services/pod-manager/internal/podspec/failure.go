@@ -14,17 +14,17 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// outOfMemory is the kubelet's reason for a container that the kernel ended for memory.
+// outOfMemory is the kubelet's reason for a container that the kernel killed for memory.
 const outOfMemory = "OOMKilled"
 
-// problem returns a problem in the words of kubelet and scheduler: one word, such as
-// "ErrImagePull", and a text of one line, which may be empty.
+// problem returns a problem with the kubelet's or scheduler's reason, such as "ErrImagePull", and its message on a
+// line. The message may be empty.
 func problem(kind pool.ProblemKind, word, text string) *pool.Problem {
 	return &pool.Problem{Kind: kind, Reason: join(word, text)}
 }
 
-// kindOf is the kind of a problem: permanent if another pod like this one would fail in the
-// same way, until something is changed, and ended if this pod does not serve any more.
+// kindOf returns the kind of a problem. Permanent problems recur in similar pods until a user changes something.
+// Ended means that this pod no longer serves.
 func kindOf(permanent, ended bool) pool.ProblemKind {
 	switch {
 	case permanent:
@@ -36,9 +36,9 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// failure finds what keeps a pod from serving: the pod as a whole, what comes before
-// the function container, that container, or the lack of a node. Containers beside
-// it do not count: whether the function can be called shows without them.
+// failure returns the problem that prevents a pod from serving: a problem of the whole pod, of an init container, of
+// the function container, or the lack of a node. Other containers are ignored: a call shows whether the function
+// works without them.
 func failure(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
@@ -62,8 +62,8 @@ func failure(pod *corev1.Pod) *pool.Problem {
 	return unschedulable(pod)
 }
 
-// podFailure is what ended the pod as a whole, such as an eviction or the loss of its
-// node. It does not predict the next pod's fate.
+// podFailure returns a problem that ended the whole pod, such as an eviction or the loss of its node. The next pod
+// may be unaffected.
 func podFailure(pod *corev1.Pod) *pool.Problem {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodUnknown
 	if pod.Status.Reason == "NodeLost" || over && pod.Status.Reason != "" {
@@ -72,7 +72,7 @@ func podFailure(pod *corev1.Pod) *pool.Problem {
 	return nil
 }
 
-// finished is the failure of a pod that came to its end without a word about it.
+// finished returns the problem of a pod that ended without a reason.
 func finished(pod *corev1.Pod) *pool.Problem {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown:
@@ -96,7 +96,7 @@ func unschedulable(pod *corev1.Pod) *pool.Problem {
 	return problem(pool.Held, cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)
 }
 
-// initFailure is what keeps an init container from coming to its end.
+// initFailure returns the problem that prevents an init container from completing.
 func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("init container %q", s.Name)
 	if s.State.Waiting != nil {
@@ -110,8 +110,7 @@ func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *pool.Problem {
 	return problem(kindOf(ownFault(t), never), cmp.Or(t.Reason, "Error"), ended(kind, t))
 }
 
-// sidecar reports whether an init container runs beside the others, and is restarted however
-// it ends.
+// sidecar reports whether an init container runs next to the other containers and is always restarted.
 func sidecar(pod *corev1.Pod, name string) bool {
 	for _, c := range pod.Spec.InitContainers {
 		if c.Name == name {
@@ -121,14 +120,14 @@ func sidecar(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// startup is how soon after its start a container that ends never served: its next
-// start will end in the same way.
+// startup is the minimum run time of a container that served. A container that ended earlier will fail in the same
+// way at its next start.
 const startup = 10 * time.Second
 
-// functionFailure returns what keeps the function container from serving. An ended container
-// counts as lost even if the kubelet restarts it: its evaluations are lost, and another pod may
-// be ready sooner. A container that was killed for memory may run again before its end was
-// observed: its callers still get the out-of-memory error.
+// functionFailure returns the problem that prevents the function container from serving. A terminated container
+// counts as lost even if the kubelet restarts it: its evaluations are lost, and another pod may be ready sooner. A
+// container that was killed for memory may run again before its end was observed: its callers still get the
+// out-of-memory error.
 func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
 	last := s.LastTerminationState.Terminated
@@ -159,29 +158,28 @@ const (
 	exitTerminated = 128 + 15
 )
 
-// ownFault reports whether a container ended by itself, rather than by being killed: by the
-// kernel for memory, which depends on the data, or by another process. A start that the
-// container runtime did not finish is no fault of the container's either.
+// ownFault reports whether a container exited by itself. It was not killed by the kernel for memory, which depends on
+// the data, or by another process. Starts that the container runtime interrupted are not the container's fault.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !interrupted(t)
 }
 
-// runtimeEnds are what containerd and CRI-O report of a start during which they, or the
-// container's shim, were stopped.
+// runtimeEnds are messages of containerd and CRI-O about a start during which they, or the container's shim, were
+// stopped.
 var runtimeEnds = []string{"context canceled", "ttrpc: closed", "transport is closing", "connection refused"}
 
-// interrupted reports whether a container did not start because the container runtime was stopped.
+// interrupted reports whether a container failed to start because the container runtime was stopped.
 func interrupted(t *corev1.ContainerStateTerminated) bool {
 	ends := func(text string) bool { return strings.Contains(t.Message, text) }
 	return t.Reason == "StartError" && slices.ContainsFunc(runtimeEnds, ends)
 }
 
-// ended returns how a container ended, on one line.
+// ended describes the end of a container on a line.
 func ended(kind string, t *corev1.ContainerStateTerminated) string {
 	return join(fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode), t.Message)
 }
 
-// join puts two texts on one line; either may be empty.
+// join joins two texts on a line. Either may be empty.
 func join(head, tail string) string {
 	head, tail = oneLine(head), oneLine(tail)
 	if head == "" || tail == "" {
@@ -190,7 +188,7 @@ func join(head, tail string) string {
 	return head + ": " + tail
 }
 
-// oneLine puts a text on one line, as it is otherwise.
+// oneLine joins the lines of a text.
 func oneLine(text string) string {
 	if !strings.ContainsAny(text, "\r\n") {
 		return strings.TrimSpace(text)

@@ -22,8 +22,8 @@ func readOnlyRoot(c *corev1.Container) {
 	}
 }
 
-// fillTmp gives the function container a /tmp of bounded size if it could not write to its
-// own, and the template mounts nothing there.
+// fillTmp mounts a /tmp of bounded size in the function container if its own /tmp is read-only and the template
+// mounts nothing there.
 func fillTmp(pod *corev1.Pod, c *corev1.Container) {
 	if readOnly := c.SecurityContext.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
 		return
@@ -40,9 +40,8 @@ func fillTmp(pod *corev1.Pod, c *corev1.Container) {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, *volumes[slices.IndexFunc(volumes, isTmp)].DeepCopy())
 }
 
-// protectTools mounts the wrapper server's directory read-only in the function container:
-// a function that could write there would replace the server. A template that says of
-// the mount whether it is read-only keeps that.
+// protectTools mounts the wrapper server's directory read-only in the function container: a function with write
+// access could replace the server. It keeps an explicit readOnly of the template.
 func protectTools(pod *corev1.Pod, raw map[string]any) {
 	c := &pod.Spec.Containers[functionIndex(pod)]
 	if mount := rawMount(raw); mount == nil || isSet(mount, "readOnly") {
@@ -55,14 +54,13 @@ func protectTools(pod *corev1.Pod, raw map[string]any) {
 	}
 }
 
-// rawMount returns the mount of the wrapper server's directory in the function container
-// as a template has it; nil if there is none.
+// rawMount returns the template's mount of the wrapper server's directory in the function container, or nil.
 func rawMount(raw map[string]any) map[string]any {
 	spec, _ := raw["spec"].(map[string]any)
 	return named(named(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
 }
 
-// named returns the object of that name in a list of an object; nil if there is none.
+// named returns the object of a name in a list, or nil.
 func named(object map[string]any, list, name string) map[string]any {
 	items, _ := object[list].([]any)
 	for _, item := range items {

@@ -9,23 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Launch is what a pod shows about the wrapper server that it mounts as an image.
+// Launch is the state of a wrapper server that a pod mounts as an image.
 type Launch int
 
 const (
-	// LaunchUnknown is a pod that has not come so far, or gets it in another way.
+	// LaunchUnknown is the state of pods that have not started, or use another launcher.
 	LaunchUnknown Launch = iota
-	// Launched is a pod whose node could mount it.
+	// Launched is the state of a pod whose node mounted the image.
 	Launched
-	// LaunchFailed is a pod whose container could not be created or started. The node
-	// may not be able to mount images, or the function's image may be the reason.
+	// LaunchFailed is the state of a pod whose container could not be created or started. The node may be unable to
+	// mount images, or the function's image may be the cause.
 	LaunchFailed
-	// LaunchMissing is a pod with nothing in the place of the wrapper server: the node
-	// mounted something else.
+	// LaunchMissing is the state of a pod without the wrapper server: the node mounted something else.
 	LaunchMissing
 )
 
-// LaunchOf returns what a pod of the built-in template shows.
+// LaunchOf returns the state of a pod of the built-in template.
 func LaunchOf(pod *corev1.Pod) Launch {
 	s := functionStatus(pod)
 	if s == nil || !mountsLauncher(pod) {
@@ -51,8 +50,8 @@ func LaunchOf(pod *corev1.Pod) Launch {
 	}
 }
 
-// mountsLauncher reports whether a pod is one of the built-in template for image volumes. The
-// volume may be missing: an API server without image volumes drops it.
+// mountsLauncher reports whether a pod uses the built-in template for image volumes. The volume may be missing,
+// because API servers without image volumes drop it.
 func mountsLauncher(pod *corev1.Pod) bool {
 	return strings.HasPrefix(pod.Annotations[AnnotationTemplateVersion], builtinVersion) &&
 		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {

@@ -10,19 +10,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Overrides are what a function's pods have in place of what their template says. What is
-// not set stays as the template has it.
+// Overrides are the values with which a function replaces values of the template. Unset values keep the template's.
 type Overrides struct {
 	// ServiceAccount is the name of the pods' service account.
 	ServiceAccount string `json:",omitempty"`
 	// SecurityContext replaces the pods' security context as a whole.
 	SecurityContext *corev1.PodSecurityContext `json:",omitempty"`
-	// Init is for the first init container, and Function for the function container.
+	// Init applies to the first init container, and Function to the function container.
 	Init, Function ContainerOverrides
 }
 
-// ContainerOverrides are what one container has in place of what its template says. Each
-// field replaces the template's as a whole.
+// ContainerOverrides replace values of a container. Each field replaces the template's field as a whole.
 type ContainerOverrides struct {
 	Requests corev1.ResourceList    `json:",omitempty"`
 	Limits   corev1.ResourceList    `json:",omitempty"`
@@ -74,8 +72,8 @@ func copied[T any](all []T, deepCopy func(*T) *T) []T {
 	return out
 }
 
-// CheckResources returns why Kubernetes would reject each pod with these resources: amounts
-// below zero, and requests above their limits.
+// CheckResources returns the reasons for which Kubernetes would reject each pod with these resources: negative
+// amounts, and requests above their limits.
 func CheckResources(requests, limits corev1.ResourceList) []error {
 	var problems []error
 	for _, amounts := range []corev1.ResourceList{requests, limits} {

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podspec defines function pods: it builds a pod and its Service
-// from a template, an image and the settings, and it reads from a pod what it is and
-// how it is. It does no I/O and has no clock.
+// Package podspec defines function pods: it builds a pod and its Service from a template, an image and the settings,
+// and it reads the identity and the state of a pod. It performs no I/O and reads no clock.
 //
-// Files, in reading order:
-//   - podspec has the labels and annotations, and what one pod is built from;
-//   - template has the templates that users write: decode reads their text, and check rejects
-//     what is no function pod;
-//   - builtin has the template of this program, and base those of Porch's objects;
-//   - defaults and filesystem add what any of them leaves out;
-//   - builder builds pods and Services, with the functions' own overrides and resources, and tls gives
-//     pods an identity;
-//   - status reads a pod's state, failure and waiting its problems, and launch whether its node
-//     could mount the wrapper server's image.
+// Files, in reading order: podspec (labels, annotations, inputs of a pod); template (users' templates), decode (their
+// text), check (their validation); builtin and base (the built-in template and Porch's objects); defaults and
+// filesystem (gaps of templates); builder, overrides, resources and tls (pods and Services); status, failure, waiting
+// and launch (the state of a pod).
 package podspec
 
 import (
@@ -24,84 +17,81 @@ import (
 
 // Labels and annotations of function pods and their Services.
 const (
-	// LabelID is the label with the pod's id, see package podname. The Service
-	// selects its pod by it, and has it too.
+	// LabelID is the label with the pod's id, see package podname. The pod's Service has the label too, and selects
+	// the pod by it.
 	LabelID = "fn.kpt.dev/image"
-	// LabelPool is the label that all pods of a function have alike, by which the scheduler spreads
-	// them over nodes.
+	// LabelPool is the same for all pods of a function. The scheduler spreads the pods over nodes by this label.
 	LabelPool = "krm-function-runner.github.io/pool"
-	// AnnotationTemplateVersion is the version of the template that was used.
+	// AnnotationTemplateVersion is the version of the template.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
-	// AnnotationSettingsVersion identifies the settings beside the template that shaped the pod,
-	// see [Builder.SettingsVersion].
+	// AnnotationSettingsVersion identifies the settings that shaped the pod in addition to the template, see
+	// [Builder.SettingsVersion].
 	AnnotationSettingsVersion = "krm-function-runner.github.io/settings-version"
-	// AnnotationReclaimAfter is when the pod may be collected, in Unix seconds.
+	// AnnotationReclaimAfter is the pod's expiry, in Unix seconds.
 	AnnotationReclaimAfter = "fn.kpt.dev/reclaim-after"
 	// AnnotationReference is the image's canonical name with tag, without digest.
 	AnnotationReference = "krm-function-runner.github.io/image-reference"
-	// AnnotationDigest is the digest that the tag meant.
+	// AnnotationDigest is the digest of the tag.
 	AnnotationDigest = "krm-function-runner.github.io/image-digest"
-	// AnnotationSlot is the pod's number in its pool, from one.
+	// AnnotationSlot is the pod's number in its pool, starting at 1.
 	AnnotationSlot = "krm-function-runner.github.io/slot"
-	// AnnotationSafeToEvict lets the cluster autoscaler remove nodes with function
-	// pods, unless the template sets another one.
+	// AnnotationSafeToEvict lets the cluster autoscaler remove nodes with function pods, unless the template sets
+	// another value.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 
 const (
-	// Port is where the wrapper server listens in pods, and their Services too.
+	// Port is the port of the wrapper server in pods, and of their Services.
 	Port = 9446
 	// ContainerName is the name of the container that runs the function.
 	ContainerName = "function"
-	// FieldManager is whose fields these are in the eyes of Kubernetes.
+	// FieldManager is the name of this program as a field manager of Kubernetes.
 	FieldManager = "krm-function-runner"
 )
 
-// Function is the image that a pod runs, as the image-resolver describes it.
+// Function is the image of a pod, as the image-resolver describes it.
 type Function struct {
-	// Reference is the canonical name with tag, if there is one, without digest.
+	// Reference is the canonical name with the tag, if any, without digest.
 	Reference string
 	// Digest is the digest to run.
 	Digest string
-	// Command is what a container of the image runs: Entrypoint, then Cmd.
+	// Command is the command of the image's containers: Entrypoint, then Cmd.
 	Command []string
-	// Architecture is that of the digest, as nodes name theirs; empty if it is not known.
+	// Architecture is the architecture of the digest, in the form of node labels. It is empty if it is unknown.
 	Architecture string
-	// User is the image's user; empty means root.
+	// User is the image's user. Empty means root.
 	User string
-	// PullSecret is whether the registry requires credentials.
+	// PullSecret is true if the registry requires credentials.
 	PullSecret bool
 }
 
-// Workload is what the pods of a function run, and with which settings of its own.
+// Workload is the image of a function's pods, with the function's own settings.
 type Workload struct {
 	Function Function
-	// Concurrency is how many evaluations the pod runs at once.
+	// Concurrency is the maximum number of concurrent evaluations.
 	Concurrency int
-	// MaxEvaluationTime is how long one of them may take; zero leaves it to the builder's
-	// variables.
+	// MaxEvaluationTime limits an evaluation. Zero leaves the limit to the builder's arguments.
 	MaxEvaluationTime time.Duration
-	// Prefork, if not nil, is how many processes the pod keeps started; otherwise the
-	// wrapper server decides.
+	// Prefork is the number of spare processes. If it is nil, the wrapper server decides.
 	Prefork *int
-	// Resources, if not nil, are the function's own, each in place of the template's.
+	// Resources replace single resources of the template. It may be nil.
 	Resources *corev1.ResourceRequirements
-	// Overrides, if not nil, are the function's own in place of the template's.
+	// Overrides replace values of the template. It may be nil.
 	Overrides *Overrides
-	// TLS, if not nil, has the pods prove who they are.
+	// TLS gives the pods an identity. It is nil for pods without an identity.
 	TLS *TLS
 }
 
-// Request is what one pod is built from.
+// Request is the input for a pod.
 type Request struct {
 	Workload
 	Template Template
 	// Name is the pod's name, see package podname.
 	Name string
-	// Slot is the pod's number in its pool, from one.
+	// Slot is the pod's number in its pool, starting at 1.
 	Slot int
-	// ReclaimAfter is when the pod may be collected.
+	// ReclaimAfter is the pod's expiry.
 	ReclaimAfter time.Time
-	// Secret is what the pod proves with who it is, if its workload has TLS.
+	// Secret proves the pod's identity, if its workload has TLS.
 	Secret string
 }

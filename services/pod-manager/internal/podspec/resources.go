@@ -8,13 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// overlay returns a container's resources with a function's own in their place, one by
-// one: what a function says nothing about stays as it was. The result belongs to the
-// caller.
+// overlay returns a container's resources with single resources replaced by the function's. The caller owns the
+// result.
 //
-// Where what one says does not fit with what the other says, the function's counts, since
-// Kubernetes rejects a request above its limit: a larger request takes the limit along,
-// and a smaller limit the request.
+// If the function's request exceeds the template's limit, or the function's limit is below the template's request,
+// the function's value replaces both, because Kubernetes rejects a request above its limit.
 func overlay(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()

@@ -13,9 +13,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Identify returns of an observation what the pod's metadata holds; false if it is not one of
-// ours, as pods of Porch's own function runner are not, which have the same label. Its times are
-// the Kubernetes API's. An expiry that is missing or unreadable is zero: the pod gets a new one.
+// Identify returns the part of an observation that the pod's metadata contains, or false for pods of other programs.
+// Pods of Porch's own function runner have the same label. Times are times of the Kubernetes API. A missing or
+// unreadable expiry is zero: the pod gets a new expiry.
 func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	slot, err := strconv.Atoi(pod.Annotations[AnnotationSlot])
 	o := pool.Observation{
@@ -36,12 +36,12 @@ func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	return o, ours
 }
 
-// Observe returns what a pod's object holds, except for its address: see [Identify].
+// Observe returns the observation of a pod without its address, see [Identify].
 //
-// Its phase is creating until it was first looked at, scheduling until it has a node, pulling
-// while the node prepares it (volumes, network, images and init containers; Kubernetes does not
-// say which of them takes the time), starting once its function container was created, connecting
-// once that runs. A container that is started again goes back one.
+// The phase is creating until the scheduler handles the pod, scheduling until it has a node, pulling while the node
+// prepares it (volumes, network, images and init containers; Kubernetes does not report which of them is slow),
+// starting once the function container exists, and connecting once the container runs. A restarted container returns
+// to the previous phase.
 func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ours := Identify(pod)
 	if !ours {
@@ -58,7 +58,7 @@ func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	return o, true
 }
 
-// functionImage returns the image of the function container, as the pod names it.
+// functionImage returns the image of the function container.
 func functionImage(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == ContainerName {
@@ -68,16 +68,16 @@ func functionImage(pod *corev1.Pod) string {
 	return ""
 }
 
-// isReady reports whether Kubernetes finds that a pod serves.
+// isReady reports whether Kubernetes considers a pod ready.
 func isReady(pod *corev1.Pod) bool {
 	c := condition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// endOfTime is the year 10000: a later value is a mistake, such as milliseconds.
+// endOfTime is the year 10000. A later value is a mistake, such as milliseconds.
 const endOfTime = 253402300800
 
-// reclaimAfter reads Unix seconds; zero if they are none.
+// reclaimAfter parses Unix seconds. Invalid values are zero.
 func reclaimAfter(text string) time.Time {
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds <= 0 || seconds >= endOfTime {
@@ -86,7 +86,7 @@ func reclaimAfter(text string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// phase returns a pod's phase and what is known about it.
+// phase returns a pod's phase with a description.
 func phase(pod *corev1.Pod) (pool.Phase, string) {
 	function := functionStatus(pod)
 	switch {
@@ -102,7 +102,7 @@ func phase(pod *corev1.Pod) (pool.Phase, string) {
 	return pool.PhasePulling, preparingReason(pod)
 }
 
-// functionStatus returns the status of the function container; nil if there is none.
+// functionStatus returns the status of the function container, or nil.
 func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == ContainerName {
@@ -112,7 +112,7 @@ func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// schedulingReason is why a pod has no node.
+// schedulingReason returns the reason for which a pod has no node.
 func schedulingReason(pod *corev1.Pod) string {
 	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 		return join(c.Reason, c.Message)
@@ -120,7 +120,7 @@ func schedulingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// preparingReason is what the node does before it makes the function container.
+// preparingReason describes the node's work before it creates the function container.
 func preparingReason(pod *corev1.Pod) string {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.State.Terminated == nil {
@@ -133,7 +133,7 @@ func preparingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// containerReason is what a container is at.
+// containerReason describes the state of a container.
 func containerReason(kind string, s corev1.ContainerStatus) string {
 	switch {
 	case s.State.Waiting != nil:
@@ -144,7 +144,7 @@ func containerReason(kind string, s corev1.ContainerStatus) string {
 	return ""
 }
 
-// condition returns a pod's condition; nil if it does not have it.
+// condition returns a condition of a pod, or nil.
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == kind {

@@ -10,45 +10,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Launcher is how the wrapper server gets into pods of the built-in template.
+// Launcher is the method that brings the wrapper server into pods of the built-in template.
 type Launcher string
 
 const (
-	// InitContainer copies it from its image into a volume.
+	// InitContainer copies the wrapper server from its image into a volume.
 	InitContainer Launcher = "init-container"
-	// ImageVolume mounts its image. It takes Kubernetes 1.35 and a container runtime
-	// that can.
+	// ImageVolume mounts the wrapper server's image. It requires Kubernetes 1.35 and support by the container
+	// runtime.
 	ImageVolume Launcher = "image-volume"
 )
 
-// Defaults are what pods get for what their template leaves out.
+// Defaults fill the gaps of templates.
 type Defaults struct {
-	// WrapperImage is the image that brings the wrapper server.
+	// WrapperImage is the image of the wrapper server.
 	WrapperImage string
-	// Launcher is for the built-in template only; empty means InitContainer.
+	// Launcher applies to the built-in template only. Empty means InitContainer.
 	Launcher Launcher
-	// TerminationGracePeriod is how long a pod that is being deleted may finish its
-	// evaluations: the longest one, and some 10 seconds more. Zero leaves it to
-	// Kubernetes.
+	// TerminationGracePeriod is the time in which a deleted pod may finish its evaluations: more than the longest
+	// evaluation. Zero leaves the grace period to Kubernetes.
 	TerminationGracePeriod time.Duration
 }
 
-// Template is what pods and their Services are made from. It never changes and may
-// be shared. The zero Template cannot be used: get one from [Default] or [Parse].
+// Template is the source of pods and their Services. It is immutable and safe for concurrent use. The zero Template
+// is unusable: use [Default] or [Parse].
 type Template struct {
 	version string
-	// content is a hash of its text and of what was filled in.
+	// content is a hash of the template with its defaults.
 	content string
-	// The function container is the pod's first one.
+	// pod contains the function container first.
 	pod     *corev1.Pod
 	service *corev1.Service
-	// bare is the pod before defaults filled its gaps.
+	// bare is the pod without defaults.
 	bare     *corev1.Pod
 	defaults Defaults
 }
 
-// newTemplate returns the template of a pod whose gaps are filled by defaults, and warnings.
-// The caller sets its version.
+// newTemplate returns the template of a pod with defaults, and warnings. The caller sets its version.
 func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template, []string) {
 	t := Template{pod: pod.DeepCopy(), service: service, bare: pod, defaults: d}
 	warnings := fill(t.pod, d)
@@ -56,8 +54,7 @@ func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template
 	return t, warnings
 }
 
-// podWith returns a pod with a function's overrides. Defaults fill only what neither the
-// template nor the overrides say.
+// podWith returns a pod with a function's overrides. Defaults fill only the gaps of both template and overrides.
 func (t Template) podWith(o *Overrides) *corev1.Pod {
 	if o == nil {
 		return t.pod.DeepCopy()
@@ -68,11 +65,10 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 	return pod
 }
 
-// Version identifies the template: pods of another version are to be replaced.
+// Version identifies the template. Pods of another version are outdated.
 func (t Template) Version() string { return t.version }
 
-// CountAs returns the template with the version of another one: whichever of the two is
-// in force, pods of either may stay.
+// CountAs returns the template with the version of another template: pods of either template may stay.
 func (t Template) CountAs(other Template) Template {
 	t.version, t.content = other.version, other.content
 	return t
@@ -84,13 +80,12 @@ const (
 	serviceKey = "serviceTemplate"
 )
 
-// Parse returns the template that the data of a ConfigMap describes: the v1 Pod
-// under "template" and, if there is one, the v1 Service under "serviceTemplate". The
-// version is the ConfigMap's resourceVersion. What the pod leaves out is filled in,
-// see [Defaults] and the hardening in this package; what it sets stays.
+// Parse returns the template in the data of a ConfigMap: the v1 Pod under "template" and, if present, the v1 Service
+// under "serviceTemplate". The version is the ConfigMap's resourceVersion. Defaults and the hardening in this package
+// fill the gaps of the pod.
 //
-// The warnings are sentences for users: about what is ignored, and about what may not
-// work. An error has all problems, and what to change.
+// Warnings are sentences for users about ignored fields and possible failures. An error contains all problems, with
+// remedies.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
 	text, ok := data[podKey]
 	if !ok {
@@ -110,8 +105,8 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	return t, append(warnings, further...), err
 }
 
-// assemble returns the template of a v1 Pod and a v1 Service as users wrote them; nil means the built-in one. prepare
-// changes the user's pod before defaults fill its gaps.
+// assemble returns the template of a user's v1 Pod and v1 Service. Nil means the built-in object. prepare changes the
+// user's pod before defaults fill its gaps.
 func assemble(
 	rawPod, rawService map[string]any, d Defaults, prepare func(*corev1.PodSpec),
 ) (Template, []string, error) {
@@ -124,7 +119,7 @@ func assemble(
 	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// userPod returns a user's pod, checked.
+// userPod returns a user's pod after validation.
 func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
 	if raw == nil {
 		return builtinPod(d), nil, nil
@@ -143,7 +138,7 @@ func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*co
 	return pod, warnings, nil
 }
 
-// userService returns a user's Service, checked and filled in.
+// userService returns a user's Service after validation, with defaults.
 func userService(raw map[string]any) (*corev1.Service, []string, error) {
 	if raw == nil {
 		return builtinService(), nil, nil
@@ -156,7 +151,7 @@ func userService(raw map[string]any) (*corev1.Service, []string, error) {
 	return service, warnings, completeService(service, raw)
 }
 
-// completeService checks a Service and adds what it leaves out. As it was written, it is raw.
+// completeService validates a Service and adds defaults. raw is the Service's source.
 func completeService(service *corev1.Service, raw map[string]any) error {
 	if len(service.Spec.Ports) == 0 {
 		service.Spec.Ports = builtinService().Spec.Ports
@@ -169,8 +164,7 @@ func completeService(service *corev1.Service, raw map[string]any) error {
 	return checkService(service)
 }
 
-// functionFirst makes the function container the pod's first one. The others keep
-// their order.
+// functionFirst moves the function container to the front. The other containers keep their order.
 func functionFirst(pod *corev1.Pod) {
 	i := functionIndex(pod)
 	ordered := append([]corev1.Container{pod.Spec.Containers[i]}, pod.Spec.Containers[:i]...)

@@ -12,30 +12,31 @@ import (
 )
 
 const (
-	// AnnotationIdentity is the SPIFFE ID of a pod that proves who it is.
+	// AnnotationIdentity is the SPIFFE ID of a pod with an identity.
 	AnnotationIdentity = "krm-function-runner.github.io/identity"
-	// AnnotationSecret is what it proves that with: who can read it, and has the network send them what is meant
-	// for the pod, can answer in the pod's place. It opens nothing else.
-	AnnotationSecret = "krm-function-runner.github.io/identity-secret" //nolint:gosec // the name of it
+	// AnnotationSecret is the secret that proves the identity. Whoever reads the secret, and receives the network
+	// traffic of the pod, can answer instead of the pod. The secret grants nothing else.
+	AnnotationSecret = "krm-function-runner.github.io/identity-secret" //nolint:gosec // a name
 )
 
-// TLS has function pods prove who they are, and answer to certain callers only.
+// TLS gives function pods an identity, and restricts their callers.
 type TLS struct {
-	// IDs is the beginning of the SPIFFE IDs of pods; namespace and name follow.
+	// IDs is the prefix of the SPIFFE IDs of pods. Namespace and name follow.
 	IDs string
-	// Authorities are those of the callers' certificates, as PEM.
+	// Authorities are the authorities of the callers' certificates, as PEM.
 	Authorities string
-	// Callers are patterns of their SPIFFE IDs.
+	// Callers are patterns of the callers' SPIFFE IDs.
 	Callers []string
 }
 
-// id is the SPIFFE ID of a pod.
+// id returns the SPIFFE ID of a pod.
 func (t *TLS) id(namespace, pod string) string { return t.IDs + "/" + namespace + "/" + pod }
 
-// secretVariable is the variable of a pod's secret. It is no argument: functions can read those of the server.
+// secretVariable is the variable with a pod's secret. It is not an argument, because functions can read the server's
+// arguments.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
-// identify adds a pod's identity, if its workload has one, and returns the arguments for it.
+// identify adds a pod's identity, if its workload has TLS, and returns the arguments for it.
 func (b Builder) identify(pod *corev1.Pod, r Request) (args []string) {
 	if r.TLS == nil {
 		return nil
@@ -53,7 +54,7 @@ func (b Builder) identify(pod *corev1.Pod, r Request) (args []string) {
 	}
 }
 
-// identity is how a pod proves who it is; zero for one that does not.
+// identity returns the identity of a pod. It is zero for pods without an identity.
 func identity(pod *corev1.Pod) pool.Identity {
 	return pool.Identity{ID: pod.Annotations[AnnotationIdentity], Secret: pod.Annotations[AnnotationSecret]}
 }

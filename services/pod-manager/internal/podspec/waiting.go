@@ -11,20 +11,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// remedy is what a waiting container needs to start, by the kubelet's reason.
+// remedy is the change that a waiting container requires, by the kubelet's reason.
 type remedy int
 
 const (
-	// byItself: nothing, it is being started.
+	// byItself means that the container is being started.
 	byItself remedy = iota + 1
-	// change: a user has to change something, unless the message names a transient cause.
+	// change means that a user must change something, unless the message names a transient cause.
 	change
-	// always: a user has to change something, whatever the message is.
+	// always means that a user must change something.
 	always
 )
 
-// remedies are by the kubelet's reasons. Other reasons count as transient, such as a network
-// that cannot be set up now.
+// remedies are the remedies by the kubelet's reasons. Other reasons count as transient, such as a temporary network
+// failure.
 var remedies = map[string]remedy{
 	"":                  byItself,
 	"ContainerCreating": byItself,
@@ -45,10 +45,10 @@ var remedies = map[string]remedy{
 	"PostStartHookError":         change,
 }
 
-// crashLoop is the kubelet's reason for a container that ended too often.
+// crashLoop is the kubelet's reason for a container that exited too often.
 const crashLoop = "CrashLoopBackOff"
 
-// waiting returns what keeps a container from starting; nil if it is being started.
+// waiting returns the problem that prevents a container from starting, or nil if the container is being started.
 func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
 	w := s.State.Waiting
 	if w.Reason == crashLoop {
@@ -56,7 +56,7 @@ func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
 	}
 	message := w.Message
 	if t := s.LastTerminationState.Terminated; t != nil && message == "" {
-		message = t.Message // how the previous attempt ended explains this one
+		message = t.Message // the end of the previous attempt explains the delay
 	}
 	permanent := false
 	switch remedies[w.Reason] {
@@ -70,8 +70,7 @@ func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return problem(kindOf(permanent, false), w.Reason, join(kind, message))
 }
 
-// crashing returns the problem of a container that ends each time it is started. The cause of
-// its last end comes first.
+// crashing returns the problem of a container that exits after each start. The cause of its last exit comes first.
 func crashing(kind string, s corev1.ContainerStatus) *pool.Problem {
 	t := s.LastTerminationState.Terminated
 	if t == nil {
@@ -84,9 +83,8 @@ func crashing(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return problem(kindOf(ownFault(t), false), crashLoop, join(join(how, t.Message), s.State.Waiting.Message))
 }
 
-// passingCauses are parts of messages of kubelets and container runtimes about transient
-// failures, which have the same reason as permanent ones. A message that is missing here only
-// makes the error come sooner.
+// passingCauses are parts of messages of kubelets and container runtimes about transient failures, whose reasons are
+// also the reasons of permanent failures. A missing message only makes the error arrive sooner.
 var passingCauses = []string{
 	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",
 	"connection refused", "connection reset", "no route to host", "network is unreachable",
@@ -96,7 +94,7 @@ var passingCauses = []string{
 	"is reserved for", // a container of that name is still being removed
 }
 
-// passing reports whether a message is about a transient failure.
+// passing reports whether a message describes a transient failure.
 func passing(message string) bool {
 	message = strings.ToLower(message)
 	for _, cause := range passingCauses {
