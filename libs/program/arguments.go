@@ -14,14 +14,14 @@ import (
 // Load fills cfg from the environment, for a program without flags. It prints --help. It exits if the program was
 // started with other arguments or with a wrong configuration.
 func Load(name string, cfg config.Validator) {
-	code, end := load(name, os.Args[1:], cfg, os.Stdout, os.Stderr)
+	code, end := loadSettings(name, os.Args[1:], cfg, os.Stdout, os.Stderr)
 	if end {
 		os.Exit(code)
 	}
 }
 
-// load returns the exit code if the program must exit.
-func load(name string, args []string, cfg config.Validator, stdout, stderr io.Writer) (code int, end bool) {
+// loadSettings returns the exit code if the program must exit.
+func loadSettings(name string, args []string, cfg config.Validator, stdout, stderr io.Writer) (code int, end bool) {
 	switch {
 	case slices.ContainsFunc(args, isHelp):
 		_, _ = fmt.Fprintf(stdout, "usage: %s\n\n", name)

@@ -52,7 +52,7 @@ func TestLoad(t *testing.T) {
 				t.Setenv(tc.env, "x")
 			}
 			var stdout, stderr strings.Builder
-			code, end := load("service", tc.args, new(service), &stdout, &stderr)
+			code, end := loadSettings("service", tc.args, new(service), &stdout, &stderr)
 			if code != tc.code || end != tc.end || !strings.Contains(stdout.String(), tc.stdout) ||
 				!strings.Contains(stderr.String(), tc.stderr) || (tc.stdout == "") != (stdout.Len() == 0) {
 				t.Errorf("exit code %d (%v), %q, %q: %s", code, end, &stdout, &stderr, tc.reason)

@@ -140,7 +140,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	frame.Health.Explain(identity.Details)
 	components, err := build(ctx, frame)
 	if ctx.Err() != nil {
-		return nil // nothing to drain: no client knows the program yet
+		return nil // nothing to drain without clients
 	}
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func Decode(data []byte) (Envelope, error) {
 
 // Recognise is the path of Parse that decodes the results alone.
 func Recognise(data []byte) (Envelope, bool) {
-	found, ok := recognise(data)
+	found, ok := outlineList(data)
 	if !ok {
 		return Envelope{}, false
 	}

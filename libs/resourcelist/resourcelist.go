@@ -69,14 +69,14 @@ func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	return decodeList(ctx, data)
 }
 
-// inTurn recognises data when it may.
-func inTurn(ctx context.Context, data []byte) (found recognised, ok bool, err error) {
+// inTurn outlines data after waiting for its turn.
+func inTurn(ctx context.Context, data []byte) (found outlinedList, ok bool, err error) {
 	release, err := decoding.acquireScan(ctx, len(data))
 	if err != nil {
-		return recognised{}, false, err
+		return outlinedList{}, false, err
 	}
 	defer release()
-	found, ok = recognise(data)
+	found, ok = outlineList(data)
 	return found, ok, nil
 }
 

@@ -129,7 +129,7 @@ func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
 	result, err := s.evaluate(ctx, req)
-	req.ResourceList = nil // from here on only the answer is reserved
+	req.ResourceList = nil // only the answer is reserved from here on
 	if err != nil {
 		return nil, err
 	}

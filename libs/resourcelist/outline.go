@@ -8,17 +8,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist/internal/blockyaml"
 )
 
-// recognised is a list that is provably valid, but for its results.
-type recognised struct {
+// outlinedList is a list that is provably valid, but for its results.
+type outlinedList struct {
 	// results are the lines of the results; it is nil without results.
 	results []byte
 }
 
-// recognise proves in a single pass that data is a list. It returns false if only a full decode can tell.
-func recognise(data []byte) (found recognised, ok bool) {
+// outlineList proves in a single pass that data is a list. It returns false if only a full decode can tell.
+func outlineList(data []byte) (found outlinedList, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
-		return recognised{}, false
+		return outlinedList{}, false
 	}
 	isList := false
 	for _, entry := range entries {
@@ -34,7 +34,7 @@ func recognise(data []byte) (found recognised, ok bool) {
 			found.results = entry.Lines
 		}
 		if !ok {
-			return recognised{}, false
+			return outlinedList{}, false
 		}
 	}
 	return found, isList
@@ -45,7 +45,7 @@ const freeResults = 4 << 10
 
 // decodeResultLines decodes only the lines of the results. After an error other than the error of ctx, only a full
 // decode can tell if data is a list.
-func (r recognised) decodeResultLines(ctx context.Context) (Envelope, error) {
+func (r outlinedList) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil
 	}
