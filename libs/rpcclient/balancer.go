@@ -76,7 +76,7 @@ func rank(e *Replica) int {
 	return 0
 }
 
-// awaitAddresses waits until addresses are known. Old addresses are looked up again in the background.
+// awaitAddresses waits until addresses are known. It resolves old addresses again in the background.
 func (b *balancer) awaitAddresses(ctx context.Context) error {
 	b.mu.Lock()
 	known, age := len(b.endpoints) > 0, time.Since(b.known)

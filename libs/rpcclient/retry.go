@@ -81,7 +81,7 @@ func (b *balancer) callReplica(
 }
 
 // Replicas returns the replicas of the service in calling order: each replica is first in turn, and silent replicas are
-// last. It waits until the name of the service was looked up.
+// last. It waits until the name of the service is resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
 // Call calls a replica: requests with call's context are sent to it. A call without an answer continues while the

@@ -136,7 +136,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. The client is asked to use another connection before it gets its answer, so that it sends
+// Write implements net.Conn. The server asks the client to use another connection before the answer, so that it sends
 // its next request on the other connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.startTLS(); err != nil {
