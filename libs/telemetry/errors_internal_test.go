@@ -44,12 +44,12 @@ func TestLogsAreTextOnTerminals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer read.Close() //nolint:errcheck // it is only read
+	defer read.Close()
 	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer device.Close()                          //nolint:errcheck // nothing is kept
+	defer device.Close()
 	for format, want := range map[string][3]bool{ // whether a pipe, a device and a buffer get text
 		"auto": {false, true, false}, "json": {}, "text": {true, true, true},
 	} {
