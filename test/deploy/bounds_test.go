@@ -16,7 +16,7 @@ var podManagers = []string{"pod-manager", "function-runner"}
 // TestProductionHasAQuotaOfPods checks that the overlays for production bound the function pods in both modes.
 func TestProductionHasAQuotaOfPods(t *testing.T) {
 	found := map[string]bool{}
-	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+	eachDeployable(t, func(_ *testing.T, objects []runtime.Object) {
 		for _, quota := range of[*corev1.ResourceQuota](objects) {
 			for _, d := range of[*appsv1.Deployment](objects) {
 				found[d.Name] = found[d.Name] || quota.Spec.Hard["count/pods"] == quota.Spec.Hard["count/services"]

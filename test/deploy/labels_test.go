@@ -48,7 +48,9 @@ func TestObjectsHaveRecommendedLabels(t *testing.T) {
 // checkLabels checks that an object has the recommended labels.
 func checkLabels(t *testing.T, object string, labels map[string]string) {
 	t.Helper()
-	missing := slices.DeleteFunc(slices.Clone(recommended), func(l string) bool { return labels["app.kubernetes.io/"+l] != "" })
+	missing := slices.DeleteFunc(slices.Clone(recommended), func(l string) bool {
+		return labels["app.kubernetes.io/"+l] != ""
+	})
 	if len(missing) > 0 {
 		t.Errorf("%s has no label %s", object, strings.Join(missing, ", "))
 	}

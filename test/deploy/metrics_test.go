@@ -228,7 +228,8 @@ func TestAlerts(t *testing.T) {
 		if !strings.Contains(index, "("+r.Alert+".md)") {
 			t.Errorf("docs/runbooks/README.md has no row for %s", r.Alert)
 		}
-		if !strings.HasPrefix(r.Alert, "FunctionRunner") || r.For == "" || r.Annotations["dashboard_url"] == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" ||
+		if !strings.HasPrefix(r.Alert, "FunctionRunner") || r.For == "" || r.Annotations["dashboard_url"] == "" ||
+			r.Labels["severity"] == "" || r.Annotations["summary"] == "" ||
 			r.Annotations["description"] == "" {
 			t.Errorf("%s says too little: %+v", r.Alert, r)
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -60,7 +61,7 @@ func startRegistry(t *testing.T) string {
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 		w.Header().Set("Docker-Content-Digest", fmt.Sprintf("sha256:%x", sha256.Sum256(content)))
 		if r.Method != http.MethodHead {
 			_, _ = w.Write(content)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,44 +37,62 @@ type incident struct {
 }
 
 // failing are the alerts that are about evaluations that fail, whatever the cause.
-var failing = []string{"FunctionRunnerEvaluationsFail", "FunctionRunnerErrorBudgetBurns", "FunctionRunnerColdStartsFail", "FunctionRunnerEvaluationsSlow"}
+var failing = []string{
+	"FunctionRunnerEvaluationsFail", "FunctionRunnerErrorBudgetBurns", "FunctionRunnerColdStartsFail",
+	"FunctionRunnerEvaluationsSlow",
+}
 
 // incidents are in the order in which they happen to a system. None fires before its own.
 var incidents = []incident{
 	{name: "an image with a typo", alerts: []string{"FunctionRunnerColdStartsFail"}, cause: typo, look: look{
-		"FunctionRunnerColdStartsFail", "overview.json: Evaluations", regexp.MustCompile("set-namespase.*(MANIFEST|NAME)_UNKNOWN"),
+		"FunctionRunnerColdStartsFail", "overview.json: Evaluations",
+		regexp.MustCompile("set-namespase.*(MANIFEST|NAME)_UNKNOWN"),
 	}},
 	{name: "unreadable credentials", alerts: []string{"FunctionRunnerPullSecretStale"}, cause: unreadableCredentials},
 	{
-		name: "an authority that was overwritten", alerts: []string{"FunctionRunnerCertificatesNotRenewed", "FunctionRunnerCertificateExpires"},
-		cause: noAuthority,
+		name: "an authority that was overwritten", cause: noAuthority,
+		alerts: []string{"FunctionRunnerCertificatesNotRenewed", "FunctionRunnerCertificateExpires"},
 	},
 	{
-		name: "a dead registry", alerts: []string{"FunctionRunnerRegistryFails", "FunctionRunnerEvaluationsFail", "FunctionRunnerErrorBudgetBurns"},
+		name: "a dead registry",
+		alerts: []string{
+			"FunctionRunnerRegistryFails", "FunctionRunnerEvaluationsFail", "FunctionRunnerErrorBudgetBurns",
+		},
 		also: failing, short: true, cause: deadRegistry, look: look{
 			"FunctionRunnerRegistryFails", "registries.json: Requests", regexp.MustCompile("connection refused"),
 		},
 	},
 	{
-		name: "a crowd", alerts: []string{"FunctionRunnerCallersWait", "FunctionRunnerRequestsRejected", "FunctionRunnerEvaluationsSlow"}, also: failing,
-		cause: crowd, look: look{
-			"FunctionRunnerRequestsRejected", "overview.json: Rejected", regexp.MustCompile(`"exhausted".*evaluations wait for .* already`),
+		name: "a crowd",
+		alerts: []string{
+			"FunctionRunnerCallersWait", "FunctionRunnerRequestsRejected", "FunctionRunnerEvaluationsSlow",
 		},
+		also: failing, cause: crowd, look: look{
+			"FunctionRunnerRequestsRejected", "overview.json: Rejected",
+			regexp.MustCompile(`"exhausted".*evaluations wait for .* already`),
+		},
+	},
+	{
+		name: "a quota without capacity for pods of a new template", alerts: []string{"FunctionRunnerPodsOutdated"},
+		cause: outdatedPods, also: failing,
 	},
 	{name: "no image-resolver", alerts: []string{"FunctionRunnerProgramDown"}, also: failing, cause: noResolver},
 	{name: "pods that break", alerts: []string{"FunctionRunnerPodsBreak"}, also: failing, cause: breakingPods},
 	{name: "a node out of memory", alerts: []string{"FunctionRunnerColdStartsFail"}, also: failing, cause: nodeFull, look: look{
-		"FunctionRunnerColdStartsFail", "overview.json: What callers wait for now", regexp.MustCompile("Insufficient memory"),
+		"FunctionRunnerColdStartsFail", "overview.json: What callers wait for now",
+		regexp.MustCompile("Insufficient memory"),
 	}},
 	{
 		name: "no Kubernetes API", alerts: []string{"FunctionRunnerKubernetesAPIFails", "FunctionRunnerNoOwner"}, cause: noAPI,
-		also: slices.Concat(failing, []string{"FunctionRunnerPullSecretStale", "FunctionRunnerCertificatesNotRenewed"}), look: look{
+		also: slices.Concat(failing, []string{"FunctionRunnerPullSecretStale", "FunctionRunnerCertificatesNotRenewed"}),
+		look: look{
 			"FunctionRunnerKubernetesAPIFails", "pods.json: Kubernetes API", regexp.MustCompile("watch interrupted.*refused"),
 		},
 	},
 	{
 		name: "one pod-manager of two that is gone", alerts: []string{"FunctionRunnerReplicaMissing"}, cause: lostManager,
-		also: []string{"FunctionRunnerProgramDown"}, // until Prometheus knows that the pod is gone, for seconds that count as minutes
+		// Prometheus notices after seconds, which count as minutes here, that the pod is gone.
+		also: []string{"FunctionRunnerProgramDown"},
 		look: look{"FunctionRunnerReplicaMissing", "pods.json: Replicas", regexp.MustCompile("exceeded quota")},
 	},
 	{
@@ -194,6 +213,51 @@ func breakingPods(ctx context.Context, t *testing.T, at place) {
 	})
 	defer killing.Wait()
 	atOnce(ctx, 20, func(int, int) { _ = suite.Sleep(ctx, conn, image, time.Minute) })
+}
+
+// outdatedPods changes the template of function pods while a quota leaves no capacity for new pods, and a caller uses
+// the existing pod.
+func outdatedPods(ctx context.Context, t *testing.T, at place) {
+	conn, image := at.caller(t), minor(t)
+	over := context.WithoutCancel(ctx)
+	suite.Until(ctx, t, "the function has a pod", func() (bool, string) {
+		err := suite.SetNamespace(ctx, conn, image)
+		return err == nil, fmt.Sprint(err)
+	})
+	pods, err := s.Client.CoreV1().Pods(at.functions).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Errorf("list function pods: %v", err)
+		return
+	}
+	quotas := s.Client.CoreV1().ResourceQuotas(at.functions)
+	left := resource.NewQuantity(int64(len(pods.Items)), resource.DecimalSI)
+	if _, err := quotas.Create(ctx, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-new-pods"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: *left}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Errorf("limit function pods: %v", err)
+		return
+	}
+	defer func() {
+		if err := quotas.Delete(over, "no-new-pods", metav1.DeleteOptions{}); err != nil {
+			t.Errorf("remove the limit of function pods: %v", err)
+		}
+	}()
+	templates := s.Client.CoreV1().ConfigMaps(at.system)
+	template, err := templates.Get(ctx, "function-pod-template", metav1.GetOptions{})
+	if err != nil {
+		t.Errorf("read the template: %v", err)
+		return
+	}
+	template.Data["template"] = strings.Replace(template.Data["template"], "metadata:\n",
+		"metadata:\n  labels: {tests/changed: \"yes\"}\n", 1)
+	if _, err := templates.Update(ctx, template, metav1.UpdateOptions{}); err != nil {
+		t.Errorf("change the template: %v", err)
+	}
+	for ctx.Err() == nil {
+		_ = suite.SetNamespace(ctx, conn, image)
+		wait(ctx, time.Second)
+	}
 }
 
 // killReady deletes the function pods that have been ready for a second.

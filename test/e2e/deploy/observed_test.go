@@ -29,13 +29,13 @@ import (
 )
 
 // installObserved installs a system with a short queue, and credentials for registries; with -observe.long also with
-// mutual TLS, remembered results, and callers with identities.
+// mutual TLS, remembered results, callers with identities, and a template of function pods.
 func (p place) installObserved(t *testing.T) {
 	t.Helper()
 	ctx := suite.Context(t)
 	components := []string{"private-registry"}
 	if *observeLong {
-		components = append(components, "mutual-tls", "callers")
+		components = append(components, "mutual-tls", "callers", "pod-template")
 	}
 	objects := s.OnTheBed(t, suite.Build(t,
 		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", components...)))

@@ -46,7 +46,8 @@ func forged(t *testing.T, id string) *tls.Config {
 // stolen is how an attacker connects who has the certificate and the key of a function pod.
 func stolen(t *testing.T, pod corev1.Pod) *tls.Config {
 	t.Helper()
-	proof, err := mtls.NewProof(pod.Annotations["krm-function-runner.github.io/identity"], pod.Annotations["krm-function-runner.github.io/identity-secret"])
+	const annotation = "krm-function-runner.github.io/identity"
+	proof, err := mtls.NewProof(pod.Annotations[annotation], pod.Annotations[annotation+"-secret"])
 	if err != nil {
 		t.Fatalf("pod %s: %v", pod.Name, err)
 	}

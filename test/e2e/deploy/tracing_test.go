@@ -112,13 +112,13 @@ func (p place) installTraced(t *testing.T) (spans func() string) {
 		return o.GetKind() == "HorizontalPodAutoscaler"
 	})
 	for _, o := range objects {
-		switch o.GetKind() + " " + o.GetName() {
-		case "ConfigMap function-pod-template":
-			template, _, _ := unstructured.NestedString(o.Object, "data", "template")
-			held := strings.Replace(template, "\nspec:\n", "\nspec:\n  schedulingGates: [{name: test/held}]\n", 1)
-			if err := unstructured.SetNestedField(o.Object, held, "data", "template"); err != nil || held == template {
-				t.Fatalf("no gate in the template: %v\n%s", err, template)
-			}
+		if o.GetKind()+" "+o.GetName() != "ConfigMap function-pod-template" {
+			continue
+		}
+		template, _, _ := unstructured.NestedString(o.Object, "data", "template")
+		held := strings.Replace(template, "\nspec:\n", "\nspec:\n  schedulingGates: [{name: test/held}]\n", 1)
+		if err := unstructured.SetNestedField(o.Object, held, "data", "template"); err != nil || held == template {
+			t.Fatalf("no gate in the template: %v\n%s", err, template)
 		}
 	}
 	p.install(t, s.OnTheBed(t, objects))
