@@ -58,11 +58,10 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := Group()
-	if sandboxes.Direct() {
-		group = 0 // functions run as this user
+	images, err := OpenImages(ctx, cfg.Settings, cfg.Offline)
+	if err != nil && sandboxes.Direct() { // functions run as this user, who may lack the right to share the store
+		images, err = openImages(ctx, cfg.Settings, cfg.Offline, 0)
 	}
-	images, err := openImages(ctx, cfg.Settings, cfg.Offline, group)
 	if err != nil {
 		return nil, errors.Join(err, sandboxes.Close())
 	}
