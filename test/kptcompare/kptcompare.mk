@@ -14,7 +14,7 @@ kptcompare-programs:
 	@for f in $(KPTCOMPARE_FUNCTIONS); do ln -f $(KPTCOMPARE_PROGRAMS)/docker $(KPTCOMPARE_PROGRAMS)/functions/$$f; done
 
 .PHONY: kpt-compare
-kpt-compare: kptcompare-programs ## Compare fnctl with kpt itself, and fnctl in docker's place with docker
+kpt-compare: kptcompare-programs cluster-program ## Compare fnctl with kpt itself, and fnctl in docker's place with docker
 	@cd $(KPTCOMPARE) && $(COMPILER_ENV) go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/ github.com/GoogleContainerTools/kpt
 	@GOBIN=$(KPTCOMPARE_PROGRAMS) $(COMPILER_ENV) go install sigs.k8s.io/kustomize/kustomize/v5@$(KUSTOMIZE_VERSION)
 	@ln -sf $$($(CLUSTER_COMMAND) tool skaffold) $(KPTCOMPARE_PROGRAMS)/skaffold
