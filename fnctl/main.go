@@ -34,8 +34,8 @@ func main() {
 	os.Exit(code)
 }
 
-// stopSignals are the signals that end fnctl in good order. That of a lost terminal is one of them, unless nohup has it
-// ignored: sandboxes would go on.
+// stopSignals are the signals that stop fnctl in good order. They include the signal of a lost terminal, unless nohup
+// ignores it: sandboxes would continue to run.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -17,9 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-// Environment is what a command gets from the process that it runs in.
+// Environment is the part of the process that a command uses: settings, streams and variables.
 type Environment struct {
-	// Address is the gateway's address unless a flag says otherwise; empty for
+	// Address is the default of the flag --address. If it is empty, that is
 	// [DefaultAddress].
 	Address string
 	// Namespace is the namespace of the gateway in a cluster unless a flag says otherwise. Empty means no cluster.
@@ -28,14 +28,14 @@ type Environment struct {
 	NoColour bool
 	// ForceColour turns colours on, on pipes too.
 	ForceColour bool
-	// NoAttribution leaves out the annotations that name what rendered a resource.
+	// NoAttribution leaves out the annotations of attribution.
 	NoAttribution bool
-	// ImagePrefix is put before images without a slash; empty to leave that to the gateway.
+	// ImagePrefix is put before images without a slash. If it is empty, the gateway uses its own.
 	ImagePrefix string
-	// ContainerRuntime is the program that runs containers for the help of functions; empty for
+	// ContainerRuntime is the program that runs containers for the help of functions. If it is empty, that is
 	// docker.
 	ContainerRuntime string
-	// ImageProgram is a program of this machine that runs in place of all images; empty for none.
+	// ImageProgram is a program of this machine that runs instead of all images, unless it is empty.
 	ImageProgram string
 	// Environ is the environment of functions that are programs of this machine.
 	Environ        []string
@@ -109,15 +109,15 @@ func hasNoColour(args []string) bool {
 // printError prints the last lines of the output for an error; nothing for nil.
 func (e Environment) printError(err error) {
 	if err != nil {
-		for i, line := range lines(err) {
+		for i, line := range errorLines(err) {
 			e.errPrinter().Line("%s%s", []string{"fnctl: ", "  "}[min(i, 1)], ui.Printable(line))
 		}
 	}
 }
 
-func (e Environment) errPrinter() *ui.Printer { return ui.NewPrinter(e.Stderr, e.colourful(e.Stderr)) }
+func (e Environment) errPrinter() *ui.Printer { return ui.NewPrinter(e.Stderr, e.usesColour(e.Stderr)) }
 
-func (e Environment) outPrinter() *ui.Printer { return ui.NewPrinter(e.Stdout, e.colourful(e.Stdout)) }
+func (e Environment) outPrinter() *ui.Printer { return ui.NewPrinter(e.Stdout, e.usesColour(e.Stdout)) }
 
 func (e Environment) progress() *ui.Progress {
 	return &ui.Progress{
@@ -126,7 +126,7 @@ func (e Environment) progress() *ui.Progress {
 	}
 }
 
-func (e Environment) colourful(w io.Writer) bool {
+func (e Environment) usesColour(w io.Writer) bool {
 	return e.ForceColour || !e.NoColour && isTerminal(w)
 }
 
@@ -135,13 +135,13 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth returns the columns of a terminal now; 0 if w is none.
+// terminalWidth returns the current number of columns of a terminal. It is 0 if w is no terminal.
 func terminalWidth(w io.Writer) int {
 	width, _ := terminalSize(w)
 	return width
 }
 
-// terminalHeight returns the lines of a terminal now; 0 if w is none.
+// terminalHeight returns the current number of lines of a terminal. It is 0 if w is no terminal.
 func terminalHeight(w io.Writer) int {
 	_, height := terminalSize(w)
 	return height

@@ -28,8 +28,8 @@ func (f *clusterFlags) register(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --namespace: kubeconfig file")
 }
 
-// used reports whether a gateway is to be reached so.
-func (f *clusterFlags) used() bool { return f.Namespace != "" }
+// isUsed reports whether a gateway is to be reached so.
+func (f *clusterFlags) isUsed() bool { return f.Namespace != "" }
 
 // checkUnused returns an error if there are flags of a cluster without its namespace.
 func (f *clusterFlags) checkUnused() error {
@@ -39,12 +39,12 @@ func (f *clusterFlags) checkUnused() error {
 	return nil
 }
 
-// The Service of a gateway, as Porch knows it.
+// The Service of a gateway, as Porch calls it.
 const clusterService, clusterPort = "function-runner", "9445"
 
-// reach has a client connect to a Service of the cluster: the address's host and port, unless they are those of
-// this machine.
-func (f *clusterFlags) reach(config *client.Config) {
+// forwardTo makes a client connect to a Service of the cluster: the address's host and port, unless they are the
+// default of this machine.
+func (f *clusterFlags) forwardTo(config *client.Config) {
 	scheme, service, port := serviceOf(config.Address)
 	forwarder := forward.New(forward.Config{Cluster: f.Cluster, Service: service, Port: port})
 	config.Address = scheme + "://" + net.JoinHostPort(service, port)
@@ -52,7 +52,7 @@ func (f *clusterFlags) reach(config *client.Config) {
 	config.Unreachable = "check --namespace and --context, and that kubectl port-forward works there"
 }
 
-// serviceOf returns the Service at an address, and how it is called.
+// serviceOf returns the Service at an address, and its scheme.
 func serviceOf(address string) (scheme, service, port string) {
 	scheme, where, found := strings.Cut(address, "://")
 	if !found {

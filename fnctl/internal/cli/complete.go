@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// completionTimeout bounds how long a user waits for a completion.
+	// completionTimeout is the maximum time that a user waits for a completion.
 	completionTimeout = 500 * time.Millisecond
-	// maxEntries bounds how many directory entries a completion looks at.
+	// maxEntries is the maximum number of directory entries that a completion visits.
 	maxEntries = 5000
 )
 
@@ -42,7 +42,7 @@ func completePackages(cmd *cobra.Command, args []string, typed string) ([]string
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// kptfiles returns the Kptfiles below the directory part of what is typed, or here.
+// kptfiles returns the Kptfiles below the directory part of the typed text, or below the current directory.
 func kptfiles(typed string) []string {
 	root := filepath.Dir(typed)
 	if strings.HasSuffix(typed, string(filepath.Separator)) {
@@ -65,7 +65,7 @@ func kptfiles(typed string) []string {
 	return found
 }
 
-// completeImages completes images: those of the Kptfiles here, and those of the gateway's pods.
+// completeImages completes the images of the Kptfiles here and of the gateway's pods.
 func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range kptfiles("") {
@@ -90,7 +90,7 @@ func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 	return slices.Sorted(maps.Keys(images)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// podImages returns the images of the gateway's pods; none if it does not answer at once.
+// podImages returns the images of the gateway's pods. It returns none if the gateway does not answer at once.
 func podImages(cmd *cobra.Command) []string {
 	flag := cmd.Flags().Lookup("address")
 	if flag == nil || cmd.Flag("namespace").Value.String() != "" { // kubectl is too slow for a completion

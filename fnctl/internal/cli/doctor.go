@@ -178,10 +178,10 @@ func (f *gatewayFlags) checkGateway(ctx context.Context, env Environment) probe 
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	found := probe{Address: f.address}
-	if f.cluster.used() {
+	if f.cluster.isUsed() {
 		found.Address = "namespace " + f.cluster.Namespace
 	}
-	gateway, err := f.connect(env)
+	gateway, err := f.newClient(env)
 	if err == nil {
 		defer gateway.Close()
 		status, statusErr := gateway.Status(ctx)

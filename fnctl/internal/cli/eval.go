@@ -28,7 +28,7 @@ const evalExamples = `  # Set the namespace of everything below ./web
   # Try a function that you are writing
   fnctl eval ./web --exec "go run ./my-function" --diff --dry-run`
 
-// evalCommand is one call of fnctl eval.
+// evalCommand holds the flags of fnctl eval.
 type evalCommand struct {
 	env       Environment
 	gateway   gatewayFlags
@@ -48,7 +48,7 @@ func newEval(env Environment) *cobra.Command {
 		Example:           evalExamples,
 		Args:              oneTarget("DIR, FILE, or - for standard input; arguments of the function go behind --"),
 		ValidArgsFunction: completePackages,
-		RunE:              c.call,
+		RunE:              c.parseAndRun,
 	}
 	c.register(cmd)
 	return cmd
@@ -68,9 +68,9 @@ func (c *evalCommand) register(cmd *cobra.Command) {
 	c.kpt.reject(flags, "include-meta-resources", errMetaResources.Error())
 }
 
-// call runs the command with its arguments, those of the function behind a dash.
-func (c *evalCommand) call(cmd *cobra.Command, args []string) error {
-	where, pairs := target(cmd, args), []string(nil)
+// parseAndRun runs the command. Arguments after the dashes belong to the function.
+func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
+	where, pairs := targetArgument(cmd, args), []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		pairs = args[dash:]
 	}
@@ -82,12 +82,12 @@ func (c *evalCommand) call(cmd *cobra.Command, args []string) error {
 	return c.run(cmd.Context(), where, config)
 }
 
-// prepare checks the command line and returns the function's configuration; nil for none.
+// prepare checks the command line and returns the function's configuration, which may be nil.
 func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error) {
 	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs, c.gateway.local)); err != nil {
 		return nil, err
 	}
-	if where == "-" && (c.output.diff || c.output.dryRun || c.output.target != "" && !c.output.streams()) {
+	if where == "-" && (c.output.diff || c.output.dryRun || c.output.target != "" && !c.output.isStream()) {
 		return nil, errors.New("writes what it reads from standard input to standard output: leave out --diff and " +
 			"--dry-run, and a directory for --output")
 	}
@@ -110,7 +110,7 @@ func (c *evalCommand) run(ctx context.Context, where string, config *yaml.RNode)
 	defer func() { err = errors.Join(err, evaluator.close()) }()
 	renderer := &pipeline.Renderer{Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout}
 	if where == "-" {
-		return c.filter(ctx, renderer, config)
+		return c.runOnInput(ctx, renderer, config)
 	}
-	return c.evaluate(ctx, renderer, where, config)
+	return c.runOnFiles(ctx, renderer, where, config)
 }

@@ -39,7 +39,7 @@ func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 }
 
 // noConfig returns the configuration of a function that has none. Some functions read it anyway,
-// and kpt passes them this one.
+// and kpt passes them this default.
 func noConfig() *yaml.RNode {
 	return yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
 }
@@ -48,7 +48,7 @@ func noConfig() *yaml.RNode {
 // of the package.
 func readConfig(file, dir string) (*yaml.RNode, error) {
 	read := os.ReadFile
-	if inside, err := relative(dir, file); err == nil && filepath.IsLocal(filepath.FromSlash(inside)) {
+	if inside, err := relativePath(dir, file); err == nil && filepath.IsLocal(filepath.FromSlash(inside)) {
 		read = func(string) ([]byte, error) { return pkgtree.ReadInside(dir, inside) }
 	}
 	data, err := read(file)

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// evaluate runs the function on the files of a directory, or on one file.
-func (c *evalCommand) evaluate(ctx context.Context, renderer *pipeline.Renderer, where string,
+// runOnFiles runs the function on the files of a directory, or on a single file.
+func (c *evalCommand) runOnFiles(ctx context.Context, renderer *pipeline.Renderer, where string,
 	config *yaml.RNode,
 ) error {
 	dir, tree, err := readTarget(where)
@@ -31,15 +31,15 @@ func (c *evalCommand) evaluate(ctx context.Context, renderer *pipeline.Renderer,
 	}
 	// As in kpt, the configuration is not part of its own function's input.
 	input, configs := c.function.withoutConfig(dir, tree.Root.Resources)
-	resources, err := c.mutate(ctx, renderer, tree.Root, config, input)
+	resources, err := c.runFunction(ctx, renderer, tree.Root, config, input)
 	if err != nil {
 		return err
 	}
 	resources = append(resources, configs...)
-	if err := c.save(dir, tree, resources); err != nil {
+	if err := c.saveFunction(dir, tree, resources); err != nil {
 		return err
 	}
-	return c.output.write(ctx, c.env, dir, tree, resources)
+	return c.output.writeResources(ctx, c.env, dir, tree, resources)
 }
 
 // readTarget reads a directory or a file, and returns the directory.
@@ -52,15 +52,15 @@ func readTarget(where string) (string, *pkgtree.Tree, error) {
 	return where, tree, err
 }
 
-// filter runs the function on standard input. Without a configuration on the command line, it uses
-// the one in the ResourceList.
-func (c *evalCommand) filter(ctx context.Context, renderer *pipeline.Renderer, config *yaml.RNode) error {
+// runOnInput runs the function on standard input. Without a configuration on the command line, it uses
+// the configuration in the ResourceList.
+func (c *evalCommand) runOnInput(ctx context.Context, renderer *pipeline.Renderer, config *yaml.RNode) error {
 	resources, in, err := pkgtree.ReadList(c.env.Stdin, "standard input")
 	if err != nil {
 		return err
 	}
 	pkg := &pkgtree.Package{Path: "."}
-	if resources, err = c.mutate(ctx, renderer, pkg, cmp.Or(config, in.FunctionConfig), resources); err != nil {
+	if resources, err = c.runFunction(ctx, renderer, pkg, cmp.Or(config, in.FunctionConfig), resources); err != nil {
 		return err
 	}
 	if c.output.target == toStdout || c.output.target == "" && in.WrappingKind == kio.ResourceListKind {
@@ -69,9 +69,9 @@ func (c *evalCommand) filter(ctx context.Context, renderer *pipeline.Renderer, c
 	return pkgtree.WriteDocuments(c.env.Stdout, resources)
 }
 
-// mutate runs the function on resources.
-func (c *evalCommand) mutate(ctx context.Context, renderer *pipeline.Renderer, pkg *pkgtree.Package, config *yaml.RNode,
-	resources []*yaml.RNode,
+// runFunction runs the function on resources.
+func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Renderer, pkg *pkgtree.Package,
+	config *yaml.RNode, resources []*yaml.RNode,
 ) ([]*yaml.RNode, error) {
 	if err := pipeline.CheckInput(resources); err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func (c *evalCommand) mutate(ctx context.Context, renderer *pipeline.Renderer, p
 	return output, errors.Join(err, c.results.write(c.env, []pipeline.Step{step}))
 }
 
-// save adds the function to the Kptfile, if the user wants it. With --output, the package itself
+// saveFunction adds the function to the Kptfile, if the user wants it. With --output, the package itself
 // changes in nothing else, as in kpt.
-func (c *evalCommand) save(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
+func (c *evalCommand) saveFunction(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	if !c.function.save {
 		return nil
 	}

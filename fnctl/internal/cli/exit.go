@@ -20,7 +20,7 @@ const (
 	exitOther    = 2
 	// exitChanges is the code of render --check if files would change.
 	exitChanges = 3
-	// exitInterrupted is that of programs that end by Ctrl-C.
+	// exitInterrupted is the usual code of programs that Ctrl-C stops.
 	exitInterrupted = 130
 )
 
@@ -62,9 +62,9 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// summary returns the last line of the output. It omits why a function failed: that is on the
+// summarizeError returns the last line of the output. It omits the reason of a function's failure: that is on the
 // screen already.
-func summary(err error) error {
+func summarizeError(err error) error {
 	written := "nothing was written"
 	partly, isPartly := errors.AsType[*partlyWritten](err)
 	if isPartly {
@@ -83,9 +83,9 @@ func summary(err error) error {
 	return err
 }
 
-// lines returns the last lines of the output for an error: the reason, and what to do about it.
-func lines(err error) []string {
-	err = summary(err)
+// errorLines returns the last lines of the output for an error: the reason, the remedy and the trace.
+func errorLines(err error) []string {
+	err = summarizeError(err)
 	call, ok := errors.AsType[*client.CallError](err)
 	if !ok {
 		return []string{err.Error()}

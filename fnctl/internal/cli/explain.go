@@ -17,7 +17,7 @@ import (
 // toTerminal is the value of --explain without a file.
 const toTerminal = "-"
 
-// explainFlags are the flags for what each function changed.
+// explainFlags are the flags of explanations: the changes of each function.
 type explainFlags struct{ target string }
 
 func (f *explainFlags) register(flags *pflag.FlagSet) {
@@ -26,7 +26,7 @@ func (f *explainFlags) register(flags *pflag.FlagSet) {
 	flags.Lookup("explain").NoOptDefVal = toTerminal
 }
 
-func (f *explainFlags) wanted() bool { return f.target != "" }
+func (f *explainFlags) isWanted() bool { return f.target != "" }
 
 // check reports a file that cannot be written, before any function runs.
 func (f *explainFlags) check() error {
@@ -40,8 +40,8 @@ func (f *explainFlags) check() error {
 	return file.Close()
 }
 
-// write shows the steps of a rendering of the package in dir.
-func (f *explainFlags) write(out *ui.Printer, dir string, rendering *pipeline.Rendering, failure error) error {
+// writeSteps shows the steps of a rendering of the package in dir.
+func (f *explainFlags) writeSteps(out *ui.Printer, dir string, rendering *pipeline.Rendering, failure error) error {
 	switch f.target {
 	case "":
 		return nil

@@ -52,12 +52,12 @@ metadata: {name: a}
 	env := []string{"FNCTL_ADDRESS=" + functions.Serve(t), "PATH=" + os.Getenv("PATH")}
 	for command, want := range map[string][]string{
 		"fnctl render web --check": {
-			"\x1b[1ma in ./a", "label:v1", "\x1b[1mb in ./b", "noop:v1", "Ran 2 functions in 3 packages", "changed web/a/Kptfile",
-			"1 file would change", "status 3",
+			"\x1b[1ma in ./a", "label:v1", "\x1b[1mb in ./b", "noop:v1", "Ran 2 functions in 3 packages",
+			"changed web/a/Kptfile", "1 file would change", "status 3",
 		},
 		"fnctl render web --dry-run --explain": {
-			"Step 1 of 2: label:v1 in ./a", "\x1b[32m+metadata: {name: a, labels: {seen", "\x1b[1mStep 2 of 2: noop:v1 in ./b", "no file changed",
-			"status 0",
+			"Step 1 of 2: label:v1 in ./a", "\x1b[32m+metadata: {name: a, labels: {seen", "\x1b[1mStep 2 of 2: noop:v1 in ./b",
+			"no file changed", "status 0",
 		},
 		"fnctl test tests": {"\x1b[31mFAIL", "tests/one", "\x1b[32m+metadata: {name: a, labels", "tests/two", "status 1"},
 	} {

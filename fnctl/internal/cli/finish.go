@@ -21,18 +21,18 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// finish writes the result of a rendering. With --check, it names and returns the files that would change.
-func (c *renderCommand) finish(ctx context.Context, dir string, tree *pkgtree.Tree,
+// writeResult writes the result of a rendering. With --check, it names and returns the files that would change.
+func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtree.Tree,
 	rendering *pipeline.Rendering,
 ) ([]pkgtree.Change, error) {
-	if err := c.mark(rendering.Resources); err != nil {
+	if err := c.addAttribution(rendering.Resources); err != nil {
 		return nil, err
 	}
 	if !c.check {
 		if err := c.setStatus(rendering.Resources, rendering, nil); err != nil {
 			return nil, err
 		}
-		return nil, c.output.write(ctx, c.env, dir, tree, rendering.Resources)
+		return nil, c.output.writeResources(ctx, c.env, dir, tree, rendering.Resources)
 	}
 	changes, err := tree.Changes(rendering.Resources)
 	if c.output.diff {
@@ -46,8 +46,8 @@ func (c *renderCommand) finish(ctx context.Context, dir string, tree *pkgtree.Tr
 	return changes, err
 }
 
-// mark adds annotations of attribution, unless the user does not want them.
-func (c *renderCommand) mark(resources []*yaml.RNode) error {
+// addAttribution adds annotations of attribution, unless the user does not want them.
+func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
 	if c.env.NoAttribution {
 		return nil
 	}
@@ -63,9 +63,9 @@ func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.R
 	return report.SetStatus(root, rendering, failure)
 }
 
-// fail writes what is written of a rendering that failed: the status of the Kptfile, and, if that
-// asks for it, what was rendered before. It returns the failure.
-func (c *renderCommand) fail(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
+// writeFailure writes the rest of a failed rendering: the status of the Kptfile, and, if that
+// says so, the changes before the failure. It returns the failure.
+func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
 	failure error,
 ) error {
 	if call, ok := errors.AsType[*client.CallError](failure); ok && !call.Lasting || c.output.target != "" {
@@ -84,10 +84,10 @@ func (c *renderCommand) fail(ctx context.Context, dir string, tree *pkgtree.Tree
 	if err := pkgtree.Apply(ctx, dir, changes); err != nil {
 		return errors.Join(failure, err)
 	}
-	reportHidden(c.env, created(changes))
+	reportHidden(c.env, createdPaths(changes))
 	written := "only the status of the Kptfile was written"
 	if tree.Root.Kptfile.SaveOnFailure {
-		written = fmt.Sprintf("what was rendered before was written (%s)", c.output.tally(changes))
+		written = fmt.Sprintf("what was rendered before was written (%s)", c.output.describeChanges(changes))
 	}
 	return &partlyWritten{failure, written}
 }
@@ -110,7 +110,7 @@ func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkg
 	if unplanned, ok := errors.AsType[*pipeline.PlanError](failure); ok {
 		rendering = unplanned.Rendering()
 	}
-	return c.fail(ctx, dir, tree, rendering, failure)
+	return c.writeFailure(ctx, dir, tree, rendering, failure)
 }
 
 // failureChanges returns the changes of files after a failure. No file is deleted.
@@ -119,7 +119,7 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	resources := rendering.Resources
 	if !tree.Root.Kptfile.SaveOnFailure {
 		resources = tree.Original(kptfile.FileName)
-	} else if err := c.mark(resources); err != nil {
+	} else if err := c.addAttribution(resources); err != nil {
 		return nil, err
 	}
 	if err := c.setStatus(resources, rendering, failure); err != nil {

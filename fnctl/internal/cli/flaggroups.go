@@ -10,7 +10,7 @@ import (
 )
 
 // flagGroups are the titles of groups of flags in the help, with the names, or beginnings of names, of their flags.
-// Other flags are the command's own and come first.
+// All further flags are the command's own, and are listed first.
 var flagGroups = []struct {
 	title string
 	names []string
@@ -52,7 +52,7 @@ func describeFlags(flags *pflag.FlagSet) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// groupOf returns the number of a flag's group; 0 for the command's own flags.
+// groupOf returns the number of a flag's group. The command's own flags are group 0.
 func groupOf(flag string) int {
 	for i, group := range flagGroups {
 		for _, name := range group.names {

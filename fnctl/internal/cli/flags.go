@@ -14,11 +14,11 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/report"
 )
 
-// here is the target of commands without one.
+// here is the default target of commands.
 const here = "."
 
-// target returns the argument before any dashes; the current directory if there is none.
-func target(cmd *cobra.Command, args []string) string {
+// targetArgument returns the argument before any dashes; the current directory if there is none.
+func targetArgument(cmd *cobra.Command, args []string) string {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return here
 	}
@@ -47,7 +47,7 @@ func (f *functionFlags) register(flags *pflag.FlagSet, env Environment) {
 		"put this before images without a slash; by default that of KPT_IMAGE_PREFIX, or else the gateway's own")
 }
 
-// resultsFlags are the flags for what functions report.
+// resultsFlags are the flags for the results of functions.
 type resultsFlags struct{ dir string }
 
 func (f *resultsFlags) register(flags *pflag.FlagSet) {

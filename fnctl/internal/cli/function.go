@@ -82,8 +82,8 @@ func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	return nil
 }
 
-// variables returns the variables of the flag --env as KEY=VALUE. Those without a value have that of environ, or
-// are left out if they have none there, as in kpt.
+// variables returns the variables of the flag --env as KEY=VALUE. Variables without a value get their value of environ,
+// or are left out if they have none there, as in kpt.
 func (f *oneFunction) variables(environ []string) []string {
 	var all []string
 	for _, variable := range f.environment {
@@ -100,7 +100,7 @@ func (f *oneFunction) variables(environ []string) []string {
 	return all
 }
 
-// config returns the configuration from a file or from arguments; nil if there is neither.
+// config returns the configuration from a file or from arguments, or nil if neither was given.
 func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) {
 	switch {
 	case f.configFile != "":
@@ -113,9 +113,9 @@ func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) 
 	return nil, nil
 }
 
-// withoutConfig separates the resources of the file --fn-config from others, if it is below dir.
+// withoutConfig separates the resources of the file --fn-config from the rest, if the file is below dir.
 func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others, configs []*yaml.RNode) {
-	file, err := relative(dir, f.configFile)
+	file, err := relativePath(dir, f.configFile)
 	if f.configFile == "" || err != nil {
 		return resources, nil
 	}
@@ -129,8 +129,8 @@ func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others
 	return others, configs
 }
 
-// relative returns a file's path relative to dir, with slashes.
-func relative(dir, file string) (string, error) {
+// relativePath returns a file's path relative to dir, with slashes.
+func relativePath(dir, file string) (string, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -148,7 +148,7 @@ func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, erro
 	saved.ConfigMap = f.data
 	saved.Image = kptfile.ImageName(pipeline.Options{ImagePrefix: prefix}.FullName(saved.Image), "")
 	if f.configFile != "" {
-		file, err := relative(dir, f.configFile)
+		file, err := relativePath(dir, f.configFile)
 		if err != nil || !filepath.IsLocal(filepath.FromSlash(file)) {
 			return "", fmt.Errorf("--save: --fn-config %s must be inside of the package", f.configFile)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// DefaultAddress is where a gateway on this machine listens.
+// DefaultAddress is the address of a gateway on this machine.
 const DefaultAddress = "localhost:9445"
 
 const (
@@ -41,7 +41,7 @@ type gatewayFlags struct {
 	local, offline  bool
 	cache           bool
 	cluster         clusterFlags
-	// environment is that of functions, beside what they have anyway.
+	// environment contains further variables of functions.
 	environment []string
 }
 
@@ -59,7 +59,7 @@ func Address(getenv func(name string) string) string {
 	return address
 }
 
-// registerAddress adds the one flag that all commands share, including commands without evaluations.
+// registerAddress adds the flags that all commands share, including commands without evaluations.
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default that of FNCTL_ADDRESS")
@@ -78,7 +78,7 @@ func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 	flags.BoolVar(&f.trace, "trace", false, "show where the time of each evaluation went, as a tree of spans")
 }
 
-// registerLimits adds the flags of what an evaluation may take.
+// registerLimits adds the flags for the limits of an evaluation.
 func (f *gatewayFlags) registerLimits(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout,
 		"longest time for one function, with the start of its pod; 0 for no limit")
@@ -101,24 +101,24 @@ func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// noGateway is what users can do who gave no address, where no gateway is at the default one.
+// noGateway is the advice to users who gave no address if no gateway listens at the default address.
 const noGateway = "run functions on this machine with --local, start a function runner here, or give the address " +
 	"of one with --address or FNCTL_ADDRESS"
 
-// connect returns a client of the gateway at the address.
-func (f *gatewayFlags) connect(env Environment) (*client.Gateway, error) {
-	config, err := f.config(env)
+// newClient returns a client of the gateway at the address.
+func (f *gatewayFlags) newClient(env Environment) (*client.Gateway, error) {
+	config, err := f.clientConfig(env)
 	if err != nil {
 		return nil, err
 	}
 	return client.New(config)
 }
 
-// config returns how the gateway at the address is called.
-func (f *gatewayFlags) config(env Environment) (client.Config, error) {
+// clientConfig returns the configuration of the connection to the gateway.
+func (f *gatewayFlags) clientConfig(env Environment) (client.Config, error) {
 	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessage(defaultMaxMessageBytes)}
-	if f.cluster.used() {
-		f.cluster.reach(&config)
+	if f.cluster.isUsed() {
+		f.cluster.forwardTo(&config)
 		return config, nil
 	}
 	if env.Address == "" && f.address == DefaultAddress {
@@ -127,7 +127,7 @@ func (f *gatewayFlags) config(env Environment) (client.Config, error) {
 	return config, f.cluster.checkUnused()
 }
 
-// maxMessage returns the maximum size of a ResourceList: that of the flag, or else the given default.
+// maxMessage returns the maximum size of a ResourceList: the flag's value, or else the given default.
 func (f *gatewayFlags) maxMessage(byDefault int) int { return cmp.Or(f.maxMessageBytes, byDefault) }
 
 // evaluator evaluates images at a gateway, and programs of this machine.
@@ -137,7 +137,7 @@ type evaluator struct {
 }
 
 // open returns an evaluator of images, at the gateway or on this machine, and of programs of this machine. It
-// shows on progress what an evaluation waits for, if the flags ask for that. The caller closes it.
+// shows on progress the phases of an evaluation, if the flags say so. Callers must close the evaluator.
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
 	e := &evaluator{Evaluator: local.Evaluator{
 		Environment:    slices.Concat(env.Environ, f.environment),
@@ -162,7 +162,7 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 		}
 		return e, nil
 	}
-	gateway, err := f.connect(env)
+	gateway, err := f.newClient(env)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 	return e, nil
 }
 
-// addCache makes e return what is in the cache on disk. It closes e if that cannot be opened.
+// addCache puts the cache on disk in front of e. It closes e if the cache cannot be opened.
 func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
 	cache, err := rendercache.Open(images.Fingerprint, e.Images)
 	if err != nil {
@@ -184,7 +184,7 @@ func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
 	return nil
 }
 
-// addTraces has e show the spans of its evaluations when it is closed, if the flags ask for that.
+// addTraces makes e print the spans of its evaluations when it is closed, if --trace is set.
 func (f *gatewayFlags) addTraces(e *evaluator, gateway *client.Gateway, env Environment) {
 	if !f.trace {
 		return
@@ -192,7 +192,7 @@ func (f *gatewayFlags) addTraces(e *evaluator, gateway *client.Gateway, env Envi
 	traced, end := &traces{Evaluator: e.Images, gateway: gateway}, e.close
 	e.Images = traced
 	e.close = func() error {
-		traced.print(env.errPrinter(), terminalWidth(env.Stderr))
+		traced.printSpans(env.errPrinter(), terminalWidth(env.Stderr))
 		return end()
 	}
 }

@@ -44,7 +44,7 @@ func newImagesPull(env Environment) *cobra.Command {
 			if len(args) > 0 && len(c.images) > 0 {
 				return usageError{cmd.CommandPath(), errors.New("takes DIR or --image, not both")}
 			}
-			return c.run(cmd.Context(), target(cmd, args))
+			return c.run(cmd.Context(), targetArgument(cmd, args))
 		},
 	}
 	cmd.Flags().StringArrayVarP(&c.images, "image", "i", nil,

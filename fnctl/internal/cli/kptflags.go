@@ -72,7 +72,7 @@ func (k *kptFlags) check() error {
 	return nil
 }
 
-// reportIgnored prints once which flags have no effect.
+// reportIgnored prints the flags without effect, once.
 func (k *kptFlags) reportIgnored(env Environment, flags *pflag.FlagSet) {
 	var messages []string
 	for _, name := range k.accepted {

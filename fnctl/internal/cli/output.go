@@ -28,7 +28,7 @@ type outputFlags struct {
 	target string
 	diff   bool
 	dryRun bool
-	// quiet keeps standard output for other uses than diffs.
+	// quiet is true if standard output is reserved for a report, so that diffs go to standard error.
 	quiet bool
 }
 
@@ -42,7 +42,7 @@ func (f *outputFlags) register(flags *pflag.FlagSet) {
 
 // check rejects invalid destinations before any function runs.
 func (f *outputFlags) check() error {
-	if f.target == "" || f.streams() {
+	if f.target == "" || f.isStream() {
 		return nil
 	}
 	if slices.Contains([]string{"json", "yaml", "wide"}, f.target) {
@@ -60,11 +60,11 @@ func (f *outputFlags) check() error {
 	return nil
 }
 
-// streams reports whether the result goes to standard output.
-func (f *outputFlags) streams() bool { return f.target == toStdout || f.target == unwrap }
+// isStream reports whether the result goes to standard output.
+func (f *outputFlags) isStream() bool { return f.target == toStdout || f.target == unwrap }
 
-// write writes the resources to their destination. Dir is the directory that tree was read from.
-func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree,
+// writeResources writes the resources to their destination. Dir is the directory that tree was read from.
+func (f *outputFlags) writeResources(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree,
 	resources []*yaml.RNode,
 ) error {
 	changes, err := tree.Changes(resources)
@@ -80,16 +80,16 @@ func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tr
 	case unwrap:
 		return pkgtree.WriteDocuments(env.Stdout, resources)
 	}
-	if err := f.save(ctx, dir, tree, resources, changes); err != nil {
+	if err := f.saveFiles(ctx, dir, tree, resources, changes); err != nil {
 		return err
 	}
-	env.errPrinter().Line("%s", f.tally(changes))
-	reportHidden(env, created(changes))
+	env.errPrinter().Line("%s", f.describeChanges(changes))
+	reportHidden(env, createdPaths(changes))
 	return nil
 }
 
-// created returns the paths of new files.
-func created(changes []pkgtree.Change) []string {
+// createdPaths returns the paths of new files.
+func createdPaths(changes []pkgtree.Change) []string {
 	var paths []string
 	for _, c := range changes {
 		if c.Before == nil {
@@ -111,14 +111,14 @@ func reportHidden(env Environment, created []string) {
 
 // diffPrinter keeps the diff out of a result that goes to standard output.
 func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
-	if f.streams() || f.quiet {
+	if f.isStream() || f.quiet {
 		return env.errPrinter()
 	}
 	return env.outPrinter()
 }
 
-// save writes the changed files in place, or all files to a new directory.
-func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
+// saveFiles writes the changed files in place, or all files to a new directory.
+func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
 	changes []pkgtree.Change,
 ) error {
 	switch {
@@ -134,8 +134,8 @@ func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, 
 	return createFiles(ctx, f.target, files)
 }
 
-// tally describes the number of changes.
-func (f *outputFlags) tally(changes []pkgtree.Change) string {
+// describeChanges describes the number of changes.
+func (f *outputFlags) describeChanges(changes []pkgtree.Change) string {
 	kinds := map[string]int{}
 	for _, c := range changes {
 		kinds[c.Kind()]++

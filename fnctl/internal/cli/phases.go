@@ -15,14 +15,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// phasesAfter is the delay before the command shows what an evaluation waits for. An evaluation in
-// a warm pod takes less.
+// phasesAfter is the delay before the command shows the phase of an evaluation. An evaluation in
+// a warm pod is faster.
 const phasesAfter = 150 * time.Millisecond
 
-// phasesAgain is the interval in which a gateway without pods is asked what evaluations wait for.
+// phasesAgain is the polling interval for the phases of evaluations at a gateway without pods.
 const phasesAgain = 500 * time.Millisecond
 
-// phases is an evaluator that shows what evaluations wait for.
+// phases is an evaluator that shows the phases of evaluations.
 type phases struct {
 	*client.Gateway
 	// wanted enables the display.
@@ -37,16 +37,16 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	last := ""
-	watch.Go(func() { last = p.show(watching, req) })
+	watch.Go(func() { last = p.showPhases(watching, req) })
 	resp, err := p.Gateway.Evaluate(ctx, req)
 	stop()
 	watch.Wait()
 	return resp, client.WaitedFor(err, last)
 }
 
-// show prints what req waits for, until ctx ends, and returns the last of it. A gateway that has no pods reports what
-// it waits for itself, such as the image of a sandbox.
-func (p *phases) show(ctx context.Context, req pipeline.Request) (last string) {
+// showPhases prints the phases of req until ctx is done, and returns the last phase. A gateway that has no pods reports
+// the phases of its own evaluations, such as the pull of an image.
+func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last string) {
 	if !retry.Sleep(ctx, phasesAfter) {
 		return ""
 	}
@@ -62,14 +62,14 @@ func (p *phases) show(ctx context.Context, req pipeline.Request) (last string) {
 		if err != nil {
 			return last
 		}
-		show(reason(status.GetWaiting(), req))
+		show(waitingReason(status.GetWaiting(), req))
 		if !retry.Sleep(ctx, phasesAgain) {
 			return last
 		}
 	}
 }
 
-// showPods shows what the pods of the function wait for, until ctx ends or the gateway has no pods.
+// showPods shows the phases of the function's pods, until ctx is done or the gateway reports that it manages no pods.
 func (p *phases) showPods(ctx context.Context, req pipeline.Request, show func(string)) {
 	var state pods.Pools
 	synced := false
@@ -82,8 +82,9 @@ func (p *phases) showPods(ctx context.Context, req pipeline.Request, show func(s
 	})
 }
 
-// reason returns what evaluations of the function of req wait for, empty if that is not known.
-func reason(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
+// waitingReason returns the reason why evaluations of the function of req wait. It is empty if the gateway reports
+// none.
+func waitingReason(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
 	for _, w := range waiting {
 		if pods.Is(w.GetImage(), req.Image, req.Tag) && w.GetReason() != "" {
 			return w.GetReason()

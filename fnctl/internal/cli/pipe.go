@@ -48,7 +48,7 @@ func newSource(env Environment) *cobra.Command {
 				return usageError{cmd.CommandPath(), fmt.Errorf("takes stdout or unwrap for --output, got %q", output)}
 			}
 			kpt.reportIgnored(env, cmd.Flags())
-			return source(env.Stdout, dirs, output, configFile)
+			return writeSource(env.Stdout, dirs, output, configFile)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", toStdout, "stdout for a ResourceList, unwrap for plain YAML documents")
@@ -58,7 +58,7 @@ func newSource(env Environment) *cobra.Command {
 	return cmd
 }
 
-func source(out io.Writer, dirs []string, output, configFile string) error {
+func writeSource(out io.Writer, dirs []string, output, configFile string) error {
 	if len(dirs) == 0 {
 		dirs = []string{here}
 	}
@@ -81,7 +81,7 @@ func source(out io.Writer, dirs []string, output, configFile string) error {
 }
 
 // sourceConfig returns the configuration of the function that reads the list, with its place as kpt
-// writes it; nil for none.
+// writes it. It is nil for none.
 func sourceConfig(file string) (*yaml.RNode, error) {
 	if file == "" {
 		return nil, nil
@@ -112,14 +112,14 @@ func newSink(env Environment) *cobra.Command {
 				return usageError{cmd.CommandPath(), errors.New("needs one argument: DIR, a new directory")}
 			}
 			kpt.reportIgnored(env, cmd.Flags())
-			return sink(cmd.Context(), env, args[0])
+			return writeSink(cmd.Context(), env, args[0])
 		},
 	}
 	kpt.register(cmd.Flags())
 	return cmd
 }
 
-func sink(ctx context.Context, env Environment, dir string) error {
+func writeSink(ctx context.Context, env Environment, dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists already: sink writes to a new directory", dir)
 	}

@@ -38,13 +38,13 @@ const podsExamples = `  # Show all function pods
   # Count the pods that are ready
   fnctl pods -o json | jq '[.pools[].pods[]? | select(.state == "STATE_READY")] | length'`
 
-// The formats besides the narrow table.
+// Formats of the output in addition to the narrow table.
 const (
 	asJSON = "json"
 	asWide = "wide"
 )
 
-// podsCommand is one call of fnctl pods.
+// podsCommand holds the flags of fnctl pods.
 type podsCommand struct {
 	env     Environment
 	gateway gatewayFlags
@@ -88,27 +88,27 @@ func (c *podsCommand) prepare(args []string) error {
 }
 
 func (c *podsCommand) run(ctx context.Context) error {
-	gateway, err := c.gateway.connect(c.env)
+	gateway, err := c.gateway.newClient(c.env)
 	if err != nil {
 		return err
 	}
 	defer gateway.Close()
 	if c.watch {
-		return c.follow(ctx, gateway)
+		return c.followPools(ctx, gateway)
 	}
 	list, err := gateway.ListPools(ctx)
 	if err != nil {
 		return err
 	}
-	c.show(list)
+	c.showPools(list)
 	return nil
 }
 
-// show writes all pools once.
-func (c *podsCommand) show(list *podmanagerv1.ListPoolsResponse) {
+// showPools writes all pools once.
+func (c *podsCommand) showPools(list *podmanagerv1.ListPoolsResponse) {
 	selected := &podmanagerv1.ListPoolsResponse{}
 	for _, pool := range list.GetPools() {
-		if c.selects(pool.GetKey()) {
+		if c.isSelected(pool.GetKey()) {
 			selected.Pools = append(selected.Pools, pool)
 		}
 	}
@@ -125,19 +125,19 @@ func (c *podsCommand) show(list *podmanagerv1.ListPoolsResponse) {
 		c.env.errPrinter().Line("no function pods")
 		return
 	}
-	printRows(out, c.table(), append([]pods.Row{pods.Header}, rows...))
+	printRows(out, c.newTable(), append([]pods.Row{pods.Header}, rows...))
 }
 
-// follow writes all pools and then their changes, until ctx ends. The end of ctx is not an error:
-// it is how users stop the command.
-func (c *podsCommand) follow(ctx context.Context, gateway *client.Gateway) error {
-	out, table, changes := c.env.outPrinter(), c.table(), &pods.Changes{}
-	rows := []pods.Row{pods.Header} // until all pools are known, so that the columns fit
+// followPools writes all pools and then their changes, until ctx ends. The end of ctx is not an error:
+// users stop the command this way.
+func (c *podsCommand) followPools(ctx context.Context, gateway *client.Gateway) error {
+	out, table, changes := c.env.outPrinter(), c.newTable(), &pods.Changes{}
+	rows := []pods.Row{pods.Header} // kept until all pools were reported, so that the columns fit
 	synced := false
 	err := gateway.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
 		synced = synced || change.GetSynced() != nil
 		switch {
-		case !c.selects(change.GetPool().GetKey()) && !c.selects(change.GetRemoved()):
+		case !c.isSelected(change.GetPool().GetKey()) && !c.isSelected(change.GetRemoved()):
 		case c.output == asJSON:
 			out.Line("%s", ui.JSON(change, ""))
 		default:
@@ -155,12 +155,12 @@ func (c *podsCommand) follow(ctx context.Context, gateway *client.Gateway) error
 	return nil
 }
 
-func (c *podsCommand) table() *pods.Table {
+func (c *podsCommand) newTable() *pods.Table {
 	return &pods.Table{Wide: c.output == asWide, Width: terminalWidth(c.env.Stdout)}
 }
 
-// selects reports whether to show a pool.
-func (c *podsCommand) selects(k *podmanagerv1.PoolKey) bool {
+// isSelected reports whether to show a pool.
+func (c *podsCommand) isSelected(k *podmanagerv1.PoolKey) bool {
 	return k != nil && strings.Contains(k.GetReference()+"@"+k.GetDigest(), c.text)
 }
 

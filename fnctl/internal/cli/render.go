@@ -42,7 +42,7 @@ const renderExamples = `  # Render a package in place and show what changed
   # See what each function changed
   fnctl render ./web --dry-run --explain=web.html`
 
-// renderCommand is one call of fnctl render.
+// renderCommand holds the flags of fnctl render.
 type renderCommand struct {
 	env       Environment
 	gateway   gatewayFlags
@@ -72,7 +72,7 @@ func newRender(env Environment) *cobra.Command {
 				return usageError{cmd.CommandPath(), err}
 			}
 			c.kpt.reportIgnored(env, cmd.Flags())
-			return c.run(cmd.Context(), target(cmd, args))
+			return c.run(cmd.Context(), targetArgument(cmd, args))
 		},
 	}
 	c.register(cmd.Flags())
@@ -115,7 +115,7 @@ func (c *renderCommand) prepareCheck() error {
 		return errors.New("takes --check or --output, not both")
 	case c.format != "" && !slices.Contains(report.Formats, c.format):
 		return fmt.Errorf("takes %s for --results-format, got %q", strings.Join(report.Formats, ", "), c.format)
-	case c.format != "" && c.output.streams():
+	case c.format != "" && c.output.isStream():
 		return errors.New("takes --results-format or --output " + c.output.target + ": both write to standard output")
 	case c.jobs < 0:
 		return fmt.Errorf("takes 1 or more for --jobs, got %d", c.jobs)
@@ -133,14 +133,14 @@ func (c *renderCommand) prepareCheck() error {
 // run renders a package, and writes the report in the format that the user wants.
 func (c *renderCommand) run(ctx context.Context, dir string) error {
 	rep := &report.Report{Dir: dir}
-	rep.Failure = c.render(ctx, dir, rep)
+	rep.Failure = c.renderPackage(ctx, dir, rep)
 	if c.format == "" || ctx.Err() != nil {
 		return rep.Failure
 	}
 	return errors.Join(rep.Failure, rep.Write(c.env.Stdout, c.format))
 }
 
-func (c *renderCommand) render(ctx context.Context, dir string, rep *report.Report) (err error) {
+func (c *renderCommand) renderPackage(ctx context.Context, dir string, rep *report.Report) (err error) {
 	tree, plan, err := readPlan(dir, pipeline.Options{AllowExec: c.allowExec, ImagePrefix: c.functions.prefix})
 	if err != nil {
 		return c.failUnplanned(ctx, dir, tree, err)
@@ -154,7 +154,7 @@ func (c *renderCommand) render(ctx context.Context, dir string, rep *report.Repo
 	renderer := &pipeline.Renderer{
 		Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout, Jobs: c.jobs,
 	}
-	if c.explain.wanted() {
+	if c.explain.isWanted() {
 		renderer.Files = tree.Files
 	}
 	rendering, failure := renderer.Render(ctx, plan)
@@ -163,15 +163,15 @@ func (c *renderCommand) render(ctx context.Context, dir string, rep *report.Repo
 	}
 	rep.Tree, rep.Rendering = tree, rendering
 	err = errors.Join(c.results.write(c.env, rendering.Steps()),
-		c.explain.write(c.output.diffPrinter(c.env), dir, rendering, failure))
+		c.explain.writeSteps(c.output.diffPrinter(c.env), dir, rendering, failure))
 	if err != nil && failure == nil {
 		return err
 	}
 	if failure != nil {
-		return c.fail(ctx, dir, tree, rendering, failure)
+		return c.writeFailure(ctx, dir, tree, rendering, failure)
 	}
 	progress.Line("Ran %s in %s", count(len(rendering.Steps()), "function"), count(plan.Packages(), "package"))
-	if rep.Changes, err = c.finish(ctx, dir, tree, rendering); err != nil || len(rep.Changes) == 0 {
+	if rep.Changes, err = c.writeResult(ctx, dir, tree, rendering); err != nil || len(rep.Changes) == 0 {
 		return err
 	}
 	return &codedError{exitChanges, fmt.Sprintf("%s would change: run 'fnctl render %s', and commit the result",

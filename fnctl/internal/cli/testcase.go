@@ -48,7 +48,7 @@ type testConfig struct {
 	FnConfig      string            `yaml:"fnConfig"`
 }
 
-// testCase is one test: a package, and what becomes of it.
+// testCase is a test: a package and its expected changes and results.
 type testCase struct {
 	dir    string
 	config testConfig
@@ -76,8 +76,8 @@ func readTestCase(dir string) (*testCase, error) {
 	return c, nil
 }
 
-// skipped returns why the test does not run; empty if it does.
-func (c *testCase) skipped() string {
+// skipReason returns the reason why the test does not run. It is empty if the test runs.
+func (c *testCase) skipReason() string {
 	for _, script := range []string{"exec.sh", "setup.sh"} {
 		if _, err := os.Stat(filepath.Join(c.dir, expectedDir, script)); err == nil {
 			return "it runs a script of its own, " + script
@@ -89,8 +89,8 @@ func (c *testCase) skipped() string {
 	return ""
 }
 
-// command returns the arguments of fnctl that run the test on a copy of the package.
-func (c *testCase) command(dir, results string, flags []string, allowExec bool) ([]string, error) {
+// commandLine returns the arguments of fnctl that run the test on a copy of the package.
+func (c *testCase) commandLine(dir, results string, flags []string, allowExec bool) ([]string, error) {
 	args := slices.Concat([]string{c.config.TestType, dir, "--results-dir", results}, flags)
 	if c.config.TestType == renderTest {
 		return append(args, "--no-status", fmt.Sprintf("--allow-exec=%t", allowExec)), nil
@@ -128,8 +128,8 @@ type testRun struct {
 	code          int
 }
 
-// run runs the test once or twice on a copy of the package: functions must be idempotent. It compares what came of
-// that, or makes it the expectation if update is true.
+// run runs the test twice on a copy of the package, as functions must be idempotent. It compares the outcome,
+// or makes it the expectation if update is true.
 func (c *testCase) run(ctx context.Context, env Environment, flags []string, allowExec, update bool) error {
 	scratch, err := os.MkdirTemp("", "fnctl-test-*")
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *testCase) run(ctx context.Context, env Environment, flags []string, all
 	if err := copyPackage(c.dir, dir); err != nil {
 		return err
 	}
-	args, err := c.command(dir, results, flags, allowExec)
+	args, err := c.commandLine(dir, results, flags, allowExec)
 	if err != nil {
 		return err
 	}
@@ -157,15 +157,15 @@ func (c *testCase) run(ctx context.Context, env Environment, flags []string, all
 			return err
 		}
 		r.results, _ = os.ReadFile(filepath.Join(results, resultsFile)) // missing if nothing ran
-		if err := c.compare(r, update); err != nil || update || c.config.NonIdempotent || r.code != 0 {
+		if err := c.compareOutcome(r, update); err != nil || update || c.config.NonIdempotent || r.code != 0 {
 			return err
 		}
 	}
 	return nil
 }
 
-// compare compares the outcome of a test with what is expected.
-func (c *testCase) compare(r testRun, update bool) error {
+// compareOutcome compares the outcome of a test with its expectations.
+func (c *testCase) compareOutcome(r testRun, update bool) error {
 	if (c.config.ExitCode != 0) != (r.code == exitFunction) || r.code != exitDone && r.code != exitFunction {
 		return fmt.Errorf("exit code %d, want %d\n%s", r.code, c.config.ExitCode, r.stderr)
 	}
@@ -174,7 +174,7 @@ func (c *testCase) compare(r testRun, update bool) error {
 		return fmt.Errorf("standard error has not %q\n%s", c.config.StdErr, r.stderr)
 	}
 	if update {
-		return c.update(r)
+		return c.updateExpected(r)
 	}
 	if wanted, err := os.ReadFile(filepath.Join(c.dir, expectedDir, resultsFile)); err == nil {
 		if err := compareResults(wanted, r.results); err != nil {
@@ -233,7 +233,7 @@ func withoutStatus(data []byte) []byte {
 	return []byte(file.MustString())
 }
 
-// compareResults compares results by value. What functions log is not compared: it may have times.
+// compareResults compares results by value, without the logs of functions, which may contain times.
 func compareResults(want, got []byte) error {
 	var values [2]map[string]any
 	for i, data := range [][]byte{want, got} {
@@ -253,9 +253,9 @@ func compareResults(want, got []byte) error {
 	return &unexpectedFiles{[]pkgtree.Change{{Path: expectedDir + "/" + resultsFile, Before: want, After: got}}}
 }
 
-// update writes what came of a test to the directory of its expectations. As in kpt, results are written if they were
-// expected before.
-func (c *testCase) update(r testRun) error {
+// updateExpected writes the outcome of a test to the directory of its expectations. As in kpt, results are written if
+// they were expected before.
+func (c *testCase) updateExpected(r testRun) error {
 	var patch strings.Builder
 	for _, change := range pkgtree.Diff(r.before, r.after) {
 		patch.WriteString(diff.Unified(change))

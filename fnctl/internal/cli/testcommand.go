@@ -34,7 +34,7 @@ const testExamples = `  # Run all tests below a directory
 // failedTest is the outcome of a test that failed.
 const failedTest = "FAIL"
 
-// testCommand is one call of fnctl test.
+// testCommand holds the flags of fnctl test.
 type testCommand struct {
 	env       Environment
 	gateway   gatewayFlags
@@ -55,7 +55,7 @@ func newTest(env Environment) *cobra.Command {
 			if err := c.gateway.check(cmd.Flags()); err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
-			return c.run(cmd.Context(), target(cmd, args), passedFlags(cmd.Flags(), "allow-exec", "update", "exec"))
+			return c.run(cmd.Context(), targetArgument(cmd, args), passedFlags(cmd.Flags(), "allow-exec", "update", "exec"))
 		},
 	}
 	flags := cmd.Flags()
@@ -111,13 +111,13 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 	return nil
 }
 
-// runOne runs the test in a directory, and returns what came of it and a note.
+// runOne runs the test in a directory, and returns its outcome and a note.
 func (c *testCommand) runOne(ctx context.Context, dir string, flags []string) (outcome, note string, err error) {
 	test, err := readTestCase(dir)
 	if err != nil {
 		return failedTest, "", err
 	}
-	if reason := test.skipped(); reason != "" {
+	if reason := test.skipReason(); reason != "" {
 		return "skip", reason, nil
 	}
 	switch err := test.run(ctx, c.env, flags, c.allowExec, c.update); {

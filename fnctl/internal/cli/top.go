@@ -54,7 +54,7 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// topCommand is one call of fnctl top.
+// topCommand holds the flags of fnctl top.
 type topCommand struct {
 	env      Environment
 	gateway  gatewayFlags
@@ -99,25 +99,25 @@ func (c *topCommand) check() error {
 }
 
 func (c *topCommand) run(ctx context.Context) error {
-	gateway, err := c.gateway.connect(c.env)
+	gateway, err := c.gateway.newClient(c.env)
 	if err != nil {
 		return err
 	}
 	defer gateway.Close()
-	snapshot, err := take(ctx, gateway)
+	snapshot, err := takeSnapshot(ctx, gateway)
 	if err != nil {
 		return err
 	}
 	if c.once {
-		fmt.Fprint(c.env.Stdout, c.frame(snapshot, 0))
+		fmt.Fprint(c.env.Stdout, c.formatSnapshot(snapshot, 0))
 		return nil
 	}
-	c.follow(ctx, gateway, snapshot)
+	c.followStatus(ctx, gateway, snapshot)
 	return nil
 }
 
-// follow shows snapshots until ctx ends, which is how users stop the command.
-func (c *topCommand) follow(ctx context.Context, gateway *client.Gateway, snapshot top.Snapshot) {
+// followStatus shows snapshots until ctx is done: users stop the command by a signal.
+func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, snapshot top.Snapshot) {
 	screen := isTerminal(c.env.Stdout) && c.output == ""
 	if screen {
 		fmt.Fprint(c.env.Stdout, enterScreen)
@@ -126,59 +126,59 @@ func (c *topCommand) follow(ctx context.Context, gateway *client.Gateway, snapsh
 	ticks := time.NewTicker(c.interval)
 	defer ticks.Stop()
 	for problem := error(nil); ; {
-		c.show(snapshot, problem, screen)
+		c.showSnapshot(snapshot, problem, screen)
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
 		}
-		next, err := take(ctx, gateway)
+		next, err := takeSnapshot(ctx, gateway)
 		if problem = err; err == nil {
 			snapshot = next
 		}
 	}
 }
 
-// show writes one refresh: the last snapshot, and why there is no later one.
-func (c *topCommand) show(snapshot top.Snapshot, problem error, screen bool) {
+// showSnapshot writes a refresh: the last snapshot, and the error of the attempt to take the next.
+func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen bool) {
 	switch {
 	case screen:
 		if problem != nil {
 			snapshot.Problems = append(slices.Clone(snapshot.Problems), problem.Error())
 		}
-		text := c.frame(snapshot, terminalHeight(c.env.Stdout)-1)
+		text := c.formatSnapshot(snapshot, terminalHeight(c.env.Stdout)-1)
 		fmt.Fprint(c.env.Stdout, toTop+strings.ReplaceAll(text, "\n", clearLine+"\n")+clearBelow)
 	case problem != nil:
 		c.env.errPrinter().Line("fnctl: %s", ui.OneLine(problem.Error()))
 	case c.output == asJSON:
-		fmt.Fprint(c.env.Stdout, c.frame(snapshot, 0))
+		fmt.Fprint(c.env.Stdout, c.formatSnapshot(snapshot, 0))
 	default:
-		fmt.Fprint(c.env.Stdout, c.frame(snapshot, 0)+"\n")
+		fmt.Fprint(c.env.Stdout, c.formatSnapshot(snapshot, 0)+"\n")
 	}
 }
 
-// frame returns a snapshot as text, in at most so many lines if height is not zero.
-func (c *topCommand) frame(snapshot top.Snapshot, height int) string {
+// formatSnapshot returns a snapshot as text, in at most so many lines if height is not zero.
+func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
 	if c.output == asJSON {
 		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s,"problems":%s}`+"\n", ui.JSON(snapshot.Status, ""),
 			ui.JSON(&podmanagerv1.ListPoolsResponse{Pools: snapshot.Pools}, ""),
-			ui.JSON(&gatewayv1.ListEvaluationsResponse{Evaluations: snapshot.Failures}, ""), problems(snapshot.Problems))
+			ui.JSON(&gatewayv1.ListEvaluationsResponse{Evaluations: snapshot.Failures}, ""), problemsJSON(snapshot.Problems))
 	}
 	return strings.Join(snapshot.Lines(terminalWidth(c.env.Stdout), height), "\n") + "\n"
 }
 
-// problems returns texts as a list in JSON.
-func problems(texts []string) string {
+// problemsJSON returns texts as a list in JSON.
+func problemsJSON(texts []string) string {
 	list, _ := json.Marshal(append([]string{}, texts...)) // strings always can be
 	return ui.EscapeJSON(string(list))
 }
 
-// poolsTimeout is how long the gateway may take to list pods. It asks all pod-managers, of which some may hang.
+// poolsTimeout is the timeout for the list of pods. The gateway queries all pod-managers, some of which may hang.
 const poolsTimeout = 3 * time.Second
 
-// take asks the gateway what it does now. What only other programs know may be missing. A gateway without
+// takeSnapshot queries the gateway's current activity. Reports of further programs may be missing. A gateway without
 // function pods has no pools.
-func take(ctx context.Context, gateway *client.Gateway) (top.Snapshot, error) {
+func takeSnapshot(ctx context.Context, gateway *client.Gateway) (top.Snapshot, error) {
 	snapshot := top.Snapshot{Now: time.Now()}
 	var err error
 	if snapshot.Status, err = gateway.Status(ctx); err != nil {

@@ -13,10 +13,10 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 )
 
-// spansTimeout is how long the gateway may take to return the spans of an evaluation.
+// spansTimeout is the timeout for the spans of an evaluation.
 const spansTimeout = 5 * time.Second
 
-// traces is an evaluator that keeps where the time of each evaluation went.
+// traces is an evaluator that records the spans of each evaluation.
 type traces struct {
 	pipeline.Evaluator
 
@@ -33,13 +33,13 @@ func (t *traces) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	if req.Tag != "" {
 		call.Function += " (tag " + req.Tag + ")"
 	}
-	t.find(ctx, &call)
+	t.findSpans(ctx, &call)
 	t.calls = append(t.calls, call)
 	return resp, err
 }
 
-// find asks the gateway for the spans of a call, also after the call was interrupted.
-func (t *traces) find(ctx context.Context, call *spantree.Call) {
+// findSpans queries the gateway for the spans of a call, also after the call was interrupted.
+func (t *traces) findSpans(ctx context.Context, call *spantree.Call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spansTimeout)
 	defer cancel()
 	found, err := t.gateway.Evaluations(ctx, &gatewayv1.ListEvaluationsRequest{TraceId: call.TraceID, Max: 1})
@@ -53,8 +53,8 @@ func (t *traces) find(ctx context.Context, call *spantree.Call) {
 	}
 }
 
-// print writes the span trees of all evaluations.
-func (t *traces) print(out *ui.Printer, width int) {
+// printSpans writes the span trees of all evaluations.
+func (t *traces) printSpans(out *ui.Printer, width int) {
 	for _, call := range t.calls {
 		for _, line := range call.Lines(width) {
 			out.Line("%s", ui.OneLine(line))

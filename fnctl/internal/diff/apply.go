@@ -14,16 +14,16 @@ import (
 func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	p := patcher{files: maps.Clone(files), lines: strings.SplitAfter(patch, "\n")}
 	for p.next < len(p.lines) {
-		line := p.take()
+		line := p.nextLine()
 		if from, ok := strings.CutPrefix(line, "rename from "); ok {
-			to := strings.TrimPrefix(p.take(), "rename to ")
+			to := strings.TrimPrefix(p.nextLine(), "rename to ")
 			from, to = pathOf(from), pathOf(to)
 			p.files[to] = p.files[from]
 			delete(p.files, from)
 			p.renamed = to
 		}
 		if old, ok := strings.CutPrefix(line, "--- "); ok {
-			if err := p.file(pathOf(old), pathOf(strings.TrimPrefix(p.take(), "+++ "))); err != nil {
+			if err := p.applyFile(pathOf(old), pathOf(strings.TrimPrefix(p.nextLine(), "+++ "))); err != nil {
 				return nil, err
 			}
 		}
@@ -31,7 +31,7 @@ func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	return p.files, nil
 }
 
-// pathOf returns the path in a line of a header; empty for a file that does not exist.
+// pathOf returns the path in a line of a header. It is empty for a file that does not exist.
 func pathOf(header string) string {
 	header, _, _ = strings.Cut(strings.TrimRight(header, "\r\n"), "\t")
 	if path, err := strconv.Unquote(header); err == nil {
@@ -54,8 +54,8 @@ type patcher struct {
 	renamed string // the last file that was renamed, under its new name
 }
 
-// take returns the next line; empty at the end.
-func (p *patcher) take() string {
+// nextLine returns the next line, or an empty string at the end.
+func (p *patcher) nextLine() string {
 	if p.next >= len(p.lines) {
 		return ""
 	}
@@ -63,8 +63,8 @@ func (p *patcher) take() string {
 	return p.lines[p.next-1]
 }
 
-// file applies the hunks of one file.
-func (p *patcher) file(before, after string) error {
+// applyFile applies the hunks of a file.
+func (p *patcher) applyFile(before, after string) error {
 	if p.renamed != "" && p.renamed == after {
 		before = after
 	}
@@ -72,12 +72,12 @@ func (p *patcher) file(before, after string) error {
 	var content strings.Builder
 	done := 0 // lines of old
 	for p.next < len(p.lines) && strings.HasPrefix(p.lines[p.next], "@@ ") {
-		start, err := hunkStart(p.take())
+		start, err := hunkStart(p.nextLine())
 		if err != nil || start < done || start > len(old) {
 			return fmt.Errorf("the patch does not fit %s", before)
 		}
 		content.WriteString(strings.Join(old[done:start], ""))
-		if done, err = p.hunk(&content, old, start); err != nil {
+		if done, err = p.applyHunk(&content, old, start); err != nil {
 			return fmt.Errorf("the patch does not fit %s: line %d differs", before, done+1)
 		}
 	}
@@ -103,11 +103,11 @@ func hunkStart(header string) (int, error) {
 	return start - 1, err
 }
 
-// hunk writes the lines after a hunk, and returns how many lines of old are done.
-func (p *patcher) hunk(content *strings.Builder, old []string, done int) (int, error) {
+// applyHunk writes the lines after a hunk, and returns how many lines of old are done.
+func (p *patcher) applyHunk(content *strings.Builder, old []string, done int) (int, error) {
 	for p.next < len(p.lines) && p.lines[p.next] != "" && strings.ContainsRune(" +-", rune(p.lines[p.next][0])) &&
 		!strings.HasPrefix(p.lines[p.next], "--- ") {
-		line := p.take()
+		line := p.nextLine()
 		text := line[1:]
 		if p.next < len(p.lines) && strings.HasPrefix(p.lines[p.next], `\`) { // no newline at the end of the file
 			p.next++

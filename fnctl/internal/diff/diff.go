@@ -20,7 +20,7 @@ const missing = "/dev/null"
 
 // Unified returns a change as a unified diff that `patch -p1` accepts.
 func Unified(c pkgtree.Change) string {
-	before, after := quoted("a/"+c.Path), quoted("b/"+c.Path)
+	before, after := quotePath("a/"+c.Path), quotePath("b/"+c.Path)
 	if c.Before == nil {
 		before = missing
 	}
@@ -30,9 +30,9 @@ func Unified(c pkgtree.Change) string {
 	return string(diff.Diff(before, c.Before, after, c.After))
 }
 
-// quoted returns a path for a header. A path with bytes that would end the line, or that a terminal
+// quotePath returns a path for a header. A path with bytes that would end the line, or that a terminal
 // would interpret, is quoted as in C, which patch reads.
-func quoted(path string) string {
+func quotePath(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) &&
 		!strings.ContainsFunc(path, excerpt.IsHidden) {
 		return path
@@ -69,7 +69,7 @@ type Line struct {
 	Text string
 }
 
-// Lines splits the unified diff of one file. Up to the first hunk all lines are header lines; below
+// Lines splits the unified diff of a file. Up to the first hunk all lines are header lines; below
 // it a line that begins with dashes is a removed line with dashes.
 func Lines(unified string) []Line {
 	lines := make([]Line, 0, strings.Count(unified, "\n"))

@@ -27,7 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// Function answers evaluations of one image.
+// Function answers evaluations of an image.
 type Function func(ctx context.Context,
 	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
@@ -58,7 +58,7 @@ func (g Gateway) ServeWithPods(tb testing.TB, pods lease.Manager) string {
 	return g.serve(tb, podsHandler(pods))
 }
 
-// ServeWithStatus is Serve with the service that shows what the gateway does, and with that which reports pods,
+// ServeWithStatus is Serve with the status service, and with the service that reports pods,
 // unless that is nil.
 func (g Gateway) ServeWithStatus(
 	tb testing.TB, status gatewayv1connect.StatusServiceHandler, pods lease.Manager,
@@ -71,7 +71,7 @@ func (g Gateway) ServeWithStatus(
 	return g.serve(tb, services...)
 }
 
-// service adds a service to those of a gateway.
+// service adds a service to a gateway.
 type service func(*http.ServeMux)
 
 func podsHandler(pods lease.Manager) service {
@@ -160,7 +160,7 @@ func Reply(output, log string) Function {
 	}
 }
 
-// Fail returns a function whose evaluation ends with an error.
+// Fail returns a function whose evaluation fails.
 func Fail(code connect.Code, message string, details ...proto.Message) Function {
 	return func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		cerr := connect.NewError(code, errors.New(message))

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// catalog is kpt's own prefix of images without a repository, which gateways have as well unless
-// they are told otherwise.
+// catalog is kpt's own prefix of images without a repository. It is also the gateways' prefix unless
+// their configuration says otherwise.
 const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
 
-// exactTag matches tags; other values of the field are constraints.
+// exactTag matches tags. All other values of the field are constraints.
 var exactTag = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
 
-// ImageName returns an image's full name as kpt writes it, as far as it is known without the
+// ImageName returns an image's full name as kpt writes it, as far as that is possible without the
 // gateway: a tag that is a constraint is left out.
 func ImageName(image, tag string) string {
 	if image == "" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kptfile reads what rendering needs from a Kptfile: the package's name and its pipeline of
+// Package kptfile reads the parts of a Kptfile that rendering needs: the package's name and its pipeline of
 // functions.
 package kptfile
 
@@ -16,11 +16,11 @@ type Kptfile struct {
 	File string
 	// Name is the package's name.
 	Name string
-	// ParentsFirst asks to run the functions of this package before those of the packages inside
+	// ParentsFirst asks to run the functions of this package before the functions of the packages inside
 	// it, each with the resources of its own package and of those inside. It counts in the rendered
 	// package only, not in packages inside it.
 	ParentsFirst bool
-	// SaveOnFailure asks to write what was rendered before a function failed. It counts in the
+	// SaveOnFailure asks to write the changes of the functions before a failed function. It counts in the
 	// rendered package only.
 	SaveOnFailure bool
 	// Pipeline is empty if the file has none.
@@ -35,13 +35,13 @@ const (
 
 // Pipeline lists the functions of a package in the order in which they run.
 type Pipeline struct {
-	// Mutators change resources; each gets the output of the one before it.
+	// Mutators change resources. Each mutator receives the output of the previous mutator.
 	Mutators []Function `yaml:"mutators"`
 	// Validators run after all mutators. Their output is ignored.
 	Validators []Function `yaml:"validators"`
 }
 
-// Function configures one step of a pipeline.
+// Function configures a step of a pipeline.
 type Function struct {
 	// Image is the function's container image, with or without registry and tag.
 	Image string `yaml:"image"`

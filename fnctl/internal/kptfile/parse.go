@@ -37,14 +37,14 @@ func Parse(file string, data []byte) (*Kptfile, error) {
 	}, nil
 }
 
-// decode returns the fields of a Kptfile. Unknown ones are errors.
+// decode returns the fields of a Kptfile. Unknown fields are errors.
 func decode(file string, data []byte) (doc document, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
 		return doc, fmt.Errorf("%s is empty; it must be a Kptfile of %s", file, apiVersion)
 	} else if err != nil {
-		return doc, problem(file, err)
+		return doc, yamlProblem(file, err)
 	}
 	if err := checkType(file, doc); err != nil {
 		return doc, err
@@ -52,7 +52,7 @@ func decode(file string, data []byte) (doc document, err error) {
 	if len(doc.Rest) > 0 {
 		field := slices.Min(slices.Collect(maps.Keys(doc.Rest)))
 		hint := "its functions are in pipeline"
-		if near := nearest(field, fieldsOf("kptfile.document")); near != "" {
+		if near := nearestName(field, fieldsOf("kptfile.document")); near != "" {
 			hint = "do you mean " + near + "?"
 		}
 		return doc, &FieldError{file, field, "", "is no field of a Kptfile: " + hint}

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
-// What the YAML library says of a field that it does not know, and of a value of another type. The latter has the
+// Errors of the YAML library for an unknown field and for a value of another type. The latter contains the
 // value, which may be secret, and both have the names of our types.
 var (
 	unknownField = regexp.MustCompile(`^line (\d+): field (.*) not found in type (.+)$`)
@@ -24,9 +24,9 @@ var (
 	syntax       = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 )
 
-// problem returns the first error of the YAML library in terms of a Kptfile: the line and what is wrong. It never
+// yamlProblem returns the first error of the YAML library in terms of a Kptfile: the line and the problem. It never
 // contains a value of the file.
-func problem(file string, err error) error {
+func yamlProblem(file string, err error) error {
 	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return fmt.Errorf("%s:%s", file, typeProblem(types.Errors[0]))
 	}
@@ -44,7 +44,7 @@ func typeProblem(text string) string {
 		hint := ""
 		if slices.Contains(unreleased, found[2]) {
 			hint = ": it was proposed for kpt, and no release has it"
-		} else if near := nearest(found[2], fieldsOf(found[3])); near != "" {
+		} else if near := nearestName(found[2], fieldsOf(found[3])); near != "" {
 			hint = fmt.Sprintf(" (do you mean %s?)", near)
 		}
 		return fmt.Sprintf("%s: a Kptfile has no field %s here%s", found[1], found[2], hint)
@@ -103,8 +103,8 @@ func fieldsOf(name string) []string {
 	return names
 }
 
-// nearest returns the name that a misspelled one may stand for; empty if none is near.
-func nearest(wrong string, names []string) string {
+// nearestName returns the most similar name. It is empty if no name is similar.
+func nearestName(wrong string, names []string) string {
 	const maxEdits = 2
 	return typo.Nearest(wrong, slices.Sorted(slices.Values(names)), maxEdits)
 }

@@ -28,8 +28,8 @@ type saved struct {
 	Exclude    []Selector        `yaml:"exclude,omitempty"`
 }
 
-// Save adds a function to a list of a Kptfile's pipeline. It replaces those of the same image or
-// program, and reports whether there was one.
+// Save adds a function to a list of a Kptfile's pipeline. It replaces functions of the same image or
+// program, and reports whether it replaced any.
 func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) {
 	if err := ChooseStyle(root); err != nil {
 		return false, err
@@ -45,7 +45,7 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	content := functions.YNode()
 	for i, old := range content.Content {
 		// An entry may have the short name of the same image.
-		if ImageName(value(old, "image"), "") == ImageName(f.Image, "") && value(old, "exec") == f.Exec {
+		if ImageName(scalarField(old, "image"), "") == ImageName(f.Image, "") && scalarField(old, "exec") == f.Exec {
 			content.Content[i], replaced = node, true
 		}
 	}
@@ -56,7 +56,7 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 }
 
 // Create returns the node at a path of fields below a map. Fields that are missing or have no value become maps, the
-// last one a node of the given kind. Empty ones are in block style from then on.
+// last field a node of the given kind. Empty fields change to block style.
 func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
 	for i, name := range path {
 		want := yaml.MappingNode
@@ -101,8 +101,8 @@ func encode(f Function) (*yaml.Node, error) {
 	return node.YNode(), nil
 }
 
-// value returns a scalar field of a map; empty if there is none.
-func value(node *yaml.Node, field string) string {
+// scalarField returns a scalar field of a map, or an empty string if the map lacks the field.
+func scalarField(node *yaml.Node, field string) string {
 	f := yaml.NewRNode(node).Field(field)
 	if f.IsNilOrEmpty() {
 		return ""

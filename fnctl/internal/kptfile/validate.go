@@ -13,11 +13,11 @@ import (
 
 // FieldError reports an invalid field of a Kptfile.
 type FieldError struct {
-	// File is the Kptfile's path; empty for a function that is not from a Kptfile.
+	// File is the Kptfile's path. It is empty for a function that is not from a Kptfile.
 	File string
 	// Field is the field's path, such as "pipeline.mutators[0].image".
 	Field string
-	// Value is the value in the file; empty if the field as a whole is wrong.
+	// Value is the value in the file. It is empty if the field as a whole is wrong.
 	Value string
 	// Reason completes a sentence about the field.
 	Reason string

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// newConfig returns the configuration of a function as in its package; nil if the function has
+// newConfig returns the configuration of a function as in its package, or nil if the function has
 // none.
 func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	switch {
@@ -35,10 +35,10 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	return nil, nil
 }
 
-// configure sets the function's configuration to what the functions before it have left: files of
+// updateConfig sets the function's configuration to the output of the previous functions: files of
 // configurations are resources, which functions may change. If a function deleted it, its original content counts; if
 // one added a resource to its file, the first counts.
-func (c *Call) configure(resources []*yaml.RNode) {
+func (c *Call) updateConfig(resources []*yaml.RNode) {
 	for _, r := range resources {
 		// As in kpt, the path must be as it is written.
 		if file, _ := pkgtree.File(r); c.Function.ConfigPath != "" && file == c.Function.ConfigPath && c.Package.Owns(r) {
@@ -48,7 +48,7 @@ func (c *Call) configure(resources []*yaml.RNode) {
 	}
 }
 
-// configResources returns the resources of one file of a package.
+// configResources returns the resources of a file of a package.
 func configResources(pkg *pkgtree.Package, configPath string) []*yaml.RNode {
 	var found []*yaml.RNode
 	for _, r := range pkg.Resources {

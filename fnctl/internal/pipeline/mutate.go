@@ -13,43 +13,43 @@ import (
 // Mutate runs a function on the resources that it selects, and returns all resources with its
 // changes. The resources are only marked while it runs: after an error they are as before.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
-	call.configure(resources)
-	if !call.selective() {
-		return r.mutate(ctx, call, resources)
+	call.updateConfig(resources)
+	if !call.isSelective() {
+		return r.runMutator(ctx, call, resources)
 	}
 	if err := setIDs(resources); err != nil {
 		return nil, Step{Call: call, Outcome: Outcome{Err: err}}, err
 	}
-	selected := call.selects(resources)
-	output, step, err := r.mutate(ctx, call, selected)
+	selected := call.selectResources(resources)
+	output, step, err := r.runMutator(ctx, call, selected)
 	if err != nil {
 		_ = clearIDs(resources)
 		return nil, step, err
 	}
-	merged := merge(resources, selected, output)
+	merged := mergeOutput(resources, selected, output)
 	return merged, step, clearIDs(merged)
 }
 
-// mutate runs a function on all of the resources, and first records their places: see
-// [Call.accept].
-func (r *Renderer) mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
+// runMutator runs a function on all of the resources, and first records their places: see
+// [Call.checkOutput].
+func (r *Renderer) runMutator(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	var err error
 	if call.places, err = kio.PreprocessResourcesForInternalAnnotationMigration(resources); err != nil {
 		err = &InputError{err}
 		return nil, Step{Call: call, Outcome: Outcome{Err: err}}, err
 	}
-	return r.run(ctx, call, resources)
+	return r.runCall(ctx, call, resources)
 }
 
 // Validate runs a function on copies of the resources that it selects.
 func (r *Renderer) Validate(ctx context.Context, call Call, resources []*yaml.RNode) (Step, error) {
-	call.configure(resources)
-	selected := call.selects(resources)
+	call.updateConfig(resources)
+	selected := call.selectResources(resources)
 	copies := make([]*yaml.RNode, 0, len(selected))
 	for _, resource := range selected {
 		copies = append(copies, resource.Copy())
 	}
-	_, step, err := r.run(ctx, call, copies)
+	_, step, err := r.runCall(ctx, call, copies)
 	return step, err
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pipeline runs the functions of a package tree as `kpt fn render` does: mutators before
-// validators, and functions of subpackages before those of the package around them, unless its
-// Kptfile asks for the other order.
+// validators, and functions of subpackages before functions of the package around them, unless its
+// Kptfile requests the opposite order.
 //
 // [NewPlan] determines which functions run on which packages before anything runs. A [Renderer]
 // then runs the plan through an [Evaluator] and reports progress to an [Observer].
@@ -24,7 +24,7 @@ type Evaluator interface {
 	Evaluate(ctx context.Context, req Request) (Response, error)
 }
 
-// Request is the input of one evaluation.
+// Request is the input of an evaluation.
 type Request struct {
 	// Image and Tag name the function as in the Kptfile.
 	Image, Tag string
@@ -32,7 +32,7 @@ type Request struct {
 	Exec string
 	// ResourceList is the function's input, as YAML.
 	ResourceList []byte
-	// Waiting shows the user what the evaluation waits for; empty for nothing. Evaluators must not call it after they
+	// Waiting shows the user the reason for which the evaluation waits, if any. Evaluators must not call it after they
 	// return.
 	Waiting func(what string)
 }
@@ -45,19 +45,19 @@ type Response struct {
 	Log []byte
 }
 
-// Observer receives progress, from one goroutine except for Waiting.
+// Observer receives progress, from a single goroutine except for Waiting.
 type Observer interface {
 	// Entered is called for each package before its functions run.
 	Entered(plan *Plan)
 	// Started is called before a function runs on the given number of resources.
 	Started(call Call, resources int)
-	// Waiting is called between Started and Finished, from any goroutine, with what the function waits for.
+	// Waiting is called between Started and Finished, from any goroutine, with the reason for which the function waits.
 	Waiting(what string)
 	// Finished is called after a function ran or failed.
 	Finished(call Call, outcome Outcome)
 }
 
-// Outcome describes how a function ended.
+// Outcome describes the end of a function.
 type Outcome struct {
 	// Elapsed is the time that the evaluation took, measured by the client.
 	Elapsed time.Duration
@@ -68,7 +68,7 @@ type Outcome struct {
 	// Err is nil if the function succeeded.
 	Err error
 
-	// output is what the function wrote.
+	// output is the function's output.
 	output []byte
 }
 
@@ -76,7 +76,7 @@ type Outcome struct {
 type Renderer struct {
 	Evaluator Evaluator
 	Observer  Observer
-	// Timeout bounds each evaluation; 0 is no bound.
+	// Timeout bounds each evaluation. 0 means no bound.
 	Timeout time.Duration
 	// Jobs is the maximum number of packages that are rendered concurrently. 0 means 1.
 	Jobs int
@@ -84,7 +84,7 @@ type Renderer struct {
 	Files func([]*yaml.RNode) (map[string][]byte, error)
 }
 
-// Rendering is what came of a plan.
+// Rendering is the result of a plan.
 type Rendering struct {
 	// Resources are the resources of all packages. After an error, they are as they were before the
 	// function that failed, and without packages that were not reached.
@@ -93,7 +93,7 @@ type Rendering struct {
 	Mutations, Validations []Step
 }
 
-// Step is a function whose turn came.
+// Step is a function that ran or failed to.
 type Step struct {
 	Call    Call
 	Outcome Outcome
@@ -101,5 +101,5 @@ type Step struct {
 	Changes []pkgtree.Change
 }
 
-// Steps are the functions whose turn came, mutators first.
+// Steps returns all steps, mutators first.
 func (r *Rendering) Steps() []Step { return slices.Concat(r.Mutations, r.Validations) }

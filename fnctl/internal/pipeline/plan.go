@@ -14,29 +14,29 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Plan lists what runs for a package and the packages inside it.
+// Plan lists the functions to run for a package and the packages inside it.
 type Plan struct {
 	Package *pkgtree.Package
-	// Subpackages are those of the package's subpackages, in their order.
+	// Subpackages are the plans of the package's subpackages, in their order.
 	Subpackages []*Plan
 	// Mutators and Validators are the package's own functions, in order.
 	Mutators, Validators []Call
 }
 
-// Call is one function to run, with the package that asks for it.
+// Call is a function to run, with the package whose pipeline names it.
 type Call struct {
 	Package  *pkgtree.Package
 	Function kptfile.Function
-	// Config is the function's configuration; nil if it has none.
+	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
 	// places are the annotations with the places of resources before a mutator ran, by a number
-	// that each resource carries; nil for a validator.
+	// that each resource carries. They are nil for a validator.
 	places map[string]map[string]string
 }
 
-// selective reports whether the function gets only some of the resources.
-func (c Call) selective() bool {
+// isSelective reports whether the function gets only some of the resources.
+func (c Call) isSelective() bool {
 	return len(c.Function.Selectors) > 0 || len(c.Function.Exclude) > 0
 }
 
@@ -49,7 +49,7 @@ func (p *Plan) Packages() int {
 	return n
 }
 
-// ImageTag is an image and the tag or constraint beside it, as a Kptfile names them.
+// ImageTag is an image and its separate tag or constraint, as a Kptfile names them.
 type ImageTag struct{ Image, Tag string }
 
 // Images returns the images of a plan, in order, each once.
@@ -71,11 +71,11 @@ func (p *Plan) Images() []ImageTag {
 	return images
 }
 
-// Options are what the user permits and prefers.
+// Options are the user's permissions and preferences.
 type Options struct {
 	// AllowExec permits programs of this machine as functions.
 	AllowExec bool
-	// ImagePrefix is put before images without a slash; empty to leave that to the gateway.
+	// ImagePrefix is put before images without a slash. If it is empty, the gateway uses its own.
 	ImagePrefix string
 }
 
@@ -92,7 +92,7 @@ func (e *PlanError) Error() string { return e.Err.Error() }
 
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// Rendering returns what came of a plan that could not be made.
+// Rendering returns the result of a plan that could not be made: the failed step.
 func (e *PlanError) Rendering() *Rendering {
 	step := []Step{{Call: e.Call, Outcome: Outcome{Err: e.Err}}}
 	if e.IsValidator {
@@ -101,7 +101,7 @@ func (e *PlanError) Rendering() *Rendering {
 	return &Rendering{Mutations: step}
 }
 
-// NewPlan determines what runs for a package. It reports every error that can be found without
+// NewPlan determines the functions to run for a package. It reports every error that can be found without
 // running a function; an invalid field as a [kptfile.FieldError], and an error of a function as a [PlanError].
 func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	plan := &Plan{Package: pkg}
@@ -114,20 +114,21 @@ func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	}
 	var err error
 	pipeline := pkg.Kptfile.Pipeline
-	if plan.Mutators, err = options.calls(pkg, kptfile.Mutators, pipeline.Mutators); err != nil {
+	if plan.Mutators, err = options.newCalls(pkg, kptfile.Mutators, pipeline.Mutators); err != nil {
 		return nil, err
 	}
-	if plan.Validators, err = options.calls(pkg, kptfile.Validators, pipeline.Validators); err != nil {
+	if plan.Validators, err = options.newCalls(pkg, kptfile.Validators, pipeline.Validators); err != nil {
 		return nil, err
 	}
 	if err := CheckInput(pkg.Resources); err != nil {
-		return nil, unplanned(pkg, fmt.Errorf("package %s: %w", pkg.Kptfile.Name, err))
+		return nil, unplannedError(pkg, fmt.Errorf("package %s: %w", pkg.Kptfile.Name, err))
 	}
 	return plan, nil
 }
 
-// unplanned returns the error of a package whose resources no function can get, as that of its first function.
-func unplanned(pkg *pkgtree.Package, err error) error {
+// unplannedError returns the error of a package whose resources no function can read, as the error of its first
+// function.
+func unplannedError(pkg *pkgtree.Package, err error) error {
 	p := pkg.Kptfile.Pipeline
 	for _, f := range slices.Concat(p.Mutators, p.Validators) {
 		return &PlanError{Call: Call{Package: pkg, Function: f}, IsValidator: len(p.Mutators) == 0, Err: err}
@@ -135,7 +136,7 @@ func unplanned(pkg *pkgtree.Package, err error) error {
 	return err
 }
 
-func (o Options) calls(pkg *pkgtree.Package, list string, functions []kptfile.Function) ([]Call, error) {
+func (o Options) newCalls(pkg *pkgtree.Package, list string, functions []kptfile.Function) ([]Call, error) {
 	var calls []Call
 	for i, f := range functions {
 		call, err := o.NewCall(pkg, f)

@@ -22,26 +22,26 @@ func (r *Renderer) Render(ctx context.Context, plan *Plan) (*Rendering, error) {
 	return run.result, err
 }
 
-// run is one rendering.
+// run is a rendering in progress.
 type run struct {
 	*Renderer
 	result *Rendering
 }
 
 // outerFirst renders a package and then the packages inside it, level by level. Each gets its own
-// resources and those of the packages inside it. It runs one package after the other: a package may move resources to
-// any other.
+// resources and the resources of the packages inside it. Packages run in sequence: a package may move resources to
+// any package.
 func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error) {
 	levels := root.byLevel()
-	own := make(map[string][]*yaml.RNode, len(levels)) // by the label of the package
+	own := make(map[string][]*yaml.RNode, len(levels)) // keys are labels of packages
 	for _, plan := range levels {
 		own[plan.Package.Label()] = plan.Package.Resources
 	}
 	var failed error
 	for _, plan := range levels {
 		var output []*yaml.RNode
-		output, failed = r.pipeline(ctx, plan, plan.gather(own))
-		plan.scatter(output, own)
+		output, failed = r.runPipeline(ctx, plan, plan.gatherResources(own))
+		plan.scatterResources(output, own)
 		if failed != nil {
 			break
 		}
@@ -53,7 +53,7 @@ func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error)
 	return all, failed
 }
 
-// byLevel returns the plan and those inside it, outer ones first.
+// byLevel returns the plan and the plans inside it, outer packages first.
 func (p *Plan) byLevel() []*Plan {
 	levels := []*Plan{p}
 	for i := 0; i < len(levels); i++ {
@@ -62,7 +62,7 @@ func (p *Plan) byLevel() []*Plan {
 	return levels
 }
 
-// inDepth returns the plan and those inside it, each followed by those inside it.
+// inDepth returns the plan and the plans inside it, each followed by the plans inside that plan.
 func (p *Plan) inDepth() []*Plan {
 	plans := []*Plan{p}
 	for _, sub := range p.Subpackages {
@@ -71,8 +71,8 @@ func (p *Plan) inDepth() []*Plan {
 	return plans
 }
 
-// gather returns the resources of a package and of those inside it.
-func (p *Plan) gather(own map[string][]*yaml.RNode) []*yaml.RNode {
+// gatherResources returns the resources of a package and of the packages inside it.
+func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	var resources []*yaml.RNode
 	for _, plan := range p.inDepth() {
 		resources = append(resources, own[plan.Package.Label()]...)
@@ -80,8 +80,8 @@ func (p *Plan) gather(own map[string][]*yaml.RNode) []*yaml.RNode {
 	return resources
 }
 
-// scatter is the opposite of gather. Resources of unknown packages go to the package itself.
-func (p *Plan) scatter(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
+// scatterResources is the opposite of gatherResources. Resources of unknown packages go to the package itself.
+func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	for _, plan := range p.inDepth() {
 		own[plan.Package.Label()] = nil
 	}
@@ -94,17 +94,17 @@ func (p *Plan) scatter(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	}
 }
 
-// pipeline runs a package's own functions on resources.
-func (r *run) pipeline(ctx context.Context, plan *Plan, resources []*yaml.RNode) ([]*yaml.RNode, error) {
+// runPipeline runs a package's own functions on resources.
+func (r *run) runPipeline(ctx context.Context, plan *Plan, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	r.Observer.Entered(plan)
-	before, err := r.files(resources) // functions mark resources while they run
+	before, err := r.encodeFiles(resources) // functions mark resources while they run
 	if err != nil {
 		return resources, err
 	}
 	for _, call := range plan.Mutators {
 		output, step, err := r.Mutate(ctx, call, resources)
 		if err == nil {
-			step.Changes, before, err = r.changes(before, output)
+			step.Changes, before, err = r.changedFiles(before, output)
 		}
 		r.result.Mutations = append(r.result.Mutations, step)
 		if err != nil {
@@ -122,18 +122,19 @@ func (r *run) pipeline(ctx context.Context, plan *Plan, resources []*yaml.RNode)
 	return resources, nil
 }
 
-// files encodes resources, if the user wants to see what functions change.
-func (r *Renderer) files(resources []*yaml.RNode) (map[string][]byte, error) {
+// encodeFiles encodes resources, if the user wants to see the changes of functions.
+func (r *Renderer) encodeFiles(resources []*yaml.RNode) (map[string][]byte, error) {
 	if r.Files == nil {
 		return nil, nil
 	}
 	return r.Files(resources)
 }
 
-// changes returns how a function changed the files of a package and of the packages inside it, and the files after it.
-func (r *Renderer) changes(before map[string][]byte, output []*yaml.RNode) (
+// changedFiles returns a function's changes of the files of a package and of the packages inside it, and the files
+// after it.
+func (r *Renderer) changedFiles(before map[string][]byte, output []*yaml.RNode) (
 	changes []pkgtree.Change, after map[string][]byte, err error,
 ) {
-	after, err = r.files(output)
+	after, err = r.encodeFiles(output)
 	return pkgtree.Diff(before, after), after, err
 }

@@ -41,7 +41,7 @@ func checkResources(resources []*yaml.RNode) error {
 			{"apiVersion", r.GetApiVersion()}, {"kind", r.GetKind()}, {"metadata.name", r.GetName()},
 		} {
 			if field.value == "" {
-				return fmt.Errorf("%s is not a resource: it has no %s", describe(r, file), field.name)
+				return fmt.Errorf("%s is not a resource: it has no %s", describeResource(r, file), field.name)
 			}
 		}
 	}
@@ -56,8 +56,8 @@ func inFile(file string) string {
 	return " in " + file
 }
 
-// describe names a resource that may lack a name.
-func describe(r *yaml.RNode, file string) string {
+// describeResource names a resource that may lack a name.
+func describeResource(r *yaml.RNode, file string) string {
 	if file != "" {
 		return file
 	}
@@ -91,7 +91,7 @@ func checkPlaces(resources []*yaml.RNode, words wording) error {
 	for _, r := range resources {
 		file, index := pkgtree.File(r)
 		if file == "" {
-			continue // from a list without information about files
+			continue // its list contains no information about files
 		}
 		if !pkgtree.MayWrite(path.Clean(file)) {
 			return fmt.Errorf(words.outside, r.GetKind(), r.GetName(), file)

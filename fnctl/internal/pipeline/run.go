@@ -31,20 +31,20 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// run evaluates a function on resources, and returns the resources of its output.
-func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
+// runCall evaluates a function on resources, and returns the resources of its output.
+func (r *Renderer) runCall(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	r.Observer.Started(call, len(resources))
 	var outcome Outcome
-	output, err := r.evaluate(ctx, call, resources, &outcome)
+	output, err := r.evaluateCall(ctx, call, resources, &outcome)
 	outcome.Err = err
 	r.Observer.Finished(call, outcome)
 	return output, Step{Call: call, Outcome: outcome}, err
 }
 
-// evaluate does the work of run and records the outcome. The filter is kyaml's own, as under kpt:
+// evaluateCall does the work of run and records the outcome. The filter is kyaml's own, as under kpt:
 // it writes the ResourceList, and carries comments and the order of fields over to the function's
 // output.
-func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RNode,
+func (r *Renderer) evaluateCall(ctx context.Context, call Call, resources []*yaml.RNode,
 	outcome *Outcome,
 ) ([]*yaml.RNode, error) {
 	var evaluation error
@@ -54,13 +54,13 @@ func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RN
 		GlobalScope:    true,
 		Run: func(in io.Reader, out io.Writer) error {
 			ran = true
-			evaluation = r.exchange(ctx, call, in, out, outcome)
+			evaluation = r.callEvaluator(ctx, call, in, out, outcome)
 			return evaluation
 		},
 	}
 	output, err := filter.Filter(resources)
 	written := outcome.output
-	outcome.output = nil // it is large
+	outcome.output = nil // large, and no longer needed
 	switch {
 	case evaluation != nil:
 		return nil, evaluation
@@ -72,7 +72,7 @@ func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RN
 		outcome.Results, err = result.FromYAML(filter.Results)
 	}
 	if err == nil {
-		err = call.accept(output)
+		err = call.checkOutput(output)
 	}
 	if err != nil {
 		return nil, &OutputError{Image: call.Function.Title(), Err: err}
@@ -80,8 +80,8 @@ func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RN
 	return output, nil
 }
 
-// exchange sends a ResourceList to the function and receives its output.
-func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io.Writer, outcome *Outcome) error {
+// callEvaluator sends a ResourceList to the function and receives its output.
+func (r *Renderer) callEvaluator(ctx context.Context, call Call, in io.Reader, out io.Writer, outcome *Outcome) error {
 	list, err := io.ReadAll(in)
 	if err != nil {
 		return err
@@ -108,11 +108,11 @@ func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io
 	return err
 }
 
-// maxQuoted bounds what is quoted of an output, in bytes.
+// maxQuoted is the maximum length of a quotation of an output, in bytes.
 const maxQuoted = 40
 
-// explainOutput returns why an output that kyaml cannot read is not valid: usually it has what a function should have
-// logged.
+// explainOutput returns the reason why kyaml cannot read an output: usually it contains text that a function should
+// have logged.
 func explainOutput(output []byte, err error) error {
 	var node yaml.Node
 	if yaml.Unmarshal(output, &node) == nil && len(node.Content) > 0 && node.Content[0].Kind == yaml.MappingNode {
@@ -122,10 +122,10 @@ func explainOutput(output []byte, err error) error {
 	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
-// accept makes a function's output part of the call's package, if it is valid. Two annotations name
+// checkOutput makes a function's output part of the call's package, if it is valid. Two annotations name
 // a resource's place, and functions made with old SDKs change the old one alone. As in kpt,
 // whichever a mutator changed counts for both.
-func (c Call) accept(output []*yaml.RNode) error {
+func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {
 			return err

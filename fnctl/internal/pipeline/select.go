@@ -12,7 +12,7 @@ import (
 )
 
 // idAnnotation identifies a selected resource until its function has returned. The key is kpt's:
-// functions know to keep it.
+// functions preserve it.
 const idAnnotation = "internal.config.kubernetes.io/kpt-resource-id"
 
 func setIDs(resources []*yaml.RNode) error {
@@ -33,18 +33,18 @@ func clearIDs(resources []*yaml.RNode) error {
 	return nil
 }
 
-func id(resource *yaml.RNode) string {
+func resourceID(resource *yaml.RNode) string {
 	return resource.GetAnnotations()[idAnnotation]
 }
 
-// selects returns the input of a function: the resources that match any selector, without those
+// selectResources returns the input of a function: the resources that match any selector, without those
 // matching any exclusion. An exclusion that names no property excludes nothing.
-func (c Call) selects(resources []*yaml.RNode) []*yaml.RNode {
+func (c Call) selectResources(resources []*yaml.RNode) []*yaml.RNode {
 	f := c.Function
 	var selected []*yaml.RNode
 	for _, r := range resources {
-		matches := func(s kptfile.Selector) bool { return match(r, s) }
-		excludes := func(s kptfile.Selector) bool { return !s.IsEmpty() && match(r, s) }
+		matches := func(s kptfile.Selector) bool { return matchSelector(r, s) }
+		excludes := func(s kptfile.Selector) bool { return !s.IsEmpty() && matchSelector(r, s) }
 		if (len(f.Selectors) == 0 || slices.ContainsFunc(f.Selectors, matches)) &&
 			!slices.ContainsFunc(f.Exclude, excludes) {
 			selected = append(selected, r)
@@ -53,7 +53,7 @@ func (c Call) selects(resources []*yaml.RNode) []*yaml.RNode {
 	return selected
 }
 
-func match(r *yaml.RNode, s kptfile.Selector) bool {
+func matchSelector(r *yaml.RNode, s kptfile.Selector) bool {
 	return matchValue(s.APIVersion, r.GetApiVersion()) &&
 		matchValue(s.Kind, r.GetKind()) &&
 		matchValue(s.Name, r.GetName()) &&
@@ -75,28 +75,28 @@ func matchAll(want, have map[string]string) bool {
 	return true
 }
 
-// merge returns the resources with the selected ones replaced by the function's output, in their
-// places. Resources missing from the output are removed; new ones come last.
-func merge(resources, selected, output []*yaml.RNode) []*yaml.RNode {
+// mergeOutput returns the resources with the selected resources replaced by the function's output, in their
+// places. Resources missing from the output are removed. New resources are last.
+func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	isSelected := map[string]bool{}
 	for _, r := range selected {
-		isSelected[id(r)] = true
+		isSelected[resourceID(r)] = true
 	}
 	changed := map[string]*yaml.RNode{}
 	var added []*yaml.RNode
 	for _, r := range output {
 		// A second resource with the same id is a copy that the function made.
-		if _, again := changed[id(r)]; isSelected[id(r)] && !again {
-			changed[id(r)] = r
+		if _, again := changed[resourceID(r)]; isSelected[resourceID(r)] && !again {
+			changed[resourceID(r)] = r
 		} else {
 			added = append(added, r)
 		}
 	}
 	var merged []*yaml.RNode
 	for _, r := range resources {
-		if !isSelected[id(r)] {
+		if !isSelected[resourceID(r)] {
 			merged = append(merged, r)
-		} else if c, ok := changed[id(r)]; ok {
+		} else if c, ok := changed[resourceID(r)]; ok {
 			merged = append(merged, c)
 		}
 	}

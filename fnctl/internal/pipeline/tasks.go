@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// task renders one package, after the packages inside it. It implements [Observer]: it stores what happens until the
+// task renders a package, after the packages inside it. It implements [Observer]: it stores events until the
 // packages before it were shown.
 type task struct {
 	plan *Plan
@@ -55,15 +55,15 @@ func newTasks(plan *Plan) []*task {
 func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, error) {
 	tasks := newTasks(plan)
 	if r.Jobs > 1 {
-		stop := r.start(ctx, tasks)
+		stop := r.startTasks(ctx, tasks)
 		defer stop()
 	}
 	rendering, root := &Rendering{}, tasks[len(tasks)-1]
 	for _, t := range tasks {
 		if r.Jobs > 1 {
-			t.replay(r.Observer)
+			t.replayEvents(r.Observer)
 		} else {
-			t.render(ctx, r)
+			t.renderPackage(ctx, r)
 		}
 		rendering.Mutations = append(rendering.Mutations, t.result.Mutations...)
 		rendering.Validations = append(rendering.Validations, t.result.Validations...)
@@ -76,18 +76,18 @@ func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, erro
 	return rendering, nil
 }
 
-// render runs the functions of the task's package.
-func (t *task) render(ctx context.Context, r *Renderer) {
+// renderPackage runs the functions of the task's package.
+func (t *task) renderPackage(ctx context.Context, r *Renderer) {
 	resources := slices.Clone(t.plan.Package.Resources)
 	for _, sub := range t.subs {
 		resources = append(resources, sub.output...)
 	}
-	t.output, t.err = (&run{Renderer: r, result: &t.result}).pipeline(ctx, t.plan, resources)
+	t.output, t.err = (&run{Renderer: r, result: &t.result}).runPipeline(ctx, t.plan, resources)
 }
 
-// start runs the tasks concurrently. It skips tasks that a serial rendering would not reach, as soon as that is known.
-// The function that it returns ends all tasks and waits for them.
-func (r *Renderer) start(ctx context.Context, tasks []*task) (stop func()) {
+// startTasks runs the tasks concurrently. It skips tasks that a serial rendering would not reach, as soon as that is
+// known. The function that it returns ends all tasks and waits for them.
+func (r *Renderer) startTasks(ctx context.Context, tasks []*task) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	slots := make(chan struct{}, r.Jobs)
 	var mu sync.Mutex
@@ -110,7 +110,7 @@ func (r *Renderer) start(ctx context.Context, tasks []*task) (stop func()) {
 			}
 			own := *r
 			own.Observer = t
-			if t.render(ctx, &own); t.err != nil {
+			if t.renderPackage(ctx, &own); t.err != nil {
 				mu.Lock()
 				last = min(last, t.index)
 				mu.Unlock()
@@ -126,8 +126,8 @@ func (r *Renderer) start(ctx context.Context, tasks []*task) (stop func()) {
 	}
 }
 
-// replay passes the events of a task on, until the task is done.
-func (t *task) replay(observer Observer) {
+// replayEvents passes the events of a task on, until the task is done.
+func (t *task) replayEvents(observer Observer) {
 	for event := range t.events {
 		event(observer)
 	}
@@ -158,20 +158,20 @@ func (t *task) Started(call Call, resources int) {
 	t.mu.Unlock()
 	t.events <- func(o Observer) {
 		o.Started(call, resources)
-		t.show(o)
+		t.setLive(o)
 	}
 }
 
 // Finished implements [Observer].
 func (t *task) Finished(call Call, outcome Outcome) {
 	t.events <- func(o Observer) {
-		t.show(nil)
+		t.setLive(nil)
 		o.Finished(call, outcome)
 	}
 }
 
-// show records whether a function of this task is shown: on an observer, or not if that is nil.
-func (t *task) show(live Observer) {
+// setLive records whether a function of this task is shown: on an observer, or not if that is nil.
+func (t *task) setLive(live Observer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.live = live; live != nil {

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Change is one file that differs between what was read and what will be written.
+// Change is a file whose content differs from the content that was read.
 type Change struct {
 	// Path is the file's path, relative to the tree's root, with slashes.
 	Path string
-	// Before is the original content of the file; nil if there was no file.
+	// Before is the original content of the file. It is nil if there was no file.
 	Before []byte
-	// After is the new content; nil if the file is deleted.
+	// After is the new content. It is nil if the file is deleted.
 	After []byte
 }
 
@@ -78,11 +78,11 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 			files[path] = before.data
 			continue
 		}
-		if data, done := splice(before.data, before.resources, byFile[path]); ok && done {
+		if data, done := spliceChanges(before.data, before.resources, byFile[path]); ok && done {
 			files[path] = endLines(data, before.data)
 			continue
 		}
-		data, err := encode(path, comments(path, before.data), byFile[path])
+		data, err := encode(path, findComments(path, before.data), byFile[path])
 		if err != nil {
 			return nil, err
 		}

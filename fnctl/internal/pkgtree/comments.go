@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/kio"
 )
 
-// separator ends a document, as in kyaml.
+// separator terminates a document, as in kyaml.
 var separator = regexp.MustCompile(`\n---.*\n`)
 
 // comment is a document with comments and no resource, such as a licence at the top of a file.
@@ -22,9 +22,9 @@ type comment struct {
 	index int
 }
 
-// comments returns the documents of a file that have comments and no resource. JSON has no
+// findComments returns the documents of a file that have comments and no resource. JSON has no
 // comments, and JSON files are written as JSON.
-func comments(file string, data []byte) []comment {
+func findComments(file string, data []byte) []comment {
 	if path.Ext(file) == ".json" || !bytes.Contains(data, []byte("#")) {
 		return nil
 	}

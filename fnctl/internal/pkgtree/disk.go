@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// maxFileBytes is the maximum size of one file. A package from elsewhere must not take all memory of this machine.
+	// maxFileBytes is the maximum size of a file. A package from elsewhere must not exhaust the memory of this machine.
 	maxFileBytes = 64 << 20
 	// maxPackageBytes is the maximum size of all files of a package together.
 	maxPackageBytes = 256 << 20
 )
 
-// disk reads the regular files below one directory, each through the directory's descriptor: links that leave the
+// disk reads the regular files below a directory, each through the directory's descriptor: links that leave the
 // directory, pipes and devices are rejected before anything is read.
 type disk struct {
 	dir  string
 	root *os.Root
-	// left is how many more bytes may be read.
+	// left is the number of bytes that may still be read.
 	left int64
 }
 
@@ -58,7 +58,7 @@ func ReadInside(dir, name string) ([]byte, error) {
 func (d *disk) read(name string) ([]byte, error) {
 	file, err := d.open(name)
 	if err != nil {
-		return nil, d.outside(name, err)
+		return nil, d.explainOpen(name, err)
 	}
 	defer file.Close()
 	limit := min(maxFileBytes, d.left)
@@ -72,7 +72,7 @@ func (d *disk) read(name string) ([]byte, error) {
 	case limit < maxFileBytes:
 		return nil, fmt.Errorf("the files of %s have more than %d MiB together", d.dir, maxPackageBytes>>20)
 	}
-	return nil, fmt.Errorf("%s has more than %d MiB", d.full(name), maxFileBytes>>20)
+	return nil, fmt.Errorf("%s has more than %d MiB", d.displayPath(name), maxFileBytes>>20)
 }
 
 // open opens a regular file for reading. It never waits for the other end of a pipe.
@@ -100,35 +100,35 @@ func (d *disk) open(name string) (*os.File, error) {
 
 var errIrregular = errors.New("not a regular file")
 
-// outside names the file in an error of open.
-func (d *disk) outside(name string, err error) error {
+// explainOpen names the file in an error of open.
+func (d *disk) explainOpen(name string, err error) error {
 	var failed *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return err
 	case errors.As(err, &failed) && strings.Contains(failed.Err.Error(), "escapes"):
-		return fmt.Errorf("%s is a link that leaves the package", d.full(name))
+		return fmt.Errorf("%s is a link that leaves the package", d.displayPath(name))
 	case errors.As(err, &failed):
-		return fmt.Errorf("%s: %w", d.full(name), failed.Err)
+		return fmt.Errorf("%s: %w", d.displayPath(name), failed.Err)
 	}
-	return fmt.Errorf("%s is %w", d.full(name), err)
+	return fmt.Errorf("%s is %w", d.displayPath(name), err)
 }
 
-// full returns a path as the user knows it.
-func (d *disk) full(name string) string {
+// displayPath returns a path as the user would write it.
+func (d *disk) displayPath(name string) string {
 	return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name)))
 }
 
-// list returns the resource files below a directory or file, by path relative to the tree's root, with or without those
-// of packages inside it. It leaves out what .krmignore names, and Git's own directories.
-func (d *disk) list(name string, subpackages bool) ([]string, error) {
+// listFiles returns the resource files below a directory or file, by path relative to the tree's root, with or without
+// those of packages inside it. It leaves out the files that .krmignore names, and Git's own directories.
+func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	var found []string
 	base := name
 	if info, err := d.root.Stat(name); err == nil && !info.IsDir() {
 		base = path.Dir(name)
 	}
 	lister := kio.LocalPackageReader{
-		PackagePath:        virtual(name),
+		PackagePath:        absolutePath(name),
 		PackageFileName:    kptfile.FileName,
 		IncludeSubpackages: subpackages,
 		FileSkipFunc: func(file string) bool {
@@ -148,15 +148,15 @@ func isResourceFile(file string) bool {
 	return path.Base(file) == kptfile.FileName || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file))
 }
 
-// kyamlDisk is a disk for kyaml, which wants absolute paths. What it does not override is never called to list files.
+// kyamlDisk is a disk for kyaml, which requires absolute paths. Kyaml calls no further methods to list files.
 type kyamlDisk struct {
 	filesys.FileSystem
 
 	disk *disk
 }
 
-// virtual returns the absolute path of a file for kyaml.
-func virtual(name string) string { return path.Join("/", name) }
+// absolutePath returns the absolute path of a file for kyaml.
+func absolutePath(name string) string { return path.Join("/", name) }
 
 // relativeOf is the opposite of virtual.
 func relativeOf(file string) string {
@@ -178,11 +178,11 @@ func (k kyamlDisk) Exists(file string) bool {
 func (k kyamlDisk) Open(file string) (filesys.File, error) {
 	opened, err := k.disk.open(relativeOf(file))
 	if err != nil {
-		return nil, k.disk.outside(relativeOf(file), err)
+		return nil, k.disk.explainOpen(relativeOf(file), err)
 	}
 	info, err := opened.Stat()
 	if err == nil && info.Size() > maxFileBytes {
-		err = fmt.Errorf("%s has more than %d MiB", k.disk.full(relativeOf(file)), maxFileBytes>>20)
+		err = fmt.Errorf("%s has more than %d MiB", k.disk.displayPath(relativeOf(file)), maxFileBytes>>20)
 	}
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
@@ -194,12 +194,12 @@ func (k kyamlDisk) Open(file string) (filesys.File, error) {
 func (k kyamlDisk) Walk(file string, visit filepath.WalkFunc) error {
 	return fs.WalkDir(k.disk.root.FS(), relativeOf(file), func(p string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return visit(virtual(p), nil, err)
+			return visit(absolutePath(p), nil, err)
 		}
 		if entry.IsDir() && isGit(entry.Name()) {
 			return fs.SkipDir
 		}
 		info, err := entry.Info()
-		return visit(virtual(p), info, err)
+		return visit(absolutePath(p), info, err)
 	})
 }

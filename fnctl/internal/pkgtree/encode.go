@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Functions made with old SDKs know only these names for a resource's place.
+// Functions made with old SDKs use only these names for a resource's place.
 const (
 	oldPathAnnotation  = "config.kubernetes.io/path"
 	oldIndexAnnotation = "config.kubernetes.io/index"
@@ -34,7 +34,7 @@ var bookkeeping = []string{
 	migrationAnnotation,
 }
 
-// migrationAnnotation is kyaml's own number of a resource, which it does not export.
+// migrationAnnotation is kyaml's own number of a resource. Kyaml does not export it.
 const migrationAnnotation = "internal.config.kubernetes.io/annotations-migration-resource-id"
 
 // groupByFile groups resources by file, ordered by index. As in kpt, a resource without an index has the highest one of
@@ -52,10 +52,10 @@ func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	for _, rs := range byFile {
 		highest := 0
 		for _, r := range rs {
-			highest = max(highest, position(r))
+			highest = max(highest, positionOf(r))
 		}
 		place := func(r *yaml.RNode) int {
-			if n := position(r); n >= 0 {
+			if n := positionOf(r); n >= 0 {
 				return n
 			}
 			return highest
@@ -65,8 +65,8 @@ func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	return byFile, nil
 }
 
-// position returns the index of a resource in its file; -1 if it has none.
-func position(resource *yaml.RNode) int {
+// positionOf returns the index of a resource in its file; -1 if it has none.
+func positionOf(resource *yaml.RNode) int {
 	_, index := File(resource)
 	if n, err := strconv.Atoi(index); err == nil {
 		return n
@@ -81,7 +81,7 @@ func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, e
 	}
 	var documents [][]byte
 	for _, r := range resources {
-		for len(comments) > 0 && comments[0].index <= max(position(r), 0) {
+		for len(comments) > 0 && comments[0].index <= max(positionOf(r), 0) {
 			documents, comments = append(documents, []byte(comments[0].text)), comments[1:]
 		}
 		document, err := encodeAll(path, r)
@@ -119,19 +119,19 @@ func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 // with its path relative to the tree's root.
 func WriteList(w io.Writer, resources []*yaml.RNode) error { return WriteListFor(w, nil, resources) }
 
-// WriteListFor is WriteList with the configuration of a function; nil for none.
+// WriteListFor is WriteList with the configuration of a function, which may be nil.
 func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) error {
 	placed := make([]*yaml.RNode, 0, len(resources))
 	for _, r := range resources {
 		r = r.Copy()
-		if err := place(r); err != nil {
+		if err := placeInTree(r); err != nil {
 			return err
 		}
 		placed = append(placed, r)
 	}
 	if config != nil {
 		config = config.Copy()
-		if err := place(config); err != nil {
+		if err := placeInTree(config); err != nil {
 			return err
 		}
 	}
@@ -142,8 +142,8 @@ func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) erro
 	}.Write(placed)
 }
 
-// place makes a resource's path relative to the tree's root.
-func place(r *yaml.RNode) error {
+// placeInTree makes a resource's path relative to the tree's root.
+func placeInTree(r *yaml.RNode) error {
 	if path := FileInTree(r); path != "" {
 		for _, key := range []string{kioutil.PathAnnotation, oldPathAnnotation} {
 			if err := r.PipeE(yaml.SetAnnotation(key, path)); err != nil {

@@ -25,7 +25,7 @@ func (t *Tree) IsOfSubpackage(file string) bool {
 	return ok && f.resources[0].GetAnnotations()[PackageAnnotation] != t.Root.Label()
 }
 
-// Only returns the changes of one file when resources replace its own.
+// Only returns the changes of a file when resources replace its own.
 func (t *Tree) Only(file string, resources []*yaml.RNode) ([]Change, error) {
 	changes, err := t.Changes(resources)
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Path != file }), err

@@ -19,14 +19,14 @@ import (
 // before a resource is written.
 const PackageAnnotation = "internal.config.kubernetes.io/package-path"
 
-// Package is one package of a tree.
+// Package is a package of a tree.
 type Package struct {
 	// Path is the package's directory, relative to the tree's root, with slashes;
 	// "." for the root.
 	Path string
 	// Kptfile is nil if the tree was read without packages.
 	Kptfile *kptfile.Kptfile
-	// Resources are the package's own: those of its files, without those of packages inside it.
+	// Resources are the resources of the package's own files, without the packages inside it.
 	Resources []*yaml.RNode
 	// Subpackages are the packages inside it that no other package contains, by
 	// path.
@@ -66,7 +66,7 @@ func File(resource *yaml.RNode) (file, index string) {
 	return strings.TrimLeft(filepath.ToSlash(file), "/"), index
 }
 
-// KptfileOf returns the Kptfile of the root among resources; nil if it is not there.
+// KptfileOf returns the Kptfile of the root among resources, or nil if it is not among them.
 func KptfileOf(resources []*yaml.RNode) *yaml.RNode {
 	for _, r := range resources {
 		if FileInTree(r) == kptfile.FileName && r.GetKind() == kptfile.FileName {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ReadList reads resources from a stream, such as standard input, which what names: those of a ResourceList, or YAML
+// ReadList reads resources from a stream, such as standard input, whose name is in what: a ResourceList, or YAML
 // documents. The reader has the configuration of a list.
 func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxPackageBytes+1))
@@ -31,7 +31,7 @@ func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error)
 	reader := &kio.ByteReader{Reader: bytes.NewReader(data), PreserveSeqIndent: true, WrapBareSeqNode: true}
 	resources, err := reader.Read()
 	if err != nil {
-		return nil, nil, fmt.Errorf("read %s%w", what, problem(data))
+		return nil, nil, fmt.Errorf("read %s%w", what, parseProblem(data))
 	}
 	return resources, reader, nil
 }
@@ -41,7 +41,7 @@ func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()
 	if err != nil {
-		return nil, fmt.Errorf("%s%w", name, problem(data))
+		return nil, fmt.Errorf("%s%w", name, parseProblem(data))
 	}
 	if len(resources) != 1 {
 		return nil, fmt.Errorf("%s must have one resource, but has %d", name, len(resources))
@@ -49,12 +49,12 @@ func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
 	return resources[0], nil
 }
 
-// parserError is what the YAML library says of a syntax error. The line counts from 1.
+// parserError matches a syntax error of the YAML library. Lines count from 1.
 var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// problem describes why kyaml cannot read a file, to be put behind the file's name: the line and a reason. It never
-// contains the file's content, which may be secret: kyaml's own errors may.
-func problem(data []byte) error {
+// parseProblem describes why kyaml cannot read a file, to be put behind the file's name: the line and a reason. It
+// never contains the file's content, which may be secret: kyaml's own errors may.
+func parseProblem(data []byte) error {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	line := 0 // lines before the document
 	for {

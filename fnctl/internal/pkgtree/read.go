@@ -24,7 +24,7 @@ type Tree struct {
 	// Root is the package at the tree's root.
 	Root *Package
 
-	files map[string]file // by path relative to the root
+	files map[string]file // keys are paths relative to the root
 }
 
 // file is a file as read, with a separate copy of its resources.
@@ -47,7 +47,7 @@ func ReadKptfile(dir string) (*Tree, error) {
 			return nil, err
 		}
 		pkg := &Package{Path: "."}
-		if pkg.Kptfile, err = kptfile.Parse(r.full(kptfile.FileName), data); err != nil {
+		if pkg.Kptfile, err = kptfile.Parse(r.displayPath(kptfile.FileName), data); err != nil {
 			return nil, err
 		}
 		pkg.Resources, err = r.parse(pkg.Path, kptfile.FileName, data)
@@ -55,10 +55,10 @@ func ReadKptfile(dir string) (*Tree, error) {
 	})
 }
 
-// ReadFlat reads all resources below dir as one package without a pipeline.
+// ReadFlat reads all resources below dir as a package without a pipeline.
 func ReadFlat(dir string) (*Tree, error) { return readFlat(dir, ".") }
 
-// ReadFile reads the resources of one file as a package without a pipeline. The tree's root is the
+// ReadFile reads the resources of a file as a package without a pipeline. The tree's root is the
 // file's directory.
 func ReadFile(name string) (*Tree, error) { return readFlat(filepath.Dir(name), filepath.Base(name)) }
 
@@ -84,7 +84,7 @@ func read(dir string, readRoot func(*reader) (*Package, error)) (*Tree, error) {
 	return &Tree{Root: pkg, files: r.files}, nil
 }
 
-// reader collects what it reads below one directory.
+// reader collects the files and resources below a directory.
 type reader struct {
 	*disk
 
@@ -100,7 +100,7 @@ func (r *reader) readPackage(dir string) (*Package, error) {
 		return nil, fmt.Errorf("read package: %w", err)
 	}
 	pkg := &Package{Path: dir}
-	if pkg.Kptfile, err = kptfile.Parse(r.full(name), data); err != nil {
+	if pkg.Kptfile, err = kptfile.Parse(r.displayPath(name), data); err != nil {
 		return nil, err
 	}
 	if pkg.Subpackages, err = r.readSubpackages(dir); err != nil {
@@ -139,9 +139,9 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 }
 
 // readResources reads the resources of a package: of the files below name, or of that file, with or
-// without those of the packages inside it.
+// without the packages inside it.
 func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNode, error) {
-	names, err := r.list(path.Join(dir, name), subpackages)
+	names, err := r.listFiles(path.Join(dir, name), subpackages)
 	if err != nil {
 		return nil, fmt.Errorf("read package: %w", err)
 	}
@@ -177,7 +177,8 @@ func (r *reader) parse(dir, name string, data []byte) ([]*yaml.RNode, error) {
 		},
 	}).Read()
 	if err != nil {
-		return nil, fmt.Errorf("%s%w; if the file is not a resource, name it in .krmignore", r.full(name), problem(data))
+		return nil, fmt.Errorf("%s%w; if the file is not a resource, name it in .krmignore", r.displayPath(name),
+			parseProblem(data))
 	}
 	f := file{data: data}
 	for _, resource := range resources {

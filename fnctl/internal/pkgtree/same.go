@@ -34,7 +34,8 @@ func sameResources(before, after []*yaml.RNode) bool {
 			return false
 		}
 		a, err = Strip(a)
-		return err == nil && sameNode(b.YNode(), a.YNode()) && maps.Equal(outline(b.YNode()), outline(a.YNode()))
+		return err == nil && sameNode(b.YNode(), a.YNode()) &&
+			maps.Equal(commentOutline(b.YNode()), commentOutline(a.YNode()))
 	})
 }
 
@@ -52,10 +53,10 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// outline returns the comments that stand on their own, with the number of values before them. The node that a comment
-// belongs to is not compared: it depends on what surrounds the resource, and differs between a ResourceList and a file;
-// it may also be there twice.
-func outline(node *yaml.Node) map[string]bool {
+// commentOutline returns the comments that stand on their own, with the number of values before them. The node that a
+// comment belongs to is not compared: it depends on the text around the resource, and differs between a ResourceList
+// and a file; it may also be there twice.
+func commentOutline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	values := 0
 	comment := func(text string) {

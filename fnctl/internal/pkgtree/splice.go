@@ -14,9 +14,9 @@ import (
 // statusField is the field of a resource that tools write, and not its author.
 const statusField = "status"
 
-// splice returns a file with a new status, if nothing else of its only resource has changed: so all
+// spliceChanges returns a file with a new status, if nothing else of its only resource has changed: so all
 // that its author wrote keeps its bytes, also where it is not in kyaml's format.
-func splice(data []byte, before, after []*yaml.RNode) ([]byte, bool) {
+func spliceChanges(data []byte, before, after []*yaml.RNode) ([]byte, bool) {
 	if len(before) != 1 || len(after) != 1 || !sameResources(withoutStatus(before[0]), withoutStatus(after[0])) {
 		return nil, false
 	}
@@ -51,7 +51,7 @@ func encodeStatus(value *yaml.RNode, style string) (string, error) {
 	return out.String(), err
 }
 
-// cutStatus returns what is before and behind the status of a resource, or the place of a new one: in front of
+// cutStatus returns the text before and after the status of a resource, or the place of a new status: in front of
 // the comments at the end of the file, as in kpt.
 func cutStatus(text string) (head, tail string) {
 	var fresh yaml.Node

@@ -14,7 +14,7 @@ import (
 )
 
 // staging carries out changes in two steps: it prepares everything that takes time or may fail
-// beside the files, and then renames it into place.
+// next to the files, and then renames it into place.
 type staging struct {
 	root *os.Root
 	// steps are the steps still to be taken. Deletions come last, so that an interruption loses
@@ -24,27 +24,27 @@ type staging struct {
 	dirs []string
 }
 
-// step puts one file in its place, or deletes it.
+// step renames a file into its place, or deletes it.
 type step struct {
-	path string // as in the change
-	temp string // replaces target; empty for a deletion
+	path string // the path of the change
+	temp string // file that replaces target, empty for a deletion
 	// target is the file itself if path is a symbolic link; the link stays.
 	target string
 }
 
-// prepare checks a change and writes the new content of its file beside it.
-func (s *staging) prepare(c Change) error {
+// prepareChange checks a change and writes the new content to a temporary file next to its file.
+func (s *staging) prepareChange(c Change) error {
 	if err := s.makeDirs(path.Dir(c.Path)); err != nil {
 		return notWritten(err)
 	}
-	if err := check(s.root, c); err != nil {
+	if err := checkChange(s.root, c); err != nil {
 		return err
 	}
 	if c.After == nil {
 		s.deletions = append(s.deletions, step{path: c.Path, target: c.Path})
 		return nil
 	}
-	target, mode, err := s.target(c)
+	target, mode, err := s.targetOf(c)
 	if err == nil {
 		// Nothing reads a file of this name as a resource, if it is ever left behind.
 		temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
@@ -57,9 +57,9 @@ func (s *staging) prepare(c Change) error {
 	return nil
 }
 
-// target returns the file that a change is written to and its mode; 0 for new files. A file without
+// targetOf returns the file that a change is written to and its mode. It is 0 for new files. A file without
 // write permission is not replaced.
-func (s *staging) target(c Change) (string, fs.FileMode, error) {
+func (s *staging) targetOf(c Change) (string, fs.FileMode, error) {
 	if c.Before == nil {
 		return c.Path, 0, nil
 	}
@@ -72,12 +72,12 @@ func (s *staging) target(c Change) (string, fs.FileMode, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	target, err := s.resolve(c.Path)
+	target, err := s.resolveLinks(c.Path)
 	return target, info.Mode().Perm(), err
 }
 
-// resolve returns the file that a path leads to, with all symbolic links resolved.
-func (s *staging) resolve(name string) (string, error) {
+// resolveLinks returns the file that a path leads to, with all symbolic links resolved.
+func (s *staging) resolveLinks(name string) (string, error) {
 	dir, err := filepath.EvalSymlinks(s.root.Name())
 	if err != nil {
 		return "", err
@@ -90,7 +90,7 @@ func (s *staging) resolve(name string) (string, error) {
 	return filepath.ToSlash(target), err
 }
 
-// makeDirs makes a directory and its parents, and records which ones were missing.
+// makeDirs makes a directory and its missing parents, and records them.
 func (s *staging) makeDirs(dir string) error {
 	switch _, err := s.root.Stat(dir); {
 	case err == nil:
@@ -126,7 +126,7 @@ func (s *staging) commit() error {
 	var done []string
 	for len(s.steps) > 0 {
 		if err := s.carryOut(s.steps[0]); err != nil {
-			return s.stopped(done, err)
+			return s.describeProgress(done, err)
 		}
 		done, s.steps = append(done, s.steps[0].path), s.steps[1:]
 	}
@@ -140,8 +140,8 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// stopped describes the steps that commit has taken.
-func (s *staging) stopped(done []string, err error) error {
+// describeProgress describes the completed steps of commit.
+func (s *staging) describeProgress(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)
 	}
@@ -153,8 +153,8 @@ func (s *staging) stopped(done []string, err error) error {
 		strings.Join(left, ", "))
 }
 
-// discard removes what was prepared and not committed.
-func (s *staging) discard() {
+// discardRest removes prepared files that were not committed.
+func (s *staging) discardRest() {
 	for _, step := range s.steps {
 		if step.temp != "" {
 			_ = s.root.Remove(step.temp)

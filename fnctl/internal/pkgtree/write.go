@@ -22,9 +22,9 @@ func Apply(ctx context.Context, dir string, changes []Change) error {
 	}
 	defer root.Close()
 	s := &staging{root: root}
-	defer s.discard()
+	defer s.discardRest()
 	for _, c := range changes {
-		if err := s.prepare(c); err != nil {
+		if err := s.prepareChange(c); err != nil {
 			return err
 		}
 	}
@@ -37,7 +37,7 @@ func Apply(ctx context.Context, dir string, changes []Change) error {
 	return nil
 }
 
-func check(root *os.Root, c Change) error {
+func checkChange(root *os.Root, c Change) error {
 	if c.Before == nil {
 		return checkCreation(root, c)
 	}

@@ -11,7 +11,7 @@ import (
 // Changes selects the rows to show for a change of a pool: those with new information. The zero
 // Changes is ready to use.
 type Changes struct {
-	shown map[key]map[string]Row // by the pod's name
+	shown map[key]map[string]Row // inner keys are names of pods
 }
 
 // Of returns the rows to show for a change. A deleted pod is shown once, with the state "Gone".
@@ -28,7 +28,7 @@ func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []R
 	return nil
 }
 
-// replace sets the rows of a pool, and returns the new ones.
+// replace sets the rows of a pool, and returns the new rows.
 func (c *Changes) replace(k key, rows []Row) []Row {
 	before, after := c.shown[k], map[string]Row{}
 	var changed []Row

@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Waits describes what a lease of a function with these pools waits for; empty if there is nothing
+// Waits describes the phase of a lease of a function with these pools. It is empty if there is nothing
 // to report.
 func Waits(pools []*podmanagerv1.Pool) string {
 	waiting := int32(0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods describes function pods to users: which pods exist, and what a function waits for.
+// Package pods describes function pods to users: the pods of each function, and their phases.
 // It makes no requests.
 package pods
 
@@ -49,8 +49,8 @@ func (p *Pools) All() []*podmanagerv1.Pool {
 }
 
 // Is reports whether a pool's reference is the one that users call image, with tag (or a
-// constraint) in place of its own tag if tag is set. It knows neither the gateway's default prefix
-// nor the tag that a constraint selects.
+// constraint) instead of its own tag if tag is set. It ignores the gateway's default prefix
+// and the tag that a constraint selects.
 func Is(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := cutTag(image)

@@ -95,10 +95,10 @@ type Table struct {
 	// Wide has all columns on one line. Otherwise a row fits into 80 columns unless the pod's name is
 	// very long, and the reason has lines of its own.
 	Wide bool
-	// Width is that of the terminal, which long names of pods and reasons are cut to fit; 0 for none.
+	// Width is the width of the terminal. Long names of pods and reasons are cut to fit. 0 means no limit.
 	Width int
 
-	widths []int // they only grow
+	widths []int // columns grow, and never shrink
 }
 
 // cells returns the columns of a row, all of which are aligned, and the reason.
@@ -155,7 +155,7 @@ func (t *Table) Lines(r Row) []string {
 
 const (
 	indent = "    "
-	// maxReasonLines is in how many lines a reason is shown on a terminal. The wide table has all of it.
+	// maxReasonLines is the maximum number of lines of a reason on a terminal. The wide table shows it whole.
 	maxReasonLines = 3
 )
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rendercache keeps on disk what functions of this machine returned, so that a render runs only functions whose
+// Package rendercache stores responses of functions of this machine on disk, so that a render runs only functions whose
 // image or input has changed. Any number of processes may share the directory.
 package rendercache
 
@@ -24,10 +24,10 @@ import (
 // maxBytes is the maximum size of all entries after a render.
 const maxBytes = 1 << 30
 
-// staleAfter is the age of a temporary file that no process writes any more.
+// staleAfter is the age at which a temporary file counts as abandoned.
 const staleAfter = time.Hour
 
-// Fingerprint returns all that decides, beside its input, what a function returns; empty if that is not known.
+// Fingerprint identifies everything but the input that determines a function's output. It is empty if that is unknown.
 type Fingerprint func(ctx context.Context, image, tag string) (string, error)
 
 // Cache is an evaluator with a cache.
@@ -59,7 +59,7 @@ func open(dir string, maxSize int64, fingerprint Fingerprint, next pipeline.Eval
 func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	fingerprint, err := c.fingerprint(ctx, req.Image, req.Tag)
 	if err != nil || fingerprint == "" {
-		return c.Evaluator.Evaluate(ctx, req) // which explains the error
+		return c.Evaluator.Evaluate(ctx, req) // the evaluator explains the error
 	}
 	input := sha256.Sum256(req.ResourceList)
 	key := sha256.Sum256(append([]byte(fingerprint), input[:]...))
@@ -80,7 +80,7 @@ func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Re
 	return resp, nil
 }
 
-// read returns the response in a file: a checksum of what follows, the length of the list, the list and the log. ok is
+// read returns the response in a file: a checksum of the rest, the length of the list, the list and the log. ok is
 // false if there is none, or if it is damaged.
 func read(name string) (resp pipeline.Response, ok bool) {
 	data, err := os.ReadFile(name)

@@ -25,7 +25,7 @@ import (
 // Formats are the names of the formats of a [Report].
 var Formats = []string{"github", "json", "junit"}
 
-// Report is what a rendering has to say to programs, such as CI systems.
+// Report is the report of a rendering for programs, such as CI systems.
 type Report struct {
 	// Dir is the directory of the package, as the user gave it.
 	Dir string
@@ -38,7 +38,7 @@ type Report struct {
 	Failure error
 }
 
-// function is one function that ran or failed to.
+// function is a function that ran or failed to.
 type function struct {
 	Package  string          `json:"package"`
 	Image    string          `json:"image,omitempty"`
@@ -102,7 +102,7 @@ func (r *Report) json() (string, error) {
 	return out.String(), err
 }
 
-// problem returns why the command failed; empty if it succeeded.
+// problem returns the reason of the command's failure. It is empty if the command succeeded.
 func (r *Report) problem() string {
 	if r.Failure == nil {
 		return ""
@@ -139,7 +139,7 @@ func (r *Report) functions() []function {
 	return all
 }
 
-// locate returns a result with the file and line of what it is about, if the package has that.
+// locate returns a result with the file and line of its subject, if the package contains that.
 func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResult {
 	located := locatedResult{
 		Message: strings.TrimSpace(record.Message), Severity: cmp.Or(strings.ToLower(record.Severity), string(result.Info)),
@@ -193,7 +193,7 @@ func (f function) hasError() bool {
 	return false
 }
 
-// failure describes in a few words why a function failed; empty if it did not.
+// failure describes a function's failure in a few words. It is empty if the function succeeded.
 func (f function) failure() string {
 	switch {
 	case f.Problem != "":
@@ -216,7 +216,7 @@ var (
 	filePosition = regexp.MustCompile(`^(?:read package: )?([^:\s]+):(\d+): `)
 )
 
-// github returns the report as workflow commands, which GitHub shows beside the lines of files.
+// github returns the report as workflow commands, which GitHub shows as annotations of lines.
 func (r *Report) github() string {
 	var b strings.Builder
 	write := func(level, file string, line int, title, message string) {
@@ -284,8 +284,8 @@ type (
 	}
 )
 
-// junit returns the report with a test suite for each package, one for files and, if the package cannot be rendered,
-// one for that.
+// junit returns the report with a test suite for each package, for files and, if the package cannot be rendered,
+// for that error.
 func (r *Report) junit() (string, error) {
 	var all junitSuites
 	add := func(suite string, c junitCase) {

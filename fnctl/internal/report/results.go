@@ -34,7 +34,7 @@ type item struct {
 
 // WriteResults writes the results of all functions that ran to a file in dir, and returns its path.
 func WriteResults(dir string, steps []pipeline.Step) (string, error) {
-	data, err := wide(newList(steps))
+	data, err := encodeWide(newList(steps))
 	if err != nil {
 		return "", err
 	}
@@ -62,8 +62,8 @@ func newList(steps []pipeline.Step) list {
 	return results
 }
 
-// wide encodes a value with indented lists, as kpt does.
-func wide(value any) ([]byte, error) {
+// encodeWide encodes a value with indented lists, as kpt does.
+func encodeWide(value any) ([]byte, error) {
 	var out bytes.Buffer
 	err := yaml.NewEncoderWithOptions(&out, &yaml.EncoderOptions{SeqIndent: yaml.WideSequenceStyle}).Encode(value)
 	return out.Bytes(), err

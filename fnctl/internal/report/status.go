@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
-// rendered is the type of the condition for how the last rendering ended.
+// rendered is the type of the condition for the outcome of the last rendering.
 const rendered = "Rendered"
 
 type condition struct {
@@ -42,8 +42,8 @@ type step struct {
 	ErrorResults   []result.Record `yaml:"errorResults,omitempty"`
 }
 
-// SetStatus writes into a Kptfile how the rendering of its package ended: the condition "Rendered",
-// which replaces an earlier one, and what each function did. Other conditions stay.
+// SetStatus writes the outcome of a package's rendering into its Kptfile: the condition "Rendered",
+// which replaces an earlier condition, and a step for each function. All other conditions stay.
 func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) error {
 	if err := kptfile.ChooseStyle(root); err != nil {
 		return err
@@ -52,20 +52,20 @@ func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) e
 	if err != nil {
 		return fmt.Errorf("write the status of the Kptfile: %w", err)
 	}
-	now, err := node(newCondition(failure))
+	now, err := toNode(newCondition(failure))
 	if err != nil {
 		return err
 	}
 	list := conditions.YNode()
-	list.Content = append(others(list.Content), now.YNode())
+	list.Content = append(otherConditions(list.Content), now.YNode())
 	return setRenderStatus(root, rendering)
 }
 
-// setRenderStatus writes what each function did, in place of an earlier rendering's.
+// setRenderStatus replaces the steps of an earlier rendering.
 func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error) {
 	var status *yaml.RNode
 	if steps := newRenderStatus(rendering); len(steps.Mutations)+len(steps.Validations) > 0 {
-		if status, err = node(steps); err != nil {
+		if status, err = toNode(steps); err != nil {
 			return err
 		}
 	}
@@ -78,8 +78,8 @@ func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error
 	return root.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
 }
 
-// others returns the conditions of other types.
-func others(conditions []*yaml.Node) []*yaml.Node {
+// otherConditions returns the conditions of other types.
+func otherConditions(conditions []*yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, c := range conditions {
 		if yaml.NewRNode(c).Field("type") == nil || yaml.GetValue(yaml.NewRNode(c).Field("type").Value) != rendered {
@@ -93,11 +93,11 @@ func newCondition(failure error) condition {
 	if failure == nil {
 		return condition{Type: rendered, Status: "True", Reason: "RenderSuccess"}
 	}
-	return condition{Type: rendered, Status: "False", Reason: "RenderFailed", Message: message(failure)}
+	return condition{Type: rendered, Status: "False", Reason: "RenderFailed", Message: failureMessage(failure)}
 }
 
-// message describes why a rendering failed. What a function said is in its step.
-func message(failure error) string {
+// failureMessage describes why a rendering failed. The output of a function is in its step.
+func failureMessage(failure error) string {
 	if failed, ok := errors.AsType[*client.FunctionError](failure); ok {
 		return fmt.Sprintf("function %q failed", failed.Image)
 	}
@@ -126,9 +126,9 @@ func newRenderStatus(rendering *pipeline.Rendering) renderStatus {
 	return s
 }
 
-// node returns a value as YAML.
-func node(value any) (*yaml.RNode, error) {
-	data, err := wide(value)
+// toNode returns a value as YAML.
+func toNode(value any) (*yaml.RNode, error) {
+	data, err := encodeWide(value)
 	if err != nil {
 		return nil, err
 	}

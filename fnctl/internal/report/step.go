@@ -17,13 +17,13 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// entry describes one function that ran or failed to.
+// entry describes a function that ran or failed to.
 type entry struct {
 	image, exec string
 	stderr      string
 	exitCode    int
 	results     []result.Record
-	// problem is why the function did not run, or why its output cannot be used.
+	// problem is the reason why the function did not run, or why its output cannot be used.
 	problem string
 }
 
@@ -47,13 +47,13 @@ func newEntry(step pipeline.Step) entry {
 		e.problem, e.exitCode = problem(outcome.Err), 1
 	}
 	if f.Exec == "" {
-		// As kpt keeps what containers log.
+		// As kpt stores the logs of containers.
 		e.stderr = strings.TrimSuffix(e.stderr, "\n")
 	}
 	return e
 }
 
-// problem returns why something failed, without advice to the user of a terminal.
+// problem returns the reason of a failure, without advice to the user of a terminal.
 func problem(err error) string {
 	if call, ok := errors.AsType[*client.CallError](err); ok {
 		return call.Problem
@@ -61,7 +61,7 @@ func problem(err error) string {
 	return err.Error()
 }
 
-// failure describes a failed entry in one line; empty if it did not fail.
+// failure describes a failed entry in a line. It is empty if the function succeeded.
 func (e entry) failure(name string) string {
 	name = cmp.Or(name, e.image, e.exec)
 	switch {

@@ -53,9 +53,9 @@ func Results(records []Record) []Result {
 }
 
 func (r Record) result() Result {
-	shown := Result{Message: r.Message, Severity: severity(r.Severity)}
+	shown := Result{Message: r.Message, Severity: parseSeverity(r.Severity)}
 	if ref := r.ResourceRef; ref != nil {
-		shown.Resource = join(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
+		shown.Resource = joinNonEmpty(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 	}
 	if r.Field != nil {
 		shown.Field = r.Field.Path
@@ -91,15 +91,15 @@ func fromJSON(value string) string {
 	if err != nil || value == "" {
 		return value
 	}
-	return plain(node.YNode())
+	return plainValue(node.YNode())
 }
 
-// plain returns a value as it is in a [Field].
-func plain(node *yaml.Node) string {
+// plainValue returns a value as it is in a [Field].
+func plainValue(node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode {
 		return strings.TrimSpace(node.Value)
 	}
-	unstyled(node)
+	clearStyle(node)
 	text, err := yaml.NewRNode(node).String()
 	if err != nil {
 		return fmt.Sprint(err)
@@ -107,10 +107,10 @@ func plain(node *yaml.Node) string {
 	return strings.TrimSpace(text)
 }
 
-func unstyled(node *yaml.Node) {
+func clearStyle(node *yaml.Node) {
 	node.Style = 0
 	for _, child := range node.Content {
-		unstyled(child)
+		clearStyle(child)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	Info    Severity = "info"
 )
 
-// Result is one report of a function. Only the message is always set.
+// Result is a report of a function. Only the message is always set.
 type Result struct {
 	Message  string
 	Severity Severity
@@ -49,16 +49,16 @@ func (r Result) String() string {
 	return b.String() + " " + strings.TrimSpace(r.Message)
 }
 
-// severity returns the severity named s. A result without a severity is information.
-func severity(s string) Severity {
+// parseSeverity returns the severity named s. A result without a severity is information.
+func parseSeverity(s string) Severity {
 	if s == "" {
 		return Info
 	}
 	return Severity(strings.ToLower(s))
 }
 
-// join joins the non-empty parts by slashes.
-func join(parts ...string) string {
+// joinNonEmpty joins the non-empty parts by slashes.
+func joinNonEmpty(parts ...string) string {
 	var present []string
 	for _, p := range parts {
 		if p != "" {

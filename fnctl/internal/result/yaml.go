@@ -63,16 +63,16 @@ func (i item) record() Record {
 		}
 	}
 	if f := i.Field; f != nil {
-		r.Field = &Field{Path: f.Path, CurrentValue: value(f.CurrentValue), ProposedValue: value(f.ProposedValue)}
-		r.Field.ProposedValue = cmp.Or(value(f.SuggestedValue), r.Field.ProposedValue)
+		r.Field = &Field{Path: f.Path, CurrentValue: nodeValue(f.CurrentValue), ProposedValue: nodeValue(f.ProposedValue)}
+		r.Field.ProposedValue = cmp.Or(nodeValue(f.SuggestedValue), r.Field.ProposedValue)
 	}
 	return r
 }
 
-// value returns a node's value; empty if the node is missing.
-func value(node yaml.Node) string {
+// nodeValue returns a node's value. It is empty if the node is missing.
+func nodeValue(node yaml.Node) string {
 	if node.IsZero() {
 		return ""
 	}
-	return plain(&node)
+	return plainValue(&node)
 }

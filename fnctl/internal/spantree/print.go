@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	nameColumns = 18 // with the branches of the tree
+	nameColumns = 18 // including the branches of the tree
 	barColumns  = 24
 )
 

@@ -19,7 +19,7 @@ import (
 const (
 	// usualWidth is the width where there is no terminal.
 	usualWidth = 80
-	// minName is the least width of a function's name, and fixed that of the other columns.
+	// minName is the minimum width of a function's name, and fixed the width of all further columns.
 	minName = 12
 	fixed   = len("  EVALS/S      FAILED      P50      P99   PODS  QUEUE")
 )
@@ -79,7 +79,7 @@ const (
 	maxFailures = 5
 )
 
-// waiting returns the lines about what evaluations wait for.
+// waiting returns the lines about evaluations that wait.
 func (s Snapshot) waiting(name func(string) string) []string {
 	all := s.Status.GetWaiting()
 	if len(all) == 0 {
@@ -97,7 +97,7 @@ func (s Snapshot) waiting(name func(string) string) []string {
 	return lines
 }
 
-// failures returns the lines about the last failures, equal ones in one line.
+// failures returns the lines about the last failures. Equal failures share a line.
 func (s Snapshot) failures(name func(string) string) []string {
 	groups := phase.GroupFailures(s.Failures)
 	if len(groups) == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top shows what a gateway does now, as lines for a terminal: rate, durations, pods and queue of
+// Package top shows a gateway's current activity, as lines for a terminal: rate, durations, pods and queue of
 // each function, and the last failures.
 package top
 
@@ -17,22 +17,22 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Snapshot is what the gateway reports at one time.
+// Snapshot is the gateway's activity at a point in time.
 type Snapshot struct {
 	Status *gatewayv1.GetStatusResponse
 	Pools  []*podmanagerv1.Pool
-	// Failures are the last evaluations that failed, the newest first. Equal ones are shown together.
+	// Failures are the last failed evaluations, the newest first. Equal failures are shown together.
 	Failures []*gatewayv1.Evaluation
-	// Problems are why something is not known, or not known any more.
+	// Problems are the reasons why something is unknown or out of date.
 	Problems []string
 	Now      time.Time
 }
 
-// row is what one function does.
+// row is the activity of a function.
 type row struct {
 	function        string
 	rate            float64
-	failed, samples int // of the last minute
+	failed, samples int // numbers of the last minute
 	p50, p99        time.Duration
 	ready           int
 	pods            int

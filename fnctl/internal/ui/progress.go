@@ -27,25 +27,25 @@ type Progress struct {
 	Width func() int
 
 	running string // the running function
-	detail  string // what it runs on
+	detail  string // number of its resources
 	nothing bool   // true if its selectors match no resource
 
-	// mu guards what follows, and the output while a function runs.
+	// mu guards the fields below, and the output while a function runs.
 	mu      sync.Mutex
-	waiting string        // what the function waits for
-	elapsed time.Duration // since it started, in seconds
+	waiting string        // reason for which the function waits
+	elapsed time.Duration // time since its start, in seconds
 	stop    func()        // ends the signs of life, and waits for that
 }
 
 // Entered shows a package that has functions.
 func (p *Progress) Entered(plan *pipeline.Plan) {
 	if len(plan.Mutators)+len(plan.Validators) > 0 {
-		p.Line("Package %s", p.style.bold(p.cut(title(plan.Package), len("Package "))))
+		p.Line("Package %s", p.style.bold(p.cutEnd(packageTitle(plan.Package), len("Package "))))
 	}
 }
 
-// title returns a package's name, and its path unless it is the outermost.
-func title(pkg *pkgtree.Package) string {
+// packageTitle returns a package's name, and its path unless it is the outermost.
+func packageTitle(pkg *pkgtree.Package) string {
 	if pkg.Path == "." {
 		return OneLine(pkg.Kptfile.Name)
 	}
@@ -55,13 +55,13 @@ func title(pkg *pkgtree.Package) string {
 // Started shows a running function.
 func (p *Progress) Started(call pipeline.Call, resources int) {
 	p.nothing = resources == 0 && len(call.Function.Selectors)+len(call.Function.Exclude) > 0
-	p.running, p.detail = name(call), fmt.Sprintf(" on %d resources", resources)
+	p.running, p.detail = functionName(call), fmt.Sprintf(" on %d resources", resources)
 	if resources == 1 {
 		p.detail = " on 1 resource"
 	}
 	p.waiting, p.elapsed = "", 0
 	if p.Live {
-		fmt.Fprint(p.out, p.line(""))
+		fmt.Fprint(p.out, p.runningLine(""))
 	}
 	p.stop = p.signLife()
 }
@@ -69,7 +69,7 @@ func (p *Progress) Started(call pipeline.Call, resources int) {
 // quiet is the time between two signs of life where there is no terminal.
 const quiet = 30 * time.Second
 
-// signLife shows how long the function has been running: each second on terminals, else every 30 seconds.
+// signLife shows the elapsed time of the function: each second on terminals, else every 30 seconds.
 func (p *Progress) signLife() (stop func()) {
 	every := quiet
 	if p.Live {
@@ -87,7 +87,7 @@ func (p *Progress) signLife() (stop func()) {
 			p.mu.Lock()
 			p.elapsed += every
 			if p.Live {
-				fmt.Fprintf(p.out, "\r\x1b[K%s", p.line(p.waiting))
+				fmt.Fprintf(p.out, "\r\x1b[K%s", p.runningLine(p.waiting))
 			} else {
 				p.Line("    … running for %v", p.elapsed)
 			}
@@ -101,9 +101,9 @@ func (p *Progress) signLife() (stop func()) {
 	}
 }
 
-// line returns the line of the running function, which must not wrap: a line that does cannot be
+// runningLine returns the line of the running function, which must not wrap: a line that does cannot be
 // replaced.
-func (p *Progress) line(waiting string) string {
+func (p *Progress) runningLine(waiting string) string {
 	const mark = "  … "
 	if waiting != "" {
 		waiting = ": " + waiting
@@ -112,13 +112,13 @@ func (p *Progress) line(waiting string) string {
 	if p.elapsed > 0 {
 		detail += fmt.Sprintf(", %v", p.elapsed)
 	}
-	rest := p.cut(detail+waiting, columns(mark)+min(columns(p.running), p.limit()/2))
-	line := mark + p.shorten(p.running, columns(mark)+columns(rest))
+	rest := p.cutEnd(detail+waiting, columnsOf(mark)+min(columnsOf(p.running), p.maxColumns()/2))
+	line := mark + p.cutBeginning(p.running, columnsOf(mark)+columnsOf(rest))
 	shown := min(len(rest), len(detail))
 	return line + rest[:shown] + p.style.faint(rest[shown:])
 }
 
-// Waiting shows what the running function waits for; empty for nothing.
+// Waiting shows the reason for which the running function waits. An empty reason means that it runs.
 func (p *Progress) Waiting(what string) {
 	what = OneLine(what)
 	p.mu.Lock()
@@ -126,7 +126,7 @@ func (p *Progress) Waiting(what string) {
 	p.waiting = what
 	switch {
 	case p.Live:
-		fmt.Fprintf(p.out, "\r\x1b[K%s", p.line(what))
+		fmt.Fprintf(p.out, "\r\x1b[K%s", p.runningLine(what))
 	case what != "":
 		p.Line("    … %s", what)
 	}
@@ -135,7 +135,7 @@ func (p *Progress) Waiting(what string) {
 // usualDuration is the width for durations, so that lines are cut alike.
 const usualDuration = len("12.345s")
 
-// Finished shows how a function ended, with its results and its log.
+// Finished shows the end of a function, with its results and its log.
 func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	if p.stop != nil {
 		p.stop()
@@ -152,49 +152,49 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	case slices.ContainsFunc(results, func(r result.Result) bool { return r.Severity == result.Error }):
 		mark = p.style.yellow("!")
 	}
-	elapsed := duration(outcome.Elapsed)
-	shown := p.shorten(name(call), len("  m  ")+max(len(elapsed), usualDuration))
+	elapsed := roundDuration(outcome.Elapsed)
+	shown := p.cutBeginning(functionName(call), len("  m  ")+max(len(elapsed), usualDuration))
 	p.Line("  %s %s %s", mark, shown, p.style.faint(elapsed))
 	if p.nothing {
-		p.block("no resource matches its selectors", plain)
+		p.writeBlock("no resource matches its selectors", plain)
 	}
-	p.results(results)
-	p.log(string(outcome.Log))
+	p.writeResults(results)
+	p.showLog(string(outcome.Log))
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
-		p.failure(failed)
+		p.showFailure(failed)
 	}
 }
 
-// failure shows why a function failed.
-func (p *Progress) failure(err *client.FunctionError) {
+// showFailure shows the reason of a function's failure.
+func (p *Progress) showFailure(err *client.FunctionError) {
 	f := err.Failure
-	p.results(result.Results(result.FromFailure(f)))
+	p.writeResults(result.Results(result.FromFailure(f)))
 	if n := f.GetResultsOmitted(); n > 0 {
-		p.block(fmt.Sprintf("and %d more results", n), plain)
+		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}
-	p.log(f.GetStderr())
+	p.showLog(f.GetStderr())
 	// The message has in one text all that the details have separately, and more unless the
-	// function itself ended.
+	// function itself exited.
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
 	if said := log != "" && strings.Contains(err.Message, log); !said && !ended || len(f.GetResults()) == 0 && log == "" {
-		p.block(strings.TrimSuffix(err.Message, " ()"), p.style.red)
+		p.writeBlock(strings.TrimSuffix(err.Message, " ()"), p.style.red)
 	}
-	p.block(reason(f), plain)
+	p.writeBlock(failureReason(f), plain)
 }
 
 // maxLog is the maximum number of lines of a function's log on a terminal.
 const maxLog = 20
 
-// log shows the log of a function; on terminals only its end, where the reason of a failure is.
-func (p *Progress) log(text string) {
+// showLog shows the log of a function; on terminals only its end, where the reason of a failure is.
+func (p *Progress) showLog(text string) {
 	all := slices.Collect(strings.Lines(strings.TrimSpace(text)))
 	if left := len(all) - maxLog; p.Live && left > 0 {
-		p.block(fmt.Sprintf("… %d lines before; --results-dir DIR keeps all", left), plain)
+		p.writeBlock(fmt.Sprintf("… %d lines before; --results-dir DIR keeps all", left), plain)
 		text = strings.Join(all[left:], "")
 	}
-	p.block(text, p.style.faint)
+	p.writeBlock(text, p.style.faint)
 }
 
 // reasons describe the failures that one sentence explains.
@@ -205,8 +205,8 @@ var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:    "stopped: it logged more than it may",
 }
 
-// reason describes how a function failed; it is empty for reasons of later versions.
-func reason(f *functionrunnerv1.FunctionFailure) string {
+// failureReason describes the failure of a function. It is empty for reasons of later versions.
+func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	switch r := f.GetReason(); r {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:
 		return fmt.Sprintf("exit code %d", f.GetExitCode())
@@ -217,8 +217,8 @@ func reason(f *functionrunnerv1.FunctionFailure) string {
 	}
 }
 
-// name returns the function as its Kptfile names it.
-func name(call pipeline.Call) string {
+// functionName returns the function as its Kptfile names it.
+func functionName(call pipeline.Call) string {
 	if call.Function.Tag != "" {
 		return OneLine(fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag))
 	}

@@ -27,7 +27,7 @@ func (s style) green(text string) string  { return s.escape("32", text) }
 func (s style) yellow(text string) string { return s.escape("33", text) }
 func (s style) cyan(text string) string   { return s.escape("36", text) }
 
-func (s style) severity(severity result.Severity) paint {
+func (s style) paintOf(severity result.Severity) paint {
 	switch severity {
 	case result.Error:
 		return s.red

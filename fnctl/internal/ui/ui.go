@@ -72,24 +72,24 @@ func diffLine(text string) string {
 	return Printable(text)
 }
 
-// results writes results, the worst first and otherwise in their order.
-func (p *Printer) results(results []result.Result) {
+// writeResults writes results, the worst first and otherwise in their order.
+func (p *Printer) writeResults(results []result.Result) {
 	rank := func(r result.Result) int {
 		return slices.Index([]result.Severity{result.Error, result.Warning, result.Info}, r.Severity)
 	}
 	sorted := slices.Clone(results)
 	slices.SortStableFunc(sorted, func(a, b result.Result) int { return rank(a) - rank(b) })
 	for _, r := range sorted {
-		p.block(r.String(), p.style.severity(r.Severity))
+		p.writeBlock(r.String(), p.style.paintOf(r.Severity))
 	}
 }
 
 // sequence matches sequences that move the cursor or change colours.
 var sequence = regexp.MustCompile(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 
-// block writes a text, if there is one, indented below a function. Functions often log in colour:
+// writeBlock writes a text, if there is one, indented below a function. Functions often log in colour:
 // not even the rest of a colour sequence without its control characters is shown.
-func (p *Printer) block(text string, paint paint) {
+func (p *Printer) writeBlock(text string, paint paint) {
 	text = sequence.ReplaceAllString(text, "")
 	for line := range strings.Lines(Printable(strings.TrimSpace(text))) {
 		p.Line("      %s", paint(strings.TrimRight(line, "\n")))
@@ -112,8 +112,8 @@ func OneLine(text string) string {
 	return strings.ReplaceAll(Printable(text), "\n", " ")
 }
 
-// duration returns a duration rounded for display.
-func duration(d time.Duration) string {
+// roundDuration returns a duration rounded for display.
+func roundDuration(d time.Duration) string {
 	if d < 10*time.Millisecond {
 		return d.Round(10 * time.Microsecond).String()
 	}
