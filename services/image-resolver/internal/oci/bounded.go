@@ -67,21 +67,6 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// keys are the keys of a JSON object of at most maxEntries entries. Null is an empty object.
-type keys []string
-
-// UnmarshalJSON reads the entries individually.
-func (k *keys) UnmarshalJSON(raw []byte) error {
-	if *k != nil {
-		return errTwice
-	}
-	*k = keys{}
-	return readEntries(raw, func(key string, in *json.Decoder) error {
-		*k = append(*k, key)
-		return in.Decode(new(present))
-	})
-}
-
 // readEntries calls read with each key of a valid JSON object, or null, to read the value.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0

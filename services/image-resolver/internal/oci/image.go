@@ -3,9 +3,11 @@
 package oci
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -69,7 +71,7 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 			Entrypoint, Cmd, Env list[string]
 			WorkingDir, User     string
 			Labels               texts
-			Volumes              keys
+			Volumes              hidingVolume
 		} `json:"config"`
 	}
 	if err := json.Unmarshal(config, &file); err != nil {
@@ -82,9 +84,9 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 			"the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile",
 		)
 	}
-	if i := slices.IndexFunc(c.Volumes, hidesTools); i >= 0 {
+	if c.Volumes != "" {
 		return nil, fault.New(fault.Precondition, "the image has the volume %q, which hides the wrapper server in %s: "+
-			"remove VOLUME from its Dockerfile", excerpt.Middle(cmp.Or(c.Volumes[i], "/"), maxQuoted), toolsPath)
+			"remove VOLUME from its Dockerfile", excerpt.Middle(string(c.Volumes), maxQuoted), toolsPath)
 	}
 	image := &Image{
 		Digest:     m.Digest,
@@ -117,9 +119,25 @@ func (i *Image) checkTexts() error {
 // toolsPath is the directory of the wrapper server in function pods.
 const toolsPath = "/wrapper-server-tools"
 
-// hidesTools reports whether the runtime would mount a volume over our program: at, above or below its directory.
-func hidesTools(volume string) bool {
-	clean := strings.TrimSuffix(path.Clean("/"+volume), "/")
-	above := strings.HasPrefix(toolsPath+"/", clean+"/") //nolint:gocritic // the volume is what varies
-	return above || strings.HasPrefix(clean+"/", toolsPath+"/")
+// hidingVolume is the volume of a configuration that the runtime would mount over our program: at, above or below its
+// directory. It is empty if there is none.
+type hidingVolume string
+
+// aboveTools matches an object that may contain the root directory, or a key with escapes.
+var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
+
+// UnmarshalJSON reads the keys of an object, if one of them may hide the wrapper server. It ignores all other objects,
+// however large.
+func (h *hidingVolume) UnmarshalJSON(raw []byte) error {
+	if !bytes.Contains(raw, []byte(toolsPath[1:])) && !aboveTools.Match(raw) {
+		return nil
+	}
+	return readEntries(raw, func(volume string, in *json.Decoder) error {
+		clean := strings.TrimSuffix(path.Clean("/"+volume), "/")
+		above := strings.HasPrefix(toolsPath+"/", clean+"/") //nolint:gocritic // the volume is what varies
+		if above || strings.HasPrefix(clean+"/", toolsPath+"/") {
+			*h = hidingVolume(cmp.Or(volume, "/"))
+		}
+		return in.Decode(new(present))
+	})
 }
