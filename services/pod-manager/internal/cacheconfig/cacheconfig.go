@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cacheconfig reads pod-cache-config.yaml: which functions get pods at the
-// start, and what is different for them. There are two formats: a map of image to
-// time to live, and a list of objects with more settings.
+// Package cacheconfig parses pod-cache-config.yaml: the functions with pods from the start, and their settings. The
+// file is in either of two formats: a map of image to time to live, or a list of objects with more settings.
 package cacheconfig
 
 import (
@@ -17,42 +16,38 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Entry is one function. A setting of zero is not set: the service's own applies.
+// Entry contains the settings of a function. Zero settings use the service's defaults.
 type Entry struct {
 	// Image is the function's canonical name.
 	Image string
-	// TTL is how long an unused pod lives.
+	// TTL is the time to live of an unused pod.
 	TTL time.Duration
-	// MaxWaitlistLength is how many evaluations there may be for each pod before a
-	// further pod is started.
+	// MaxWaitlistLength is the maximum number of evaluations per pod before a further pod is started.
 	MaxWaitlistLength int
-	// MaxPods is how many pods the function may have.
+	// MaxPods is the maximum number of pods.
 	MaxPods int
-	// MinPods is how many pods are kept although no evaluation needs them; nil if not set. A
-	// FunctionConfig says it elsewhere.
+	// MinPods is the minimum number of pods, which exist although no evaluation needs them. It is nil if not set.
+	// FunctionConfigs set it elsewhere.
 	MinPods *int
-	// MaxConcurrency is how many evaluations one pod may run at once.
+	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int
-	// MaxQueue is how many evaluations may wait.
+	// MaxQueue is the maximum number of waiting evaluations.
 	MaxQueue int
-	// ReadyTimeout is how long a pod may take to become ready.
+	// ReadyTimeout is the time within which a pod must become ready.
 	ReadyTimeout time.Duration
-	// MaxEvaluationTime is how long one evaluation may take.
+	// MaxEvaluationTime limits an evaluation.
 	MaxEvaluationTime time.Duration
-	// Prefork is how many processes of the function a pod keeps started; nil if not set.
+	// Prefork is the number of spare processes in a pod. It is nil if not set.
 	Prefork *int
-	// Resources are what is different for the function's container, one by one; nil if
-	// nothing is.
+	// Resources override the resources of the function's container field by field. It is nil if nothing is overridden.
 	Resources *corev1.ResourceRequirements
-	// Overrides are what the function's pods have in place of the template's values; nil if
-	// nothing is overridden. The file has none.
+	// Overrides override values of the template. It is nil if nothing is overridden. The file cannot set it.
 	Overrides *podspec.Overrides
 }
 
-// Parse returns the entries in their order. Names without slash are looked up under
-// defaultPrefix. The warnings are sentences for users about what is ignored, such as
-// a second entry for an image. An error names each entry that is wrong; there are no
-// entries then.
+// Parse returns the entries in order. defaultPrefix completes names without a slash. Warnings are sentences for users
+// about ignored parts, such as a second entry for an image. An error names each invalid entry; then there are no
+// entries.
 func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
@@ -77,16 +72,16 @@ func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []strin
 	return r.entries, r.warnings, nil
 }
 
-// reader reads one file.
+// reader parses a file.
 type reader struct {
 	prefix   string
-	seen     map[string]int // the lines of images, by key
+	seen     map[string]int // lines of images by key
 	entries  []Entry
 	warnings []string
 	problems []error
 }
 
-// readMap reads a map of image to time to live.
+// readMap parses a map of image to time to live.
 func (r *reader) readMap(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		name, value := root.Content[i], resolveAlias(root.Content[i+1])
@@ -96,7 +91,7 @@ func (r *reader) readMap(root *yaml.Node) {
 	}
 }
 
-// readList reads a list of objects.
+// readList parses a list of objects.
 func (r *reader) readList(root *yaml.Node) {
 	for i, item := range root.Content {
 		line := item.Line
@@ -115,7 +110,7 @@ func (r *reader) readList(root *yaml.Node) {
 	}
 }
 
-// addEntry takes an entry up, unless there is one for its image already.
+// addEntry adds an entry, unless its image already has an entry.
 func (r *reader) addEntry(e *entry, name *yaml.Node) {
 	image, err := imagename.Parse(name.Value, r.prefix)
 	if err != nil {
@@ -135,10 +130,10 @@ func (r *reader) addEntry(e *entry, name *yaml.Node) {
 	r.entries = append(r.entries, e.Entry)
 }
 
-// nullTag is the tag of what is not there.
+// nullTag is the tag of null values.
 const nullTag = "!!null"
 
-// resolveAlias returns what an alias stands for, and other nodes as they are.
+// resolveAlias returns the target of an alias. It returns other nodes unchanged.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

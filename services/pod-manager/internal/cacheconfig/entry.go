@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// entry is an entry that is being read.
+// entry is an entry with the warnings and errors of its fields.
 type entry struct {
 	Entry
-	where    string // names it, for users
+	where    string // position, for users
 	warnings []string
 	problems []error
 }
@@ -31,7 +31,7 @@ func (e *entry) addWarning(format string, args ...any) {
 	e.warnings = append(e.warnings, fmt.Sprintf("%s: "+format, append([]any{e.where}, args...)...))
 }
 
-// readObject reads the fields of an object, and returns its name; nil if it has none.
+// readObject parses the fields of an object, and returns its name. It is nil without a name.
 func (e *entry) readObject(item *yaml.Node) *yaml.Node {
 	fields := make(map[string]*yaml.Node)
 	for i := 0; i+1 < len(item.Content); i += 2 {
@@ -52,7 +52,7 @@ func (e *entry) readObject(item *yaml.Node) *yaml.Node {
 	return name
 }
 
-// readField reads one field.
+// readField parses a field.
 func (e *entry) readField(field string, value *yaml.Node) {
 	switch field {
 	case "name":
@@ -81,7 +81,7 @@ func (e *entry) readField(field string, value *yaml.Node) {
 	}
 }
 
-// setDuration reads a time such as 30m.
+// setDuration parses a duration such as 30m.
 func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -94,7 +94,7 @@ func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	*to = d
 }
 
-// setNumber reads a count. Zero means the default, as a missing field does.
+// setNumber parses a count. Zero means the default, like a missing field.
 func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -107,10 +107,10 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	*to = int(n)
 }
 
-// maxMinPods bounds how many pods one function may keep: each costs its resources at all times.
+// maxMinPods is the maximum minimum of pods: each pod costs its resources at all times.
 const maxMinPods = 1000
 
-// setCount reads a number up to most of which zero is a value: none.
+// setCount parses a number with a maximum, for which zero is a value: none.
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

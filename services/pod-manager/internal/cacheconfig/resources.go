@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// setResources reads requests and limits as containers have them.
+// setResources parses requests and limits in the form of containers.
 func (e *entry) setResources(value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -33,7 +33,7 @@ func (e *entry) setResources(value *yaml.Node) {
 	e.Resources = &resources
 }
 
-// decodeResources also returns what it ignores, such as unknown fields.
+// decodeResources returns the resources and warnings about ignored parts, such as unknown fields.
 func decodeResources(value *yaml.Node) (resources corev1.ResourceRequirements, ignored []error, err error) {
 	var raw any
 	if err := value.Decode(&raw); err != nil {

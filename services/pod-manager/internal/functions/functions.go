@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package functions follows the pod cache configuration: the file that gives functions
-// settings of their own, and a minimum of pods.
+// Package functions follows the pod cache configuration: the file with settings and minimums of functions.
 package functions
 
 import (
@@ -17,13 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
-// Config is what a File needs.
+// Config configures a File.
 type Config struct {
-	// Path is the file. There may be none.
+	// Path is the path of the file, which may be missing.
 	Path string
-	// DefaultImagePrefix is where image names without a slash are looked up.
+	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string
-	// Changed takes the settings of functions, by [imagename.Name.Key].
+	// Changed is called with the settings of functions, keyed by [imagename.Name.Key].
 	Changed func(map[string]cacheconfig.Entry)
 	Log     *slog.Logger
 }
@@ -35,8 +34,7 @@ type File struct {
 	entries []cacheconfig.Entry
 }
 
-// Open reads the file. One that is not there counts as empty; one that is
-// wrong is an error with its position.
+// Open reads the file. A missing file counts as empty. The error of an invalid file names the line.
 func Open(config Config) (*File, error) {
 	f := &File{config: config}
 	content, err := os.ReadFile(config.Path)
@@ -53,7 +51,7 @@ func Open(config Config) (*File, error) {
 	return f, err
 }
 
-// parse reads a content of the file, and gives images their canonical names.
+// parse parses the file, and completes image names.
 func (f *File) parse(content []byte) ([]cacheconfig.Entry, error) {
 	entries, warnings, err := cacheconfig.Parse(content, f.config.DefaultImagePrefix)
 	if err != nil {
@@ -65,20 +63,20 @@ func (f *File) parse(content []byte) ([]cacheconfig.Entry, error) {
 	return entries, nil
 }
 
-// Settings are the settings of functions, by [imagename.Name.Key].
+// Settings returns the settings of functions, keyed by [imagename.Name.Key].
 func (f *File) Settings() map[string]cacheconfig.Entry {
 	settings := make(map[string]cacheconfig.Entry, len(f.entries))
 	for _, e := range f.entries {
 		name, err := imagename.Parse(e.Image, f.config.DefaultImagePrefix)
 		if err != nil {
-			continue // the parser has looked at it
+			continue // parsed names are valid
 		}
 		settings[name.Key()] = e
 	}
 	return settings
 }
 
-// Run follows the changes of the file until ctx ends.
+// Run follows changes of the file until ctx is done.
 func (f *File) Run(ctx context.Context) error {
 	if f.config.Path == "" {
 		<-ctx.Done()

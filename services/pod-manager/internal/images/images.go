@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images asks an image-resolver in another process, and uses its last answers while it is away.
+// Package images calls the image-resolver, and uses its last answers while the image-resolver is unavailable.
 package images
 
 import (
@@ -13,28 +13,28 @@ import (
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 )
 
-// maxBytes bounds the answers that are kept, of about 3 KiB each.
+// maxBytes limits the stored answers, each of about 3 KiB.
 const maxBytes = 32 << 20
 
 type (
-	// Request is the question to an image-resolver.
+	// Request is a request to the image-resolver.
 	Request = imageresolverv1.ResolveImageRequest
-	// Image is its answer.
+	// Image is a resolved image.
 	Image = imageresolverv1.ResolveImageResponse
 )
 
-// Resolver is the part of the image-resolver's client that is needed.
+// Resolver is the required part of the image-resolver's client.
 type Resolver interface {
-	// ResolveImage has errors with fault classes.
+	// ResolveImage returns errors with fault classes.
 	ResolveImage(ctx context.Context, req *Request) (*Image, error)
 }
 
-// Last asks a Resolver, and keeps its last answers. Use [New].
+// Last calls a Resolver, and stores its last answers. Use [New].
 type Last struct{ last *cache.Last[key, *Image] }
 
 type key struct{ image, tagConstraint string }
 
-// New returns a Last without answers. stale is called for each earlier answer that is used; it may be nil.
+// New returns a Last without answers. stale is called for each use of an earlier answer. It may be nil.
 func New(resolver Resolver, stale func(context.Context)) *Last {
 	return &Last{cache.NewLast(cache.LastConfig[key, *Image]{
 		Ask: func(ctx context.Context, k key) (*Image, error) {
@@ -45,7 +45,7 @@ func New(resolver Resolver, stale func(context.Context)) *Last {
 	})}
 }
 
-// Cached returns what an image is if the image-resolver need not be asked: what a digest stands for does not change.
+// Cached returns the image of a digest without a request: a digest never changes its meaning.
 func (l *Last) Cached(req *Request) (*Image, bool) {
 	if !strings.Contains(req.GetImage(), "@") {
 		return nil, false
@@ -53,8 +53,7 @@ func (l *Last) Cached(req *Request) (*Image, bool) {
 	return l.last.Known(keyOf(req))
 }
 
-// ResolveImage returns what an image is. Answers are shared: callers must not change them. Errors are those of the
-// image-resolver and of ctx.
+// ResolveImage returns an image. Callers must not change it. Errors are errors of the image-resolver or of ctx.
 func (l *Last) ResolveImage(ctx context.Context, req *Request) (*Image, error) {
 	if image, ok := l.Cached(req); ok {
 		return image, nil

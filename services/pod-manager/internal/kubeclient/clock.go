@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// Clock knows how far apart the clocks of this machine and of the Kubernetes API are.
-// Times in pods' annotations are in that of the API, which all replicas share: a replica also
-// reads the expiry of another replica's pods, and the clocks of their nodes may be hours apart.
+// Clock tracks the difference between the clocks of this machine and of the Kubernetes API. Times in pods' annotations
+// use the clock of the API, which all replicas share: replicas read the expiries of each other's pods, and the clocks
+// of their nodes may be hours apart.
 type Clock struct {
 	start time.Time
-	ahead atomic.Int64 // the Kubernetes API's, in nanoseconds
+	ahead atomic.Int64 // difference to the Kubernetes API in nanoseconds
 	log   *slog.Logger
 }
 
-// NewClock returns a clock that assumes no difference until the first answer shows one.
+// NewClock returns a clock that assumes no difference until the first answer shows a difference.
 func NewClock(log *slog.Logger) *Clock { return &Clock{start: time.Now(), log: log} }
 
-// Now is this machine's time. It is monotonic: setting the machine's clock does not change it.
+// Now returns this machine's time. It is monotonic: setting the machine's clock does not change it.
 func (c *Clock) Now() time.Time { return c.start.Add(time.Since(c.start)) }
 
-// Theirs is a time of this machine in that of the Kubernetes API, a second or so more
-// or less.
+// Theirs converts a time of this machine to the Kubernetes API's clock, within a second or two.
 func (c *Clock) Theirs(ours time.Time) time.Time { return ours.Add(time.Duration(c.ahead.Load())) }
 
-// Ours is a time of the Kubernetes API in that of this machine. Zero is no time.
+// Ours converts a time of the Kubernetes API to this machine's clock. Zero stays zero.
 func (c *Clock) Ours(theirs time.Time) time.Time {
 	if theirs.IsZero() {
 		return theirs
@@ -36,18 +35,18 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 	return theirs.Add(-time.Duration(c.ahead.Load()))
 }
 
-// tolerance is what a time in whole seconds, and a clock that is kept well, may differ.
+// tolerance is the difference that a time in whole seconds and a synchronized clock may show.
 const tolerance = 2 * time.Second
 
-// loggedDifference is the difference between the clocks from which on it is logged.
+// loggedDifference is the minimum difference that is logged.
 const loggedDifference = 10 * time.Second
 
-// recordTime records the server's time from an answer to a request that was sent at a time of this machine.
+// recordTime records the server's time in the answer to a request sent at a time of this machine.
 func (c *Clock) recordTime(date, sent time.Time) {
 	received := c.Now()
 	ahead := time.Duration(c.ahead.Load())
 	if date.After(sent.Add(ahead-tolerance)) && date.Before(received.Add(ahead+tolerance)) {
-		return // it may well be right: the answer took its time
+		return // within tolerance
 	}
 	// The server read its clock between sent and received, and truncated it to a second.
 	middle := sent.Add(received.Sub(sent) / 2)
@@ -59,7 +58,7 @@ func (c *Clock) recordTime(date, sent time.Time) {
 	}
 }
 
-// Listen returns next such that the clock records the times of all answers.
+// Listen returns a transport that passes the times of all answers to the clock.
 func (c *Clock) Listen(next http.RoundTripper) http.RoundTripper {
 	return listener{clock: c, next: next}
 }
@@ -69,7 +68,7 @@ type listener struct {
 	next  http.RoundTripper
 }
 
-// RoundTrip is that of [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper].
 func (l listener) RoundTrip(request *http.Request) (*http.Response, error) {
 	sent := l.clock.Now()
 	response, err := l.next.RoundTrip(request)
@@ -82,5 +81,5 @@ func (l listener) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper is what client-go asks for to close idle connections.
+// WrappedRoundTripper lets client-go close idle connections.
 func (l listener) WrappedRoundTripper() http.RoundTripper { return l.next }

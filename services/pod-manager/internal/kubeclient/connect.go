@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeclient connects to the Kubernetes API. It knows how the API server's clock differs from
-// this machine's, and that a server which has just restarted refuses what it allows a moment later.
+// Package kubeclient connects to the Kubernetes API. It corrects the difference between the clocks of the API server
+// and of this machine, and tolerates the refusals of a server that has just restarted.
 package kubeclient
 
 import (
@@ -21,23 +21,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Rates of requests to the API server. Client-go's own are for tools that a user
-// uses; a burst of pods would take a minute.
+// Rates of requests to the API server. Client-go's defaults are for interactive tools; with them a burst of pods would
+// take a minute.
 const (
 	queriesPerSecond = 200
 	burst            = 400
 )
 
-// Connect returns a client for the cluster that a kubeconfig file names, or for the
-// one that this program runs in if path is empty. Each answer sets the clock.
+// Connect returns a client for the cluster in a kubeconfig file, or for this program's own cluster if path is empty.
+// Each answer adjusts the clock.
 func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface, error) {
-	// Client-go logs by itself, about waiting for its own rate limit for instance.
+	// Client-go logs by itself, for instance about its own rate limit.
 	klog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	config, err := clientConfig(path, clock, log)
 	if err != nil {
 		return nil, err
 	}
-	// Protocol buffers take a fraction of the time and memory of JSON.
+	// Protocol buffers need a fraction of the time and memory of JSON.
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
@@ -61,8 +61,8 @@ func clientConfig(path string, clock *Clock, log *slog.Logger) (*rest.Config, er
 	return config, nil
 }
 
-// ConnectDynamic returns a client like that of Connect for custom resources, and what returns
-// the resources that the API serves in a group and version.
+// ConnectDynamic returns a client for custom resources, and a function that returns the API's resources in a group and
+// version.
 func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
 	dynamic.Interface, func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error), error,
 ) {
@@ -100,11 +100,11 @@ func restConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// maxWarnings bounds the memory of what has been logged.
+// maxWarnings limits the memory of logged warnings.
 const maxWarnings = 100
 
-// warnings logs what the API server warns about, such as a template that it finds
-// outdated: each text once, since the API repeats it for each pod.
+// warnings logs warnings of the API server, such as a deprecated template. It logs each text once, because the API
+// repeats it for each pod.
 type warnings struct {
 	log *slog.Logger
 
@@ -116,8 +116,7 @@ func newWarnings(log *slog.Logger) *warnings {
 	return &warnings{log: log, seen: make(map[string]struct{})}
 }
 
-// HandleWarningHeaderWithContext takes a warning. Code 299 is the one that Kubernetes
-// uses; others are about caches in between.
+// HandleWarningHeaderWithContext logs a warning. Kubernetes uses code 299; other codes are for caches in between.
 func (w *warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
 	if code != 299 || text == "" {
 		return

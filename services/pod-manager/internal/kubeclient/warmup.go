@@ -14,30 +14,27 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// warmUp is how long the API server warm-up may last after an outage. The server answers
-// before it has loaded roles, quotas and service accounts, and refuses for the lack of them
-// what it allows a moment later.
+// warmUp is the maximum time of the API server's warm-up after an outage. The server answers before it has loaded
+// roles, quotas and service accounts, and refuses requests that it allows a moment later.
 const warmUp = 10 * time.Second
 
-// maxStatus bounds what is read of a refusal, in bytes. It holds any name and reason.
+// maxStatus is the number of bytes read from a refusal. It is enough for any name and reason.
 const maxStatus = 64 << 10
 
-// warmUpTransport turns refusals during the API server warm-up into transport errors, so that
-// they are retried as part of the outage. A pod that can be created a moment later must not
-// fail permanently.
+// warmUpTransport turns refusals during the API server warm-up into transport errors, so that they are retried as part
+// of the outage. A pod that can be created a moment later must not fail permanently.
 type warmUpTransport struct {
 	next http.RoundTripper
 	// since is when the server was last unreachable, by this machine's clock.
 	since *atomic.Pointer[time.Time]
 }
 
-// toleratingWarmUp wraps next so that callers retry what the API server refuses while it
-// warms up.
+// toleratingWarmUp returns a transport that marks refusals during the warm-up as transport errors.
 func toleratingWarmUp(next http.RoundTripper) http.RoundTripper {
 	return warmUpTransport{next: next, since: new(atomic.Pointer[time.Time])}
 }
 
-// RoundTrip is that of [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper].
 func (w warmUpTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := w.next.RoundTrip(request)
 	switch {
@@ -57,17 +54,16 @@ func (w warmUpTransport) RoundTrip(request *http.Request) (*http.Response, error
 		refusalError(response))
 }
 
-// WrappedRoundTripper is what client-go asks for to close idle connections.
+// WrappedRoundTripper lets client-go close idle connections.
 func (w warmUpTransport) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// refusalError returns the API server's refusal with its message, if that can be read. It closes
-// the body.
+// refusalError returns the API server's refusal with its message, if the message is readable. It closes the body.
 func refusalError(response *http.Response) error {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	if err == nil {
 		if status, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
-			return errors.New(apierrors.FromObject(status).Error()) // not a status error: that would count as final
+			return errors.New(apierrors.FromObject(status).Error()) // a status error would count as final
 		}
 	}
 	return fmt.Errorf("it answers %s", response.Status)

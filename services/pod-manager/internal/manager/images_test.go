@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// TestOwnerThatWasNeverAskedReplacesOutdatedPods has the owner of a function, for which only another replica has callers,
-// find a pod of another template that is used. The new pod runs what the image says.
+// TestOwnerThatWasNeverAskedReplacesOutdatedPods has the owner of a function that only another replica's callers use find
+// a pod of another template. The new pod runs the image's command.
 func TestOwnerThatWasNeverAskedReplacesOutdatedPods(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reference string

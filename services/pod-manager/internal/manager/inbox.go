@@ -10,16 +10,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// inboxSize is how many messages may wait for the loop. It handles each in microseconds; senders wait while the inbox
-// is full.
+// inboxSize is the maximum number of messages in the inbox. The loop handles each within microseconds; senders wait
+// while the inbox is full.
 const inboxSize = 1024
 
-// Inbox holds the messages for a [Manager]'s loop, which owns all state and runs the functions that it is sent. An
-// Inbox exists before its manager, for parts that the manager needs and that report to it.
+// Inbox holds the messages for a [Manager]'s loop, which owns all state and runs the functions in the messages. An
+// Inbox exists before its manager, for the parts of the manager that send events.
 type Inbox struct {
 	messages chan func(*loop)
-	ended    chan struct{} // closes when the manager has ended
-	// relisted has a capacity of one: the listed functions have changed.
+	ended    chan struct{} // closed after the manager has stopped
+	// relisted signals changed listed functions. Its capacity is 1.
 	relisted chan struct{}
 }
 
@@ -30,7 +30,7 @@ func NewInbox() *Inbox {
 	}
 }
 
-// Handle takes an event. It waits while the inbox is full.
+// Handle sends an event to the loop. It waits while the inbox is full.
 func (b *Inbox) Handle(event pool.Event) {
 	b.postMessage(func(l *loop) {
 		if gone, ok := event.(pool.PodGone); ok {
@@ -43,7 +43,7 @@ func (b *Inbox) Handle(event pool.Event) {
 	})
 }
 
-// postMessage has the loop do something, now or soon; nothing if the manager has ended.
+// postMessage runs a message in the loop, unless the manager has stopped.
 func (b *Inbox) postMessage(message func(*loop)) {
 	select {
 	case b.messages <- message:
@@ -51,7 +51,7 @@ func (b *Inbox) postMessage(message func(*loop)) {
 	}
 }
 
-// sendMessage has the loop do something, unless ctx or the manager ends first.
+// sendMessage runs a message in the loop, unless ctx or the manager stops before.
 func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	select {
 	case b.messages <- message:
@@ -63,7 +63,7 @@ func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-// askLoop returns the loop's answer to a question, unless ctx or the manager ends first.
+// askLoop returns the result of a query in the loop, unless ctx or the manager stops before.
 func askLoop[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
 	answered := make(chan T, 1)
 	if err := b.sendMessage(ctx, func(l *loop) { answered <- question(l) }); err != nil {
@@ -81,8 +81,8 @@ func errEnded() error {
 	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
 }
 
-// Configure replaces the settings. They are in force when it returns, unless the manager has ended: it waits for the
-// loop, so the loop must not wait for its caller.
+// Configure replaces the settings. It returns after the loop has applied them or stopped, so the loop must not wait for
+// its caller.
 func (b *Inbox) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
 	b.postMessage(func(l *loop) {
@@ -97,6 +97,6 @@ func (b *Inbox) Configure(change func(*Settings)) {
 	}
 	select {
 	case b.relisted <- struct{}{}:
-	default: // that the list may have changed is known already
+	default: // an earlier signal is pending
 	}
 }

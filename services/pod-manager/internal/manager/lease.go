@@ -23,7 +23,7 @@ import (
 
 // waiter is a caller that waits for a lease.
 type waiter struct {
-	// reports has the last report only: a slow caller misses what is over.
+	// reports contains only the latest report: a slow caller misses earlier reports.
 	reports  chan pool.Waiting
 	answered chan answer
 }
@@ -31,12 +31,12 @@ type waiter struct {
 // answer is a grant or an error.
 type answer struct {
 	grant pool.Grant
-	// maxTime is how long the function may run; zero if it has no setting of its own.
+	// maxTime limits the evaluation. It is zero if the function does not set a limit of its own.
 	maxTime time.Duration
 	err     error
 }
 
-// replaceReport replaces a report that has not been fetched. Only the loop calls it.
+// replaceReport replaces an unread report. Only the loop calls it.
 func (w *waiter) replaceReport(r pool.Waiting) {
 	select {
 	case <-w.reports:
@@ -81,7 +81,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// awaitAnswer waits for the answer to a lease that the loop knows.
+// awaitAnswer waits for the loop's answer to a lease.
 func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {
@@ -92,7 +92,7 @@ func (m *Manager) awaitAnswer(
 		case r := <-w.reports:
 			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(min(r.Position, math.MaxInt32)), Pod: r.Pod})
 		case <-ctx.Done():
-			m.endLease(pool.LeaseEnded{Lease: id}) // also if it has been granted meanwhile
+			m.endLease(pool.LeaseEnded{Lease: id}) // even after a concurrent grant
 			return answer{}, ctx.Err()
 		case <-m.ended:
 			return answer{}, errEnded()
@@ -100,7 +100,7 @@ func (m *Manager) awaitAnswer(
 	}
 }
 
-// endLease ends a lease, granted or waiting.
+// endLease returns a lease, granted or waiting.
 func (m *Manager) endLease(ended pool.LeaseEnded) {
 	m.postMessage(func(l *loop) {
 		delete(l.waiters, ended.Lease)
@@ -108,11 +108,13 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 	})
 }
 
-// slowResolve is how long an image may take to be looked up before that is reported.
+// slowResolve is the time after which the lookup of an image is reported.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks an image up.
-func (m *Manager) resolveImage(ctx context.Context, image string, waiting func(*lease.Waiting)) (podspec.Function, error) {
+// resolveImage looks up an image.
+func (m *Manager) resolveImage(
+	ctx context.Context, image string, waiting func(*lease.Waiting),
+) (podspec.Function, error) {
 	req := &imageresolverv1.ResolveImageRequest{Image: image}
 	if known, ok := m.config.Images.Cached(req); ok {
 		return functionOf(known), nil
@@ -122,7 +124,7 @@ func (m *Manager) resolveImage(ctx context.Context, image string, waiting func(*
 		err   error
 	}
 	answered := make(chan answer, 1)
-	go func() { // ends with ctx at the latest
+	go func() { // limited by ctx
 		resolved, err := m.config.Images.ResolveImage(ctx, req)
 		answered <- answer{resolved, err}
 	}()
@@ -144,7 +146,7 @@ func (m *Manager) resolveImage(ctx context.Context, image string, waiting func(*
 	}
 }
 
-// functionOf is what pods are made of, of an image.
+// functionOf returns the parts of an image that pods depend on.
 func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	return podspec.Function{
 		Reference: image.GetReference(), Digest: image.GetDigest(), Command: image.GetCommand(),
@@ -152,7 +154,7 @@ func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// grantedMessage is a grant in the form of the contract.
+// grantedMessage returns a grant in the contract's form.
 func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{
@@ -166,7 +168,7 @@ func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) 
 	if g.Identity != (pool.Identity{}) {
 		granted.Identity = &podmanagerv1.PodIdentity{Id: g.Identity.ID, Secret: g.Identity.Secret}
 	}
-	if g.ByTag { // what the node runs is not known
+	if g.ByTag { // the node may run another digest
 		granted.Digest = ""
 	}
 	if got.maxTime > 0 {
@@ -191,10 +193,10 @@ type grantedLease struct {
 	once    sync.Once
 }
 
-// Granted is the pod.
+// Granted implements lease.Lease.
 func (h *grantedLease) Granted() *lease.Granted { return h.granted }
 
-// Finish ends the lease.
+// Finish implements lease.Lease.
 func (h *grantedLease) Finish(outcome lease.Outcome, reason string) {
 	h.once.Do(func() {
 		ended := pool.LeaseEnded{Lease: h.id, Abandoned: outcome == lease.Abandoned}

@@ -12,23 +12,23 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// loop is the state that one goroutine owns. Nothing in it waits for anything.
+// loop holds the state that a single goroutine owns. It must not block.
 type loop struct {
 	config   Config
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// lookUpImage looks an image up in the background, and passes the result to the loop.
+	// lookUpImage looks up an image in the background, and passes the result to the loop.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
-	// images are what the functions with pools are, for the pods to come.
+	// images maps the functions with pools to their images, for future pods.
 	images map[pool.Function]podspec.Function
-	// lookups are how many leases wait until an image is looked up.
+	// lookups counts the leases that wait for the lookup of an image.
 	lookups map[string]int32
-	// listedPods is how many pods functions keep, by image.
+	// listedPods maps listed images to their minimum numbers of pods.
 	listedPods map[string]int
-	// minimum is the function that each listed image is now; its pool keeps a minimum of pods.
+	// minimum maps listed images to their current functions, whose pools keep the minimum.
 	minimum map[string]pool.Function
 }
 
@@ -44,7 +44,7 @@ func newLoop(config Config, metrics *metrics) *loop {
 	}
 }
 
-// handleEvent takes an event to the pools, and carries out what they decide.
+// handleEvent applies an event to the pools, and carries out the resulting actions.
 func (l *loop) handleEvent(event pool.Event) {
 	for _, action := range l.machine.Handle(l.config.Now(), event) {
 		l.carryOut(action)
@@ -86,7 +86,7 @@ func (l *loop) carryOut(action pool.Action) {
 	}
 }
 
-// createPod creates a pod. An owner whose replica was never asked for the function looks the image up first.
+// createPod creates a pod. If this replica owns a function without callers here, it looks up the image first.
 func (l *loop) createPod(a pool.Create) {
 	if image, known := l.images[a.Function]; known {
 		l.config.Cluster.Create(a, l.settings.workloadOf(image))
@@ -103,7 +103,7 @@ func (l *loop) createPod(a pool.Create) {
 	})
 }
 
-// rejectionError is the error of a lease that is rejected.
+// rejectionError returns the error for a rejected lease.
 func rejectionError(a pool.Reject) error {
 	err := fault.New(a.Class, "%s", a.Reason)
 	if a.Elsewhere {
@@ -112,7 +112,7 @@ func rejectionError(a pool.Reject) error {
 	return err
 }
 
-// standDown has this replica own no functions, or again.
+// standDown makes this replica give up its functions for a reason, or own functions again if the reason is empty.
 func (l *loop) standDown(reason string) {
 	if reason == "" {
 		l.config.Log.Info("function pods answer again")
@@ -125,16 +125,16 @@ func (l *loop) standDown(reason string) {
 	}
 }
 
-// answerLease ends the wait of a lease.
+// answerLease sends the answer to a waiting lease.
 func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	if w, ok := l.waiters[id]; ok {
 		delete(l.waiters, id)
-		w.answered <- a // does not block: there is one
+		w.answered <- a // never blocks, because each waiter gets a single answer
 	}
 }
 
-// countPods writes down how many pods and waiting leases there are, and forgets the images of functions without a pool
-// that are not listed.
+// countPods stores the numbers of pods for the metrics, and regularly deletes the images of functions that are neither
+// listed nor in use.
 func (l *loop) countPods() {
 	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers(), outdated: l.machine.Outdated()}
 	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {
@@ -153,6 +153,5 @@ func (l *loop) countPods() {
 	l.images = known
 }
 
-// forgetTicks is how many ticks there are between two searches for images without a pool, which takes a look at each
-// function.
+// forgetTicks is the number of ticks between two searches for unused images.
 const forgetTicks = 10

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager grants leases on function pods: it runs the pools, answers leases, and passes the actions that the
-// pools emit to the cluster and the prober.
+// Package manager grants leases on function pods: it runs the pools, answers leases, and passes the actions of the
+// pools to the cluster and the prober.
 package manager
 
 import (
@@ -21,57 +21,56 @@ import (
 
 // Images resolves images.
 type Images interface {
-	// Cached returns what ResolveImage would return without waiting.
+	// Cached returns the result of ResolveImage if it is available without waiting.
 	Cached(req *images.Request) (*images.Image, bool)
-	// ResolveImage has errors with fault classes.
+	// ResolveImage returns errors with fault classes.
 	ResolveImage(ctx context.Context, req *images.Request) (*images.Image, error)
 }
 
-// Cluster carries out what is decided about pods. None of its methods waits; what came of it arrives at
-// [Inbox.Handle].
+// Cluster carries out decisions about pods in the background. The results are sent to [Inbox.Handle].
 type Cluster interface {
 	Create(action pool.Create, what podspec.Workload)
 	Delete(action pool.Delete)
 	Extend(action pool.Extend)
 }
 
-// Prober asks pods for their health, without waiting for the answer, which arrives at [Inbox.Handle].
+// Prober probes pods in the background. The results are sent to [Inbox.Handle].
 type Prober interface {
 	Probe(action pool.Probe)
-	// Forget ends the question to a pod that is gone.
+	// Forget cancels the probe of a deleted pod.
 	Forget(pod, uid string)
 }
 
-// Config is what a manager is made of.
+// Config configures a Manager.
 type Config struct {
-	// Inbox takes events and settings, also before the manager exists.
+	// Inbox receives events and settings, even before the manager exists.
 	Inbox   *Inbox
 	Images  Images
 	Cluster Cluster
 	Prober  Prober
-	// Synced closes when all pods that existed at the start are known.
+	// Synced is closed when all existing pods are known.
 	Synced <-chan struct{}
-	// Obstacle is what keeps them from being known; nil if nothing is known of one. One of class [fault.Precondition]
-	// does not go away by itself.
+	// Obstacle returns the error that delays Synced, or nil. An error of class [fault.Precondition] is permanent.
 	Obstacle func() error
-	// OwnerOf returns the address of the replica that owns an image's function; empty if it is this one. It may be nil.
+	// OwnerOf returns the address of the replica that owns an image's function. It is empty for this replica. It may be
+	// nil.
 	OwnerOf func(image string) string
-	// StandDown has this replica own no functions for a reason, while other replicas do; empty ends that. It does not
-	// wait. Nil if there are no other replicas.
+	// StandDown makes this replica own no functions for a reason, while other replicas own functions. An empty reason
+	// reverts that. It does not block. It is nil without other replicas.
 	StandDown func(reason string)
-	// Settings are those at the start.
+	// Settings are the initial settings.
 	Settings Settings
-	// Replica is this replica's name, and Namespace that of the pods: both are shown to users.
+	// Replica is this replica's name, and Namespace the namespace of function pods. Both are for users.
 	Replica, Namespace string
-	// MaxMessageBytes is what pods take and give at most.
+	// MaxMessageBytes limits the requests and responses of pods.
 	MaxMessageBytes int
-	// Now is this machine's time, by a clock that is never set.
+	// Now returns monotonic time.
 	Now   func() time.Time
 	Log   *slog.Logger
 	Meter metric.Meter
 }
 
-// Manager is a [lease.Manager]. Use [New]; Run has to run while it is used.
+// Manager is a [lease.Manager]. Use [New]. Run must be running while it is used.
 type Manager struct {
 	*Inbox
 	config  Config
@@ -90,15 +89,15 @@ func New(config Config) (*Manager, error) {
 	return &Manager{Inbox: config.Inbox, config: config, metrics: metrics}, nil
 }
 
-// tickInterval is the time between two checks of what takes too long.
+// tickInterval is the time between two ticks.
 const tickInterval = time.Second
 
-// Run answers leases until ctx ends. Leases that still wait then get an error.
+// Run answers leases until ctx is done. Leases that still wait get an error.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var lookups errgroup.Group
 	lookups.Go(func() error { m.keepMinimum(ctx); return nil })
-	defer func() { _ = lookups.Wait() }() // it returns no errors
+	defer func() { _ = lookups.Wait() }() // returns no errors
 	defer close(m.ended)
 	defer cancel()
 	l := newLoop(m.config, m.metrics)
@@ -119,7 +118,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			l.handleEvent(pool.Tick{})
 			l.countPods()
 		case <-ctx.Done():
-			return nil // which ends waiting leases, by m.ended
+			return nil // closing m.ended rejects waiting leases
 		}
 	}
 }

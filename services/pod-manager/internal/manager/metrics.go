@@ -18,18 +18,18 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// metrics are what the manager counts.
+// metrics holds the manager's counters and gauges.
 type metrics struct {
 	rejections, evictions, creations tally
-	// counts are as old as a tick at most.
+	// counts are updated with each tick.
 	counts atomic.Pointer[counts]
-	// waiting counts the leases that were not granted yet: leases included that the pools do not know, because the
-	// Kubernetes API or the image-resolver has not answered.
+	// waiting counts the leases that are not granted yet, including leases that wait for the Kubernetes API or the
+	// image-resolver.
 	waiting atomic.Int64
 	images  telemetry.ImageLabels
 }
 
-// counts are how many pods there are, and functions.
+// counts are the numbers of functions and pods.
 type counts struct {
 	owned     int
 	outdated  int
@@ -37,7 +37,7 @@ type counts struct {
 	pods      []podCount
 }
 
-// podCount is how many pods of a function are in a state.
+// podCount is the number of a function's pods in a state.
 type podCount struct {
 	reference string
 	state     pool.PodState
@@ -90,7 +90,7 @@ func collectErrors[T any](errs *[]error) func(T, error) T {
 	}
 }
 
-// observePods reports the pods that there are. Images that share a label are counted together.
+// observePods reports the numbers of pods. Images that share a label are counted together.
 func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	now := m.counts.Load()
 	type labels struct{ image, state string }
@@ -113,7 +113,7 @@ func stateName(s pool.PodState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// tally counts by reason. It is read at each export, since the loop has no context to count with.
+// tally counts by reason. It is read at each export, because the loop cannot pass a context to a counter.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int64

@@ -19,21 +19,20 @@ import (
 )
 
 const (
-	// lookupsAtOnce bounds how many listed images are looked up at a time. A registry that is silent holds one of them
-	// for half a minute.
+	// lookupsAtOnce is the maximum number of concurrent lookups. A silent registry blocks a lookup for half a minute.
 	lookupsAtOnce = 16
-	// lookupBackoff is when listed images are looked up again after one failed: when everything starts at once, the
-	// image-resolver may come last.
+	// lookupBackoff is the delay after a failed lookup: when everything starts together, the image-resolver may be
+	// last.
 	lookupBackoff = 2 * time.Second
-	// lookupInterval is when they are looked up again while all succeed: a tag that moved has a pod of its new digest as
-	// soon. It bounds the backoff too.
+	// lookupInterval is the interval of successful lookups, after which the new digest of a moved tag gets its pods. It
+	// limits the backoff, too.
 	lookupInterval = time.Minute
 )
 
-// keepMinimum looks listed images up again and again until ctx ends, and has their pools keep the minimum of pods.
+// keepMinimum regularly looks up the listed images until ctx is done, so that their pools keep the minimum of pods.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
-	case <-m.config.Synced: // a pod that exists already may be enough
+	case <-m.config.Synced: // existing pods may be enough
 	case <-ctx.Done():
 		return
 	}
@@ -57,7 +56,7 @@ func (m *Manager) keepMinimum(ctx context.Context) {
 	}
 }
 
-// lookUpListed looks up each listed image once, and reports whether all were found.
+// lookUpListed looks up each listed image, and reports whether all lookups succeeded.
 func (m *Manager) lookUpListed(ctx context.Context) bool {
 	images, err := askLoop(ctx, m.Inbox, (*loop).listedImages)
 	if err != nil {
@@ -79,8 +78,7 @@ func (m *Manager) lookUpListed(ctx context.Context) bool {
 	return lookups.Wait() == nil
 }
 
-// requestOf returns the request for a listed image, whose tag may be a version constraint: the newest tag counts that
-// satisfies it.
+// requestOf returns the request for a listed image. If its tag is a version constraint, the newest matching tag counts.
 func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	i := strings.LastIndexByte(image, ':')
 	if i < 0 || strings.ContainsAny(image[i:], "@/") || strings.ContainsRune(image, '@') {
@@ -93,7 +91,7 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listedImages returns the images whose pools keep a minimum of pods. Pools of other images do not any more.
+// listedImages returns the images whose pools keep a minimum of pods, and clears the minimum of other images.
 func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
@@ -104,12 +102,12 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods has the pool of what an image is now keep the minimum of pods, in place of the pool of what it was before.
-// Images that are not listed any more are ignored.
+// keepPods sets the minimum of an image's current function, and clears the minimum of its former function. Images that
+// are no longer listed are ignored.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {
-		return // removed from the list meanwhile
+		return // concurrently removed from the list
 	}
 	former, known := l.minimum[image]
 	l.minimum[image], l.images[f] = f, what
@@ -119,8 +117,7 @@ func (l *loop) keepPods(image string, what podspec.Function) {
 	l.setMinimum(f)
 }
 
-// setMinimum has the pool of a function keep the most pods that a listed image which is this function keeps; none if
-// there is no such image.
+// setMinimum sets the minimum of a function: the largest minimum of all listed images with this function, or 0.
 func (l *loop) setMinimum(f pool.Function) {
 	pods := 0
 	for image, other := range l.minimum {

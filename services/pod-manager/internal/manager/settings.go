@@ -13,28 +13,28 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Settings are what may change while the manager runs. It is a value: maps in it are never changed.
+// Settings are the settings that may change while the manager runs. Settings is a value: its maps must not be changed.
 type Settings struct {
-	// Template is what new pods are made from.
+	// Template is the template of new pods.
 	Template podspec.Template
-	// TLS has them prove who they are; nil for pods without certificates.
+	// TLS gives pods an identity. It is nil for pods without certificates.
 	TLS *podspec.TLS
-	// Builder is what makes them.
+	// Builder builds pods.
 	Builder podspec.Builder
-	// Pools are the limits of functions that have none of their own, and of all functions together.
+	// Pools configures all pools. Its limits and its template come from the other fields.
 	Pools pool.Config
-	// Defaults are the limits of a function.
+	// Defaults are the limits of functions without limits of their own.
 	Defaults pool.Limits
-	// Functions are the functions with settings of their own, by the name that [imagename.Name.Key] has for them.
+	// Functions maps [imagename.Name.Key] to functions with settings of their own.
 	Functions map[string]cacheconfig.Entry
-	// Configs are FunctionConfigs, which win over Functions for their images; nil if there are none.
+	// Configs contains the FunctionConfigs, which override Functions for their images. It is nil without
+	// FunctionConfigs.
 	Configs *functionconfig.Set
-	// MinPods is how many pods each of Functions keeps although no lease needs them, unless its entry sets another
-	// number. Zero turns the minimum of all functions off.
+	// MinPods is the default minimum of each of Functions. Zero turns all minimums off.
 	MinPods int
 }
 
-// listedPods returns how many pods the listed functions keep, by image.
+// listedPods maps listed images to their minimum numbers of pods.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {
@@ -56,7 +56,7 @@ func (s Settings) listedPods() map[string]int {
 	return listed
 }
 
-// poolConfig is the configuration of the pools.
+// poolConfig returns the configuration of the pools.
 func (s Settings) poolConfig() pool.Config {
 	config := s.Pools
 	config.Template = s.Template.Version()
@@ -82,7 +82,7 @@ func (s Settings) limitsOf(f pool.Function) pool.Limits {
 	return limits
 }
 
-// workloadOf is what the pods of a function run.
+// workloadOf returns the workload of a function's pods.
 func (s Settings) workloadOf(f podspec.Function) podspec.Workload {
 	key := pool.Function{Reference: f.Reference, Digest: f.Digest}
 	return s.workloadWith(f, s.limitsOf(key), s.entryOf(key))
@@ -95,14 +95,14 @@ func (s Settings) workloadWith(f podspec.Function, limits pool.Limits, entry cac
 	}
 }
 
-// override sets the value of an entry, if it has one.
+// override replaces a default with a value, unless the value is zero.
 func override[T int | ~int64](to *T, value T) {
 	if value != 0 {
 		*to = value
 	}
 }
 
-// entryOf returns the settings of a function: those of its FunctionConfig, or else of its digest, or else of its tag.
+// entryOf returns the settings of a function: from its FunctionConfig, else for its digest, else for its tag.
 func (s Settings) entryOf(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {

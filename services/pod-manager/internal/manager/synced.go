@@ -13,15 +13,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// syncTimeout is how long a caller waits for the list of pods when the program has just started. If the Kubernetes
-// API takes longer, another replica may know it.
+// syncTimeout is how long a caller waits for the first list of pods. If the Kubernetes API needs longer, another
+// replica may have the list.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the time between two checks of what keeps a caller waiting.
+// obstacleInterval is the interval at which obstacles are reported to waiting callers.
 const obstacleInterval = 500 * time.Millisecond
 
-// awaitSync waits until the manager knows which pods there are, and reports what keeps it from that: how long a caller
-// elsewhere waits is not known.
+// awaitSync waits until all existing pods are known, and reports obstacles. The deadline of a remote caller is unknown.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()
@@ -37,7 +36,7 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 		switch {
 		case err == nil:
 		case fault.Of(err) == fault.Precondition:
-			return err // waiting longer is of no use
+			return err // permanent
 		case err.Error() != reported:
 			reported = err.Error()
 			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED, Reason: reported})
@@ -59,7 +58,7 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 // ignoreReports ignores reports.
 func ignoreReports(*lease.Waiting) {}
 
-// syncTimeoutOf is how long a caller is kept waiting: it is to hear what is in the way while it still listens.
+// syncTimeoutOf returns the timeout for a caller. It leaves time for the error to reach the caller.
 func syncTimeoutOf(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -25,7 +25,7 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
-// listPools returns the pools that a request's image selects, in order.
+// listPools returns the pools that a request's image selects, sorted by reference and digest.
 func (m *Manager) listPools(ctx context.Context, image string) ([]*podmanagerv1.Pool, error) {
 	pools, err := askLoop(ctx, m.Inbox, func(l *loop) []*podmanagerv1.Pool { return l.listPools(image) })
 	slices.SortFunc(pools, func(a, b *podmanagerv1.Pool) int {
@@ -35,8 +35,8 @@ func (m *Manager) listPools(ctx context.Context, image string) ([]*podmanagerv1.
 	return pools, err
 }
 
-// listPools returns the pools that an image selects. An image that is being looked up has a pool without digest, so that
-// users see what their evaluation waits for.
+// listPools returns the pools that an image selects. During its lookup an image is listed as a pool without digest, so
+// that users see the reason for the wait.
 func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {
@@ -55,7 +55,7 @@ func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 			continue
 		}
 		if l.config.OwnerOf == nil || l.config.OwnerOf(f.Reference) == "" {
-			status.Replica = l.config.Replica // the name of another owner is not known
+			status.Replica = l.config.Replica // other owners' names are unknown
 		}
 		for _, pod := range status.GetPods() {
 			pod.Namespace = l.config.Namespace
@@ -65,7 +65,8 @@ func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	return pools
 }
 
-// selectsImage reports whether a request's image selects a reference: all, an image, or a repository.
+// selectsImage reports whether a request's image selects a reference: an empty image selects all, and an image without
+// tag a repository.
 func selectsImage(image, reference string) bool {
 	if image == "" || reference == image {
 		return true
@@ -74,7 +75,7 @@ func selectsImage(image, reference string) bool {
 	return err == nil && name.Repository == image
 }
 
-// lookUp counts by how many more leases, or fewer, an image is being looked up.
+// lookUp adds a number to the leases that wait for the lookup of an image.
 func (l *loop) lookUp(image string, more int32) {
 	if l.lookups[image] += more; l.lookups[image] == 0 {
 		delete(l.lookups, image)

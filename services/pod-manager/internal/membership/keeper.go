@@ -14,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// errTaken means that the Lease is not what this process wrote last.
+// errTaken means that another process changed the Lease.
 var errTaken = errors.New("write this replica's Lease: another process wrote it")
 
-// renewLease writes this replica's Lease. The resourceVersion makes it fail if another process
-// wrote the Lease since this one read it.
+// renewLease renews this replica's Lease. The resourceVersion makes it fail if another process changed the Lease.
 func (k *Keeper) renewLease(ctx context.Context) error {
 	ctx, cancel := k.limitRequest(ctx)
 	defer cancel()
@@ -36,10 +35,10 @@ func (k *Keeper) renewLease(ctx context.Context) error {
 	return k.putLease(ctx, k.last, sent)
 }
 
-// putLease writes the Lease, or creates it if it was not read from the Kubernetes API.
+// putLease writes the Lease. It creates a Lease that was not read from the Kubernetes API.
 func (k *Keeper) putLease(ctx context.Context, lease *coordinationv1.Lease, sent time.Time) error {
 	if !k.claimLease(readLease(lease)) {
-		k.last = nil // to be read again: its holder may fall silent
+		k.last = nil // read it again, because its holder may fall silent
 		return nil
 	}
 	writeMember(lease, k.ownMember(), time.Now())
@@ -54,7 +53,7 @@ func (k *Keeper) putLease(ctx context.Context, lease *coordinationv1.Lease, sent
 		k.last = nil
 		return errTaken
 	case err != nil:
-		k.last = nil // it may have been written all the same
+		k.last = nil // the write may have succeeded
 		return fmt.Errorf("write this replica's Lease: %w", err)
 	}
 	k.last = lease
@@ -62,7 +61,7 @@ func (k *Keeper) putLease(ctx context.Context, lease *coordinationv1.Lease, sent
 	return nil
 }
 
-// limitRequest bounds a request, so that a replica stops acting as a member in time.
+// limitRequest limits a request, so that a replica stops acting as a member in time.
 func (k *Keeper) limitRequest(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := requestTimeout
 	k.mu.Lock()
@@ -73,8 +72,8 @@ func (k *Keeper) limitRequest(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeout(ctx, timeout)
 }
 
-// claimLease reports whether this process may write the Lease: it holds it, has just started, or
-// the holder is silent. A process that lost its Lease to another one is fenced until then.
+// claimLease reports whether this process may write the Lease: it is the holder, it has just started, or the holder is
+// silent. A process that lost its Lease to another process is fenced until the holder is silent.
 func (k *Keeper) claimLease(found observedLease) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,25 +90,25 @@ func (k *Keeper) claimLease(found observedLease) bool {
 	return true
 }
 
-// ownMember returns what this replica's Lease has to say.
+// ownMember returns the content of this replica's Lease.
 func (k *Keeper) ownMember() Member {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.me
 }
 
-// recordRenewal records that the Lease was written by a request that was sent at that time.
+// recordRenewal records a renewal with its request time.
 func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.renewed = sent
 }
 
-// listLeases lists the Leases of all replicas, and deletes the forgotten ones.
+// listLeases lists the Leases of all replicas, and deletes forgotten Leases.
 func (k *Keeper) listLeases(ctx context.Context) error {
 	limited, cancel := k.limitRequest(ctx)
 	defer cancel()
-	// Any version will do that is not older than what this replica saw before.
+	// Any version that is not older than the last list will do.
 	list, err := k.config.Leases.List(limited, metav1.ListOptions{
 		LabelSelector:   labelMember + "=" + memberValue,
 		ResourceVersion: "0",
@@ -132,8 +131,7 @@ func (k *Keeper) listLeases(ctx context.Context) error {
 	return nil
 }
 
-// deleteLease deletes a Lease if it is still the one that was seen, in that version. If that fails
-// another replica, or a later cycle, does it.
+// deleteLease deletes a Lease in the observed version. After a failure, another replica or a later cycle deletes it.
 func (k *Keeper) deleteLease(ctx context.Context, s observedLease) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

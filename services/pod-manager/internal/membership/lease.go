@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// labelMember is on the Leases of replicas, and on no others.
+	// labelMember marks the Leases of replicas.
 	labelMember = "krm-function-runner.github.io/pod-manager"
-	// memberValue is its value.
+	// memberValue is the value of labelMember.
 	memberValue = "member"
-	// annotationAddress is where gateways reach the replica.
+	// annotationAddress contains the replica's address for gateways.
 	annotationAddress = "krm-function-runner.github.io/address"
-	// annotationStoodDown is why the replica owns nothing.
+	// annotationStoodDown contains the reason why the replica owns nothing.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
-	// fieldManager is the name under which Leases are written.
+	// fieldManager is the field manager of Leases.
 	fieldManager = "krm-function-runner"
 )
 
-// prefix begins the names of Leases: others may be in the namespace.
+// prefix starts the names of replicas' Leases, because the namespace may contain other Leases.
 const prefix = "fnr-"
 
-// writeMember puts what a member is into its Lease. The time is for users: no replica reads it.
+// writeMember stores a member in its Lease. Only users read the time.
 func writeMember(lease *coordinationv1.Lease, m Member, now time.Time) {
 	lease.Name = prefix + m.Name
 	if lease.Labels == nil {
@@ -43,7 +43,7 @@ func writeMember(lease *coordinationv1.Lease, m Member, now time.Time) {
 	lease.Spec.RenewTime = &renewed
 }
 
-// readLease returns what a Lease says.
+// readLease returns the content of a Lease.
 func readLease(lease *coordinationv1.Lease) observedLease {
 	return observedLease{
 		Member: Member{

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package membership lets the replicas of the pod-manager know each other, so that each
-// function has one owner among them.
+// Package membership tracks the replicas of the pod-manager, so that each function has a single owner.
 //
-// Each replica has a Lease object, which it writes every few seconds; each time, it lists the Leases of
-// all others. A replica is alive for as long as a reader sees its Lease change. One that
-// cannot write its own stops acting as an owner before the others stop counting it as alive.
-// view and owners are pure; keeper talks to the Kubernetes API.
+// Each replica renews its own Lease every 3 seconds and then lists the Leases of its peers. A replica considers a peer
+// alive while the peer's Lease keeps changing. A replica that fails to renew its Lease gives up ownership before its
+// peers declare it dead. view and owners are pure; keeper calls the Kubernetes API.
 package membership
 
 import (
@@ -24,66 +22,65 @@ import (
 )
 
 const (
-	// renewInterval is the time between two writes of this replica's Lease.
+	// renewInterval is the interval at which this replica renews its Lease.
 	renewInterval = 3 * time.Second
-	// retryInterval is the time after a write or a list that failed.
+	// retryInterval is the delay after a failed renewal or list.
 	retryInterval = time.Second
-	// minPause is the least time between two cycles.
+	// minPause is the minimum delay between two cycles.
 	minPause = 100 * time.Millisecond
-	// requestTimeout bounds one request.
+	// requestTimeout limits each request.
 	requestTimeout = 5 * time.Second
-	// actsFor is how long after its last write a replica acts as an owner. It begins when the write was sent, and is
-	// shorter than aliveFor, which begins when another replica saw the write. A write and a list that take 2.5 s each
-	// fit between two writes.
+	// actsFor is how long a replica acts as an owner after a renewal. It starts when the request is sent, and is
+	// shorter than aliveFor, which starts when a peer observes the renewal. A renewal and a list that need 2.5 s each
+	// fit between two renewals.
 	actsFor = 10 * time.Second
 )
 
-// Config is what a Keeper is made of.
+// Config configures a Keeper.
 type Config struct {
 	Leases coordinationv1client.LeaseInterface
-	// Replica is this replica's name. It has to be a DNS label that no other one has.
+	// Replica is this replica's name, a unique DNS label.
 	Replica string
-	// Address is where gateways reach this replica, as host:port; empty if they do not.
+	// Address is this replica's address for gateways, as host:port. It is empty if gateways cannot reach it.
 	Address string
-	// Holder identifies this process among those of the same name; empty for a random one.
+	// Holder identifies this process among the processes with the same name. It is random if empty.
 	Holder string
-	// Starting is why this replica owns nothing until [Keeper.Started] is called, while other replicas do; empty if it
-	// may own functions from the start.
+	// Starting is the reason why this replica owns nothing until [Keeper.Started] is called, while other replicas own
+	// functions. If it is empty this replica owns functions from the start.
 	Starting string
-	// Now is monotonic time.
+	// Now returns monotonic time.
 	Now func() time.Time
-	// Changed is called when functions are divided in another way. Calls do not overlap.
+	// Changed is called when the owners of functions change. Calls do not overlap.
 	Changed func(Owners)
 	Log     *slog.Logger
 	Meter   metric.Meter
 }
 
-// Keeper keeps this replica's Lease, and watches the others. Use [New]; Run has to run while
-// it is used.
+// Keeper renews this replica's Lease, and tracks its peers. Use [New]. Run must be running while it is used.
 type Keeper struct {
 	config Config
-	wake   chan struct{} // has capacity 1
+	wake   chan struct{} // capacity 1
 	joined chan struct{}
-	last   *coordinationv1.Lease // as this replica wrote or read it last; only Run uses it
-	// refusal is the last time between two attempts without rights; only Run uses it.
+	last   *coordinationv1.Lease // last version written or read by this replica, used by Run only
+	// refusal is the current delay between two attempts without rights. Only Run uses it.
 	refusal time.Duration
 
 	mu        sync.Mutex
 	me        Member
-	began     time.Time // when Run was called
-	renewed   time.Time // when the last successful write was sent; zero if there was none
-	fenced    bool      // another process holds the Lease
-	starting  string    // why this replica does not serve yet; empty if it does
-	unable    string    // the reason of StandDown
-	ending    string    // why this replica is about to end; empty if it is not
-	alone     bool      // the Kubernetes API takes no Lease of this replica
-	failure   error     // of the last attempt to write the Lease and list all; nil if it succeeded
-	listed    bool      // all Leases were listed at least once
+	began     time.Time // start of Run
+	renewed   time.Time // request time of the last renewal, zero before the first renewal
+	fenced    bool      // true if another process holds the Lease
+	starting  string    // reason why this replica does not serve yet, else empty
+	unable    string    // reason of StandDown
+	ending    string    // reason of the shutdown, else empty
+	alone     bool      // true if the Kubernetes API rejects this replica's Lease
+	failure   error     // error of the last cycle
+	listed    bool      // true after the first list of Leases
 	view      *view
 	published Owners
 }
 
-// New returns a keeper. It sends no request yet.
+// New returns a keeper. It does not send requests yet.
 func New(config Config) (*Keeper, error) {
 	if config.Holder == "" {
 		config.Holder = config.Replica + "-" + randomSuffix()
@@ -97,13 +94,13 @@ func New(config Config) (*Keeper, error) {
 	return k, k.registerMetrics(config.Meter)
 }
 
-// Why a replica owns nothing: right after its start, and while its Lease is not renewed.
+// Reasons of a replica without functions: right after its start, and while it cannot renew its Lease.
 const (
 	notJoined = "this replica has not written its Lease yet"
 	apiFailed = "the Kubernetes API cannot do it now"
 )
 
-// randomSuffix tells processes of one replica apart.
+// randomSuffix distinguishes the processes of a replica.
 func randomSuffix() string {
 	const digits = "bcdfghjklmnpqrstvwxz2456789"
 	suffix := make([]byte, 8)
@@ -113,7 +110,7 @@ func randomSuffix() string {
 	return string(suffix)
 }
 
-// Run keeps the Lease until ctx ends, then deletes it: other replicas take over at once.
+// Run renews the Lease until ctx is done, then deletes the Lease: peers replace this replica at once.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.deleteOwnLease(ctx)
 	k.mu.Lock()
@@ -122,7 +119,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	for {
 		begin := k.config.Now()
 		next := k.renewAndList(ctx)
-		// The time counts from the begin of a cycle, which takes long if the Kubernetes API is slow.
+		// The delay starts with the cycle, which is long if the Kubernetes API is slow.
 		timer := time.NewTimer(max(next-k.config.Now().Sub(begin), minPause))
 		select {
 		case <-timer.C:
@@ -136,18 +133,18 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList writes the Lease once, lists all, and returns when to do so again.
+// renewAndList renews the Lease, lists all Leases, and returns the delay until the next cycle.
 func (k *Keeper) renewAndList(ctx context.Context) time.Duration {
 	err := k.renewLease(ctx)
 	if err == nil || isRefusal(err) && !apierrors.IsForbidden(err) {
-		err = cmp.Or(err, k.listLeases(ctx)) // without its Lease, this replica has to know who is alive
+		err = cmp.Or(err, k.listLeases(ctx)) // even without its Lease, this replica needs the list of its peers
 	}
 	next := k.recordCycle(ctx, err)
 	k.publishOwners()
 	return next + time.Duration(rand.Int64N(int64(next)/10)) //nolint:gosec // it only spreads the load
 }
 
-// publishOwners reports the present division of functions if it is another one than before.
+// publishOwners reports changed owners.
 func (k *Keeper) publishOwners() {
 	now := k.Owners()
 	k.mu.Lock()
@@ -169,21 +166,20 @@ func (k *Keeper) publishOwners() {
 	}
 }
 
-// Joined closes when it is known whether this replica is a member, after Changed was called: at
-// the latest when joinTimeout and one attempt to write the Lease are over.
+// Joined is closed when the membership of this replica is decided, after a call of Changed: at the latest after
+// joinTimeout and an attempt to renew the Lease.
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
-// StandDown makes this replica own nothing, for a reason; an empty one ends that. Other replicas learn
-// of it within seconds.
+// StandDown makes this replica own nothing, for a reason. An empty reason reverts that. Peers notice it within seconds.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
-// Started ends the time in which this replica owns nothing because it is starting.
+// Started allows this replica to own functions after its start.
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
-// Leave has this replica own nothing from now on, for a reason.
+// Leave makes this replica own nothing from now on, for a reason.
 func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
 
-// standDown changes one of the reasons why this replica owns nothing.
+// standDown changes a reason why this replica owns nothing.
 func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
 	before := k.me.StoodDown
@@ -200,7 +196,7 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// Owners returns how functions are divided now.
+// Owners returns the current owners of functions.
 func (k *Keeper) Owners() Owners {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -214,7 +210,7 @@ func (k *Keeper) Owners() Owners {
 	return owners
 }
 
-// lostReason is why this replica must not act as a member. The caller holds the lock.
+// lostReason returns the reason why this replica must not act as a member. The caller must hold the lock.
 func (k *Keeper) lostReason(now time.Time) string {
 	switch {
 	case k.fenced:
@@ -228,7 +224,6 @@ func (k *Keeper) lostReason(now time.Time) string {
 	}
 }
 
-// Owns reports whether this replica acts as the owner of an image's function right now. It
-// is asked before each deletion: a process that stood still for a while must not act on what
-// it knew before.
+// Owns reports whether this replica currently owns an image's function. Callers must check it before each deletion:
+// after a pause of the process, earlier results are outdated.
 func (k *Keeper) Owns(image string) bool { return k.Owners().Owner(image).Mine }

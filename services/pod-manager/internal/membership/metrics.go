@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// registerMetrics reports how many replicas are alive, and whether this one owns functions.
+// registerMetrics registers the number of living replicas, and whether this replica owns functions.
 func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	members, err := meter.Int64ObservableGauge("fn.replicas",
 		metric.WithDescription("Replicas of the pod-manager that are alive, as this one sees them; 0 without membership."))
@@ -36,7 +36,7 @@ func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	return nil
 }
 
-// stateName is why this replica owns functions or not, in one of few words.
+// stateName returns the reason label of fn.replica.owning.
 func (k *Keeper) stateName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,36 +9,37 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/ownership"
 )
 
-// Owner is the replica that owns a function.
+// Owner identifies the replica that owns a function.
 type Owner struct {
-	// Mine reports whether it is this one.
+	// Mine is true if this replica is the owner.
 	Mine bool
-	// Address is where gateways reach it, as host:port, if it is another one; empty if that
-	// is not known.
+	// Address is the owner's address for gateways, as host:port, if it is another replica. It is empty if the address
+	// is unknown.
 	Address string
-	// Alone reports whether this replica has no membership: others may own the function too.
+	// Alone is true if this replica runs without membership: other replicas may own the function, too.
 	Alone bool
 }
 
-// Owners is the replicas that own functions, as one replica sees them at one time. It never
-// changes. The zero Owners is that of a replica without membership: it owns all.
+// Owners is a snapshot of the replicas that own functions, as a single replica observes them. It is immutable. The zero
+// Owners belongs to a replica without membership, which owns all functions.
 type Owners struct {
-	// Lost is why this replica cannot act as a member; empty if it can.
+	// Lost is the reason why this replica cannot act as a member. It is empty if it can.
 	Lost string
-	// Cause is the error of the Kubernetes API that Lost comes from; empty if there is none.
+	// Cause is the underlying error of the Kubernetes API. It is empty without such an error.
 	Cause string
-	// StoodDown is why this replica leaves all functions to others, although it could act.
+	// StoodDown is the reason why this replica owns nothing although it could act. It is empty if the replica owns
+	// functions.
 	StoodDown string
-	// owning are the replicas among which functions are divided, by name.
+	// owning contains the replicas that share the functions, sorted by name.
 	owning []Member
 	keys   []string
-	self   string // the name of this replica, while it is one of them; empty for none
-	shared bool   // there is a membership
+	self   string // name of this replica if owning contains it, else empty
+	shared bool   // true with membership
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas. self is this replica. lost is why it
-// must not act as one, and empty if it may.
+// newOwners divides the functions among the living replicas. self is this replica. lost is the reason why self must not
+// act as a member. It is empty if self may.
 func newOwners(self Member, others []Member, lost string) Owners {
 	o := Owners{shared: true, Lost: lost, alive: len(others)}
 	all := others
@@ -47,7 +48,7 @@ func newOwners(self Member, others []Member, lost string) Owners {
 	}
 	o.owning = slices.DeleteFunc(slices.Clone(all), func(m Member) bool { return m.StoodDown != "" })
 	if len(o.owning) == 0 {
-		o.owning = all // functions that nothing owns would never be collected
+		o.owning = all // functions without an owner would never be collected
 	}
 	for _, m := range o.owning {
 		o.keys = append(o.keys, m.ownershipKey())
@@ -74,21 +75,19 @@ func (o Owners) Owner(image string) Owner {
 	return Owner{Address: owner.Address}
 }
 
-// Idle is why this replica owns nothing; empty if it may own functions.
+// Idle returns the reason why this replica owns nothing. It is empty if it may own functions.
 func (o Owners) Idle() string { return cmp.Or(o.Lost, o.StoodDown) }
 
-// Able reports whether gateways should ask this replica: it may own functions, or it knows of no
-// other one that lives.
+// Able reports whether gateways should call this replica: it may own functions, or has no living peer.
 func (o Owners) Able() bool { return o.Idle() == "" || o.alive == 0 }
 
-// Replicas counts the replicas among which functions are divided; one without membership.
+// Replicas counts the replicas that share the functions. It is 1 without membership.
 func (o Owners) Replicas() int { return max(len(o.owning), 1) }
 
-// Shared reports whether there is a membership. Without one, other replicas may own the same
-// functions.
+// Shared reports whether there is a membership. Without membership, other replicas may own the same functions.
 func (o Owners) Shared() bool { return o.shared }
 
-// equal reports whether both divide functions in the same way, for the same reasons.
+// equal reports whether both snapshots divide functions equally, for the same reasons.
 func (o Owners) equal(other Owners) bool {
 	return o.Idle() == other.Idle() && o.Cause == other.Cause && o.self == other.self &&
 		o.shared == other.shared && o.alive == other.alive && slices.Equal(o.owning, other.owning)

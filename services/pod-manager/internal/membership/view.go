@@ -9,44 +9,43 @@ import (
 )
 
 const (
-	// aliveFor is how long a replica counts as alive after its Lease was seen to change.
+	// aliveFor is how long a replica counts as alive after an observed change of its Lease.
 	aliveFor = 15 * time.Second
-	// forgetAfter is how long a Lease may stay unchanged before it is deleted.
+	// forgetAfter is the time after which an unchanged Lease is deleted.
 	forgetAfter = time.Hour
 )
 
-// Member is a replica as its Lease describes it.
+// Member is the content of a replica's Lease.
 type Member struct {
-	// Name is the replica's name, which is also that of its Lease.
+	// Name is the name of the replica and of its Lease.
 	Name string
 	// Holder identifies the process that writes the Lease.
 	Holder string
 	// Generation counts the processes that held the Lease.
 	Generation int32
-	// Address is where gateways reach the replica, as host:port; empty if they cannot.
+	// Address is the replica's address for gateways, as host:port. It is empty if gateways cannot reach the replica.
 	Address string
-	// StoodDown is why the replica owns nothing; empty if it does own functions.
+	// StoodDown is the reason why the replica owns nothing. It is empty if the replica owns functions.
 	StoodDown string
 }
 
-// ownershipKey is what the replica's score is computed from: the address, as in gateways.
+// ownershipKey returns the input for the replica's score.
 func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// observedLease is a Lease as it was read.
+// observedLease is a Lease as read.
 type observedLease struct {
 	Member
 	uid, version string
 }
 
-// view is what is known of Leases. It is pure: ages are computed from the times given to observe, never
-// from a clock or a time that another replica wrote, and relative to the last list: that no later one
-// succeeded says nothing about other replicas.
+// view holds the observed Leases. It is pure: ages are computed from the times passed to observeLeases, never from a
+// clock or from a peer's timestamps, and relative to the last list, because a failed list is no evidence about peers.
 type view struct {
-	seen map[string]agedLease // by name
-	at   time.Time            // of the last list
+	seen map[string]agedLease // keyed by name
+	at   time.Time            // time of the last list
 }
 
-// agedLease is the last sighting of a Lease, with when it was first seen in this version.
+// agedLease is a Lease and the time of its last observed change.
 type agedLease struct {
 	observedLease
 	changed time.Time
@@ -54,7 +53,7 @@ type agedLease struct {
 
 func newView() *view { return &view{seen: make(map[string]agedLease)} }
 
-// observeLeases takes over a list of all Leases. A Lease that is not in it is gone.
+// observeLeases replaces the view with a list of all Leases.
 func (v *view) observeLeases(now time.Time, all []observedLease) {
 	next := make(map[string]agedLease, len(all))
 	for _, s := range all {
@@ -67,7 +66,7 @@ func (v *view) observeLeases(now time.Time, all []observedLease) {
 	v.seen, v.at = next, now
 }
 
-// aliveMembers returns the living replicas by name, without one of that name.
+// aliveMembers returns the living replicas except one, sorted by name.
 func (v *view) aliveMembers(without string) []Member {
 	var alive []Member
 	for name, s := range v.seen {
@@ -79,13 +78,13 @@ func (v *view) aliveMembers(without string) []Member {
 	return alive
 }
 
-// isSilent reports whether a Lease has not changed for as long as a replica counts as alive.
+// isSilent reports whether a Lease is unchanged for aliveFor.
 func (v *view) isSilent(name string) bool {
 	s, known := v.seen[name]
 	return !known || v.at.Sub(s.changed) >= aliveFor
 }
 
-// forgottenLeases returns the Leases that have not changed for so long that they can be deleted.
+// forgottenLeases returns the Leases that are unchanged for forgetAfter.
 func (v *view) forgottenLeases() []observedLease {
 	var old []observedLease
 	for _, s := range v.seen {

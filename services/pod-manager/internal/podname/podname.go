@@ -2,8 +2,8 @@
 
 // Package podname names function pods and their Services.
 //
-// Names are derived, not drawn: two replicas that fill the same slot at the same
-// moment choose the same name, and the second one finds that the pod is there.
+// Names are derived, not random: if two replicas fill the same slot concurrently, they choose the same name, and the
+// second replica finds the existing pod.
 package podname
 
 import (
@@ -16,33 +16,30 @@ import (
 )
 
 const (
-	// maxLabel is the longest DNS label: a Service's name and a pod's host name.
+	// maxLabel is the maximum length of a DNS label: a Service's name and a pod's host name.
 	maxLabel = 63
-	// suffixLength is how long the part is that a pod's name has after its id.
+	// suffixLength is the length of the suffix after a pod's id.
 	suffixLength = 5
-	// maxID is the longest id that leaves space for a dash and the suffix.
+	// maxID is the maximum length of an id with a dash and a suffix.
 	maxID = maxLabel - suffixLength - 1
-	// hashLength is how many hexadecimal digits of a hash or digest are in an id.
+	// hashLength is the number of hexadecimal digits of a hash or digest in an id.
 	hashLength = 8
-	// maxTag is how much of the tag is kept where not all of an id fits.
+	// maxTag is the maximum length of the tag in a shortened id.
 	maxTag = 16
 )
 
-// suffixAlphabet is what suffixes are made of: no vowels and nothing that is easily
-// misread, as in the names that Kubernetes itself makes. It has 27 characters.
+// suffixAlphabet contains the 27 characters of suffixes: no vowels and no ambiguous characters, as in names generated
+// by Kubernetes.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// PodID returns the id of the pod in a slot, counted from one: the value of its
-// label and the name of its Service. It reads
-// "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>" and is a
-// DNS label (RFC 1035) of at most 57 characters whatever the image is called. Where
-// that takes more changes than turning underscores into dashes and leaving out the
-// tag's dots, a hash of the reference takes part, so that different images keep
-// different ids.
+// PodID returns the id of the pod in a slot, counted from 1: the value of its label and the name of its Service. The
+// format is "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>". The id is a DNS label (RFC 1035) of
+// at most 57 characters for any image name. If the name needs changes other than dashes for underscores and a tag without
+// dots, the id contains a hash of the reference, so that different images keep different ids.
 //
-// Images with the same last segment, tag and digest share their ids, even if they are in
-// different repositories: the format has no more characters for it. So slots are left
-// out whose id another image's pod has: they would share a Service.
+// Images with the same last segment, tag and digest share their ids, even if they are in different repositories: the
+// format is too short for the repository. So pools skip slots with the id of another image's pod, because the pods would
+// share a Service.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)
@@ -58,11 +55,11 @@ func PodID(reference, digest string, slot int) string {
 	return name + tail
 }
 
-// PoolID returns what the ids of all pods of a function have in common: the id of none of them.
+// PoolID returns the common part of the ids of a function's pods. It is not the id of any pod.
 func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
 
-// PodName returns the name of the pod in a slot: its id and a suffix that distinguishes
-// it from its predecessor there, the pod with that UID; empty if there was none.
+// PodName returns the name of the pod in a slot: its id and a suffix that distinguishes the pod from its predecessor.
+// predecessor is the UID of the predecessor, empty for the first pod in the slot.
 func PodName(reference, digest string, slot int, predecessor string) string {
 	sum := hashParts(reference, digest, strconv.Itoa(slot), predecessor)
 	suffix := make([]byte, suffixLength)
@@ -72,11 +69,11 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 	return PodID(reference, digest, slot) + "-" + string(suffix)
 }
 
-// label is what the readable part may be: what comes after it makes it a whole one.
+// label matches the readable part of an id. The other parts complete the label.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readableParts returns the parts of the id that users read: the last path segment, and
-// the tag without dots, with a dash in front, if there is one.
+// readableParts returns the readable parts of an id: the last path segment, and the tag without dots after a dash. The
+// tag is empty without a tag.
 func readableParts(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")
 	if tag != "" {
@@ -85,20 +82,20 @@ func readableParts(reference string) (name, tag string) {
 	return name, tag
 }
 
-// invalidRunes are characters that no label has.
+// invalidRunes matches characters that are invalid in labels.
 var invalidRunes = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// labelPart makes a text part of a label, of at most limit characters. Its beginning
-// is the most specific.
+// labelPart converts a text to a part of a label, of at most limit characters. It keeps the start, which is the most
+// specific.
 func labelPart(text string, limit int) string {
 	text = invalidRunes.ReplaceAllString(strings.ToLower(text), "-")
 	return strings.TrimRight(text[:min(len(text), limit)], "-")
 }
 
-// hexDigits finds the digits of a digest that are taken as they are.
+// hexDigits matches the used digits of a digest.
 var hexDigits = regexp.MustCompile(`^[a-z0-9+._-]+:([0-9a-f]{8})`)
 
-// digestDigits returns the first digits of a digest, or a hash of what is none.
+// digestDigits returns the first digits of a digest, or of a hash of an invalid digest.
 func digestDigits(digest string) string {
 	if match := hexDigits.FindStringSubmatch(digest); match != nil {
 		return match[1]
@@ -112,8 +109,7 @@ func hashDigits(text string) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// hashParts hashes the parts. Each comes with its length, so that no two lists of parts
-// are the same bytes.
+// hashParts hashes the parts with their lengths, so that different lists of parts differ in their bytes.
 func hashParts(parts ...string) [sha256.Size]byte {
 	var b strings.Builder
 	for _, part := range parts {
@@ -122,5 +118,5 @@ func hashParts(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(b.String()))
 }
 
-// ID returns the id in a name that [PodName] made.
+// ID returns the id in a name from [PodName].
 func ID(pod string) string { return pod[:max(len(pod)-suffixLength-1, 0)] }

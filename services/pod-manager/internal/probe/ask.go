@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// firstBackoff and maxBackoff are the times between two attempts. A wrapper
-	// server takes some milliseconds to start once its container does.
+	// firstBackoff and maxBackoff are the delays between two attempts. A wrapper server starts within milliseconds
+	// after its container.
 	firstBackoff = 5 * time.Millisecond
 	maxBackoff   = 100 * time.Millisecond
-	// connectTimeout bounds one connection with its TLS.
+	// connectTimeout limits a connection with its TLS handshake.
 	connectTimeout = time.Second
-	// askTimeout bounds one question, with all attempts to connect.
+	// askTimeout limits a health check, including attempts to connect.
 	askTimeout = time.Second
 )
 
-// asker asks pods, with the certificate of this program, if it has one.
+// asker probes pods with the certificate of this program, if there is a certificate.
 type asker struct{ identity *mtls.Identity }
 
-// askUntilServing asks the server of a pod until it serves. It returns what was wrong last when
-// ctx ends. No connection is left behind.
+// askUntilServing checks the server of a pod until it is healthy. It returns the last error when ctx is done, and
+// closes its connection.
 func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	address := p.Address
 	transport, err := a.credentialsOf(p.Identity)
@@ -45,7 +45,7 @@ func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	}
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(transport),
-		grpc.WithNoProxy(), // a proxy is for what is outside; pods are here
+		grpc.WithNoProxy(), // pods are inside of the cluster
 		grpc.WithContextDialer(dialPod),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
@@ -54,7 +54,7 @@ func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	if err != nil {
 		return fmt.Errorf("ask %s for its health: %w", address, err)
 	}
-	defer func() { _ = conn.Close() }() // it has done its work
+	defer func() { _ = conn.Close() }() // no longer used
 	client := healthv1.NewHealthClient(conn)
 	for waits := (retry.Backoff{First: firstBackoff, Max: maxBackoff}); ; {
 		last := checkOnce(ctx, client)
@@ -62,7 +62,7 @@ func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 			return nil
 		}
 		if err == nil || ctx.Err() == nil {
-			err = last // one that was cut short says less than the one before
+			err = last // an interrupted check explains less than the check before
 		}
 		if !waits.Wait(ctx) {
 			return fmt.Errorf("ask %s for its health: %w", address, err)
@@ -70,12 +70,12 @@ func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	}
 }
 
-// dialPod opens a connection to a pod or its Service, also if the node does not have the rules for it yet.
+// dialPod connects to a pod or its Service, even if the node still lacks the Service's rules.
 func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
 }
 
-// credentialsOf returns how to connect to a pod. One that does not prove who it is has no TLS.
+// credentialsOf returns the transport credentials for a pod. A pod without an identity is without TLS.
 func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredentials, error) {
 	secure, err := a.identity.ClientOfProven(pod.ID, pod.Secret)
 	if err != nil || secure == nil {
@@ -84,7 +84,7 @@ func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredential
 	return credentials.NewTLS(secure), nil
 }
 
-// checkOnce asks once, as soon as there is a connection.
+// checkOnce checks the health once, as soon as there is a connection.
 func checkOnce(ctx context.Context, client healthv1.HealthClient) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

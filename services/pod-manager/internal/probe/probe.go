@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe asks wrapper servers for their health, so that a pod is used as soon
-// as it can be, and not when Kubernetes has found out.
+// Package probe checks the health of wrapper servers, so that a pod is used as soon as it is healthy, before Kubernetes
+// notices.
 package probe
 
 import (
@@ -16,49 +16,48 @@ import (
 )
 
 const (
-	// parallel bounds the pods that are asked at a time. A burst of thousands, as when a
-	// replica adopts the pods of another one, is answered faster in turns: more connections
-	// at a time only keep each other from being set up.
+	// parallel is the maximum number of concurrent probes. Bursts of thousands of probes, for instance when a replica
+	// adopts pods, are faster in turns: more concurrent connections only delay each other.
 	parallel = 64
-	// turn is how long a pod is asked before others get a turn.
+	// turn is the time of a probe before other probes get a turn.
 	turn = 2 * time.Second
 )
 
-// Prober asks pods for their health. Use [New]; Run has to run while it is used.
+// Prober probes pods. Use [New]. Run must be running while it is used.
 type Prober struct {
 	report func(pool.Event)
-	// ask asks a pod until it serves, or ctx ends.
+	// ask probes a pod until it is healthy, or ctx is done.
 	ask  func(ctx context.Context, pod pool.Probe) error
-	wake chan struct{} // with a capacity of one
+	wake chan struct{} // capacity 1
 
 	mu      sync.Mutex
 	queue   queue
 	running int
-	current map[string]*probe // the last one of each pod, by name
+	current map[string]*probe // latest probe of each pod, by name
 }
 
-// probe is the question to one pod.
+// probe is the probe of a pod.
 type probe struct {
 	action pool.Probe
-	ended  context.CancelFunc // nil while it has no turn
+	ended  context.CancelFunc // nil between turns
 	turns  int
-	over   bool // nothing waits for the answer
+	over   bool // cancelled or answered
 }
 
-// New returns a prober that reports [pool.Probed] and [pool.Unanswered]. It shows pods the certificate of this
-// program, if that has one: then a pod serves that accepts it.
+// New returns a prober that reports [pool.Probed] and [pool.Unanswered]. Pods verify the certificate of this program if
+// there is one: then a healthy pod accepts it.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.askUntilServing, report)
 }
 
-// NewAsking returns a prober that asks in another way: ask returns nil as soon as the pod
-// serves, or what was wrong last when ctx ends.
+// NewAsking returns a prober with another probe: ask returns nil as soon as the pod is healthy, or its last error when
+// ctx is done.
 func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(pool.Event)) *Prober {
 	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
 
-// Probe asks a pod for its health until it serves, its timeout ends, or another
-// probe of it begins. The timeout begins with its first turn. Probe does not wait for the answer.
+// Probe probes a pod until it is healthy, its timeout expires, or a new probe of the pod replaces this probe. The
+// timeout starts with the first turn. Probe does not block.
 func (p *Prober) Probe(action pool.Probe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +75,7 @@ func (p *Prober) wakeUp() {
 	}
 }
 
-// Forget ends the probe of a pod that is gone, unless another pod has its name now.
+// Forget cancels the probe of a deleted pod, unless a new pod uses the name.
 func (p *Prober) Forget(pod, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +84,7 @@ func (p *Prober) Forget(pod, uid string) {
 	}
 }
 
-// endProbe ends the probe of a pod, begun or not. The caller holds the lock.
+// endProbe cancels the probe of a pod. The caller must hold the lock.
 func (p *Prober) endProbe(pod string) {
 	current, ok := p.current[pod]
 	if !ok {
@@ -100,11 +99,10 @@ func (p *Prober) endProbe(pod string) {
 	}
 }
 
-// Run probes until ctx ends, and returns after the last probe did. There is one for
-// each pod at most.
+// Run probes until ctx is done, and returns after the last turn. Each pod has at most a single probe.
 func (p *Prober) Run(ctx context.Context) error {
 	var running errgroup.Group
-	defer func() { _ = running.Wait() }() // they return no errors
+	defer func() { _ = running.Wait() }() // return no errors
 	for {
 		for next, turn := p.nextTurn(ctx); next != nil; next, turn = p.nextTurn(ctx) {
 			running.Go(func() error {
@@ -120,8 +118,8 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// nextTurn returns the probe whose turn it is, with the context of that turn; nil if none waits, or
-// as many as may run do.
+// nextTurn returns the next probe and the context of its turn. It returns nil if no probe waits, or the maximum number
+// of probes is running.
 func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +135,7 @@ func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	return next, ctx
 }
 
-// takeTurn asks a pod for one turn, and reports what came of it.
+// takeTurn probes a pod for a turn, and reports the result.
 func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	a := current.action
 	length := turn
@@ -163,17 +161,17 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	p.report(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question, Unhealthy: unhealthy})
 }
 
-// result is what came of a turn.
+// result is the result of a turn.
 type result int
 
 const (
-	unwanted   result = iota // it changes nothing
-	unanswered               // the first turn was in vain
+	unwanted   result = iota // nothing to report
+	unanswered               // first turn without an answer
 	answered
 )
 
-// finishTurn ends the turn of a probe, and returns what is to be reported about it. One that is not
-// answered waits for another turn.
+// finishTurn completes the turn of a probe, and returns the result to report. Without an answer the probe waits for
+// another turn.
 func (p *Prober) finishTurn(former *probe, stopped, over bool) result {
 	p.mu.Lock()
 	defer p.mu.Unlock()

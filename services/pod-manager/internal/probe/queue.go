@@ -2,22 +2,21 @@
 
 package probe
 
-// queue is the probes that wait for a turn. Turns go round: to the newest probe that had none, to
-// the oldest one that had none, and to one that had some. A pod that has just started answers at
-// once, and must not wait behind thousands that are silent; nor must those wait for ever.
+// queue holds the probes that wait for a turn. Turns alternate between the newest probe without a turn, the oldest probe
+// without a turn, and a probe with former turns. A pod that has just started answers at once and must not wait behind
+// thousands of silent pods, and silent pods must not wait forever.
 //
-// It holds at most one live probe for each pod. Ended probes stay in it until there are as
-// many of them as of live ones.
+// It contains at most a single live probe per pod. Cancelled probes stay until they outnumber the live probes.
 type queue struct {
 	fresh, tried []*probe
-	over         int // how many in it have ended
+	over         int // ended probes in the queue
 	turns        int
 }
 
 func (q *queue) addFresh(p *probe) { q.fresh = append(q.fresh, p) }
 func (q *queue) addTried(p *probe) { q.tried = append(q.tried, p) }
 
-// next removes and returns the probe whose turn it is; nil if none waits.
+// next removes and returns the next probe. It is nil if no probe waits.
 func (q *queue) next() *probe {
 	for len(q.fresh)+len(q.tried) > 0 {
 		next := q.removeNext()
@@ -30,7 +29,7 @@ func (q *queue) next() *probe {
 	return nil
 }
 
-// removeNext removes a probe, ended or not. There is one.
+// removeNext removes a probe, cancelled or not. The queue must not be empty.
 func (q *queue) removeNext() (next *probe) {
 	last := len(q.fresh) - 1
 	switch {
@@ -44,14 +43,14 @@ func (q *queue) removeNext() (next *probe) {
 	return next
 }
 
-// countEnded records that a probe in the queue has ended.
+// countEnded records that a probe in the queue is cancelled.
 func (q *queue) countEnded() {
 	if q.over++; 2*q.over > len(q.fresh)+len(q.tried) {
 		q.fresh, q.tried, q.over = liveProbes(q.fresh), liveProbes(q.tried), 0
 	}
 }
 
-// liveProbes returns the probes that have not ended.
+// liveProbes returns the probes that are not cancelled.
 func liveProbes(probes []*probe) []*probe {
 	var kept []*probe
 	for _, p := range probes {

@@ -11,18 +11,16 @@ import (
 )
 
 const (
-	// joinTimeout is how long a replica tries to write its Lease before it serves without it.
-	// It is longer than aliveFor: other replicas have taken over by then, if there are any.
+	// joinTimeout is how long a replica tries to renew its Lease before it serves without it. It is longer than
+	// aliveFor, so that peers, if there are any, have replaced this replica by then.
 	joinTimeout = 20 * time.Second
-	// firstRightsInterval is the time before the second attempt without rights on Leases, as an
-	// API server that has just started refuses requests that it allows later. It doubles up to
-	// rightsInterval.
+	// firstRightsInterval is the delay before the second attempt without rights on Leases, because an API server that
+	// has just started refuses requests that it allows later. The delay doubles up to rightsInterval.
 	firstRightsInterval = 15 * time.Second
 	rightsInterval      = 15 * time.Minute
 )
 
-// recordCycle records what came of a cycle, logs what is new about it, and returns when to begin the
-// next one.
+// recordCycle stores the result of a cycle, logs changes and returns the delay until the next cycle.
 func (k *Keeper) recordCycle(ctx context.Context, err error) time.Duration {
 	k.mu.Lock()
 	before := k.alone
@@ -43,15 +41,15 @@ func (k *Keeper) recordCycle(ctx context.Context, err error) time.Duration {
 	return k.nextDelay(err, now)
 }
 
-// actsAlone reports whether this replica acts without membership: the Kubernetes API answers,
-// and does not take its Lease. The caller holds the lock.
+// actsAlone reports whether this replica acts without membership: the Kubernetes API answers, and rejects its Lease.
+// The caller must hold the lock.
 func (k *Keeper) actsAlone(err error) bool {
 	now := k.config.Now()
 	switch {
 	case err == nil:
 		return false
 	case k.lostReason(now) == "":
-		return false // it is a member still
+		return false // still a member
 	case apierrors.IsForbidden(err):
 		return true
 	case !isRefusal(err):
@@ -61,8 +59,7 @@ func (k *Keeper) actsAlone(err error) bool {
 	}
 }
 
-// isOverdue reports whether the Lease could not be written for so long that this replica serves
-// without it. The caller holds the lock.
+// isOverdue reports whether the Lease was not renewed for joinTimeout. The caller must hold the lock.
 func (k *Keeper) isOverdue(now time.Time) bool {
 	since := k.began
 	if !k.renewed.IsZero() {
@@ -77,7 +74,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &status)
 }
 
-// nextDelay is the time until the next cycle. Only Run calls it.
+// nextDelay returns the delay until the next cycle. Only Run calls it.
 func (k *Keeper) nextDelay(err error, alone bool) time.Duration {
 	if !alone || !apierrors.IsForbidden(err) {
 		k.refusal = 0
