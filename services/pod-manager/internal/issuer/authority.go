@@ -18,20 +18,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// authority is a certificate that issues others.
+// authority is a certificate that signs other certificates.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// authorities are the ones that programs trust, in the order in which they were created.
+// authorities are the trusted authorities, in order of their creation.
 type authorities []authority
 
-// maxAuthorities bounds how many are read from a Secret. Two exist at a time, while one replaces the other.
+// maxAuthorities limits the authorities in a Secret. Two exist while one replaces the other.
 const maxAuthorities = 8
 
-// parseAuthorities reads the authorities in a Secret, of which an empty one has none. What cannot be read is
-// an error, and not replaced: all programs would lose what they trust.
+// parseAuthorities reads the authorities in a Secret. An empty Secret contains none. Malformed data is an error, and
+// not replaced: new authorities would break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
 	certs, err := blocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {
@@ -55,9 +55,9 @@ func parseAuthorities(data map[string][]byte) (authorities, error) {
 	return all, nil
 }
 
-// renewed returns the authorities that there should be now. Expired ones are removed, and a further one is
-// created in the middle of the newest one's life.
-func (a authorities) renewed(now time.Time, life time.Duration) (authorities, error) {
+// ensureValid returns the current authorities: without expired authorities, and with a new authority once half of the
+// newest authority's life is over.
+func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities, error) {
 	valid := slices.DeleteFunc(slices.Clone(a), func(one authority) bool { return now.After(one.cert.NotAfter) })
 	if len(valid) > 0 && !pastHalf(valid[len(valid)-1].cert, now) {
 		return valid, nil
@@ -69,9 +69,9 @@ func (a authorities) renewed(now time.Time, life time.Duration) (authorities, er
 	return append(valid, next), nil
 }
 
-// signer returns the authority that issues certificates: the newest one that all programs trust, since it has
-// been in the Secrets for the time spread; else the oldest one.
-func (a authorities) signer(now time.Time, spread time.Duration) authority {
+// chooseSigner returns the newest authority that all programs trust, because it was in the Secrets for the time
+// spread, or else the oldest authority.
+func (a authorities) chooseSigner(now time.Time, spread time.Duration) authority {
 	for _, one := range slices.Backward(a) {
 		if now.Sub(one.cert.NotBefore) >= spread {
 			return one
@@ -80,36 +80,36 @@ func (a authorities) signer(now time.Time, spread time.Duration) authority {
 	return a[0]
 }
 
-// bundle returns the certificates of the authorities.
-func (a authorities) bundle() []byte {
+// encodeBundle returns the certificates of the authorities as PEM.
+func (a authorities) encodeBundle() []byte {
 	var all []byte
 	for _, one := range a {
-		all = append(all, encode("CERTIFICATE", one.cert.Raw)...)
+		all = append(all, encodePEM("CERTIFICATE", one.cert.Raw)...)
 	}
 	return all
 }
 
-// write writes the authorities and their keys into a Secret.
-func (a authorities) write(data map[string][]byte) error {
+// writeSecret writes the authorities and their keys into a Secret.
+func (a authorities) writeSecret(data map[string][]byte) error {
 	var keys []byte
 	for _, one := range a {
 		der, err := x509.MarshalPKCS8PrivateKey(one.key)
 		if err != nil {
 			return err
 		}
-		keys = append(keys, encode("PRIVATE KEY", der)...)
+		keys = append(keys, encodePEM("PRIVATE KEY", der)...)
 	}
-	data[mtls.AuthoritiesFile], data[mtls.KeyFile] = a.bundle(), keys
+	data[mtls.AuthoritiesFile], data[mtls.KeyFile] = a.encodeBundle(), keys
 	return nil
 }
 
-func (a authorities) same(others authorities) bool {
+func (a authorities) equalTo(others authorities) bool {
 	return slices.EqualFunc(a, others, func(x, y authority) bool { return x.cert.Equal(y.cert) })
 }
 
-// newAuthority creates an authority that issues certificates of programs, and no further authorities.
+// newAuthority creates an authority that signs certificates of programs, but no further authorities.
 func newAuthority(now time.Time, life time.Duration) (authority, error) {
-	template, key, err := prepare(now, life)
+	template, key, err := prepareCertificate(now, life)
 	if err != nil {
 		return authority{}, err
 	}
@@ -129,8 +129,8 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 // Certificates with a short life are backdated less.
 const clockSkew = 5 * time.Minute
 
-// prepare returns a new key, and what all certificates have.
-func prepare(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+// prepareCertificate returns a new key and the common fields of all certificates.
+func prepareCertificate(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a key: %w", err)
@@ -178,6 +178,6 @@ func parseKey(der []byte) (*ecdsa.PrivateKey, error) {
 	return own, nil
 }
 
-func encode(kind string, der []byte) []byte {
+func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

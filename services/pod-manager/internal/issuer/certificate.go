@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// isDue reports whether the certificate in a Secret has to be replaced: half of its life is over, it is
-// another program's, or none of the authorities issued it.
+// isDue reports whether the certificate in a Secret must be replaced: half of its life is over, it belongs to another
+// program, or no current authority signed it.
 func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
 	if err != nil {
@@ -33,12 +33,12 @@ func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) b
 	return err != nil
 }
 
-// issue writes a new certificate for a program into a Secret, and returns when it expires: not later than
-// its issuer.
-func (a authority) issue(
+// issueCertificate writes a new certificate for a program into a Secret, and returns its expiry. It expires no later
+// than its issuer.
+func (a authority) issueCertificate(
 	data map[string][]byte, id mtls.ID, now time.Time, life time.Duration,
 ) (expires time.Time, err error) {
-	template, key, err := prepare(now, life)
+	template, key, err := prepareCertificate(now, life)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -55,6 +55,6 @@ func (a authority) issue(
 	if err != nil {
 		return time.Time{}, fmt.Errorf("encode the key of %s: %w", id, err)
 	}
-	data[mtls.CertificateFile], data[mtls.KeyFile] = encode("CERTIFICATE", der), encode("PRIVATE KEY", private)
+	data[mtls.CertificateFile], data[mtls.KeyFile] = encodePEM("CERTIFICATE", der), encodePEM("PRIVATE KEY", private)
 	return template.NotAfter, nil
 }

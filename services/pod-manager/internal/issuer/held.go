@@ -15,22 +15,22 @@ import (
 // the authority that the replicas share.
 type Held struct {
 	ID mtls.ID
-	// Use is called with each new certificate, its key and the authorities.
+	// Use receives each new certificate with its key and the authorities.
 	Use func(files map[string][]byte) error
-	// Refused is called when the Secret of the authority may not be used, or is missing: that stays so until a user
-	// changes it. Other failures end by themselves.
+	// Refused receives the error if the Secret of the authority is forbidden or missing, which lasts until a user
+	// changes it. Other failures are temporary.
 	Refused func(ctx context.Context, why error)
 }
 
-// heldSecret is what logs and metrics have in place of a Secret's name.
+// heldSecret replaces the name of a Secret in logs and metrics.
 const heldSecret = "none"
 
-// hold renews the certificate that is in no Secret.
-func (i *Issuer) hold(ctx context.Context, all authorities) error {
+// renewHeld renews the certificate in memory.
+func (i *Issuer) renewHeld(ctx context.Context, all authorities) error {
 	if i.config.Held == nil {
 		return nil
 	}
-	written, err := i.certificate(ctx, all, heldSecret, i.config.Held.ID, i.held)
+	written, err := i.renewCertificate(ctx, all, heldSecret, i.config.Held.ID, i.held)
 	if err == nil && written != nil {
 		err = i.config.Held.Use(i.held)
 	}
@@ -44,8 +44,8 @@ func (i *Issuer) hold(ctx context.Context, all authorities) error {
 	return nil
 }
 
-// refused reports an error of the authority's Secret that does not end by itself.
-func (i *Issuer) refused(ctx context.Context, err error) {
+// reportRefusal reports a lasting error of the authority's Secret.
+func (i *Issuer) reportRefusal(ctx context.Context, err error) {
 	if i.config.Held != nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
 		i.config.Held.Refused(ctx, err)
 	}

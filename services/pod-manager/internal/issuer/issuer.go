@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package issuer issues the certificates of the function runner's own programs, where a cluster has no other
-// issuer: an authority in a Secret, and a Secret for each program, which its pods mount.
+// Package issuer issues the certificates of the function runner's own programs in clusters without another issuer. It
+// stores an authority in a Secret, and a certificate in a Secret of each program, which the program's pods mount.
 //
-// Each replica of the pod-manager runs one. They need no owner: a Secret that another replica has written in
-// between is read again, and then has what it needs.
+// Each replica of the pod-manager runs an issuer. Replicas need no owner: after a conflict with another replica, the
+// Secret is read again and is then up to date.
 package issuer
 
 import (
@@ -24,25 +24,25 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// Config is what an Issuer needs.
+// Config configures an Issuer.
 type Config struct {
-	// Secrets is the client for the namespace of the Secrets, all of which exist. They are read and updated,
-	// one at a time.
+	// Secrets is the client for the namespace of the Secrets, which must exist. They are read and updated one by one.
 	Secrets corev1client.SecretInterface
-	// Authority is the Secret with the authorities and their keys.
+	// Authority is the name of the Secret with the authorities and their keys.
 	Authority string
 	// Certificates are the SPIFFE IDs of the certificates, by the names of their Secrets.
 	Certificates map[string]mtls.ID
-	// Held is the certificate of this program, which is in no Secret. It is nil if this program has another one.
+	// Held is the certificate of this program, which is in no Secret. It is nil if this program has another
+	// certificate.
 	Held *Held
 	// Create is true if a missing Secret of Authority is created.
 	Create bool
-	// Life is how long certificates are valid, and AuthorityLife how long authorities are.
+	// Life is the life of certificates, and AuthorityLife the life of authorities.
 	Life, AuthorityLife time.Duration
-	// Spread is how long an authority is in the Secrets before it issues certificates: longer than any program
-	// takes to read it.
+	// Spread is the time for which an authority is in the Secrets before it signs certificates. It is longer than any
+	// program takes to read its Secret.
 	Spread time.Duration
-	// Pause is the time between two attempts.
+	// Pause is the interval of attempts.
 	Pause time.Duration
 	Log   *slog.Logger
 	Meter metric.Meter
@@ -52,13 +52,13 @@ type Config struct {
 type Issuer struct {
 	config  Config
 	metrics *metrics
-	// held is the data of the certificate that is in no Secret.
+	// held contains the certificate in memory, in the form of a Secret's data.
 	held map[string][]byte
-	// failure is why the last attempt failed, nil if it did not.
+	// failure is the error of the last attempt, or nil.
 	failure atomic.Pointer[error]
 }
 
-// New returns an issuer. It reads and writes nothing yet.
+// New returns an issuer. It sends no requests.
 func New(config Config) (*Issuer, error) {
 	metrics, err := newMetrics(config.Meter)
 	if err != nil {
@@ -68,13 +68,13 @@ func New(config Config) (*Issuer, error) {
 }
 
 const (
-	// attemptTimeout bounds one attempt.
+	// attemptTimeout limits an attempt.
 	attemptTimeout = 20 * time.Second
-	// firstBackoff is the time before the first retry.
+	// firstBackoff is the delay before the first retry.
 	firstBackoff = time.Second
 )
 
-// Run keeps all Secrets up to date until ctx ends.
+// Run keeps all Secrets up to date until ctx is cancelled.
 func (i *Issuer) Run(ctx context.Context) error {
 	pause := i.config.Pause
 	backoff := retry.Backoff{First: min(firstBackoff, pause), Max: pause}
@@ -86,7 +86,7 @@ func (i *Issuer) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err := i.attempt(ctx); err != nil {
+		if err := i.attemptRenewal(ctx); err != nil {
 			next.Reset(backoff.Next())
 			continue
 		}
@@ -95,15 +95,15 @@ func (i *Issuer) Run(ctx context.Context) error {
 	}
 }
 
-// attempt brings all Secrets up to date, and records whether that succeeded.
-func (i *Issuer) attempt(ctx context.Context) error {
+// attemptRenewal brings all Secrets up to date, and records the result.
+func (i *Issuer) attemptRenewal(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	err := i.issue(limited)
+	err := i.renewAll(limited)
 	if ctx.Err() != nil {
-		return err // the program ends
+		return err // the program is stopping
 	}
-	i.metrics.attempted(ctx, err == nil)
+	i.metrics.recordAttempt(ctx, err == nil)
 	if err == nil {
 		i.failure.Store(nil)
 		return nil
@@ -115,63 +115,63 @@ func (i *Issuer) attempt(ctx context.Context) error {
 	return err
 }
 
-// issue brings all Secrets up to date. One that cannot be written does not keep the others from it.
-func (i *Issuer) issue(ctx context.Context) error {
+// renewAll brings all Secrets up to date. A failed Secret does not affect the other Secrets.
+func (i *Issuer) renewAll(ctx context.Context) error {
 	var all authorities
-	err := i.update(ctx, i.config.Authority, func(data map[string][]byte) (written func(), err error) {
-		all, written, err = i.authorities(ctx, data)
+	err := i.updateSecret(ctx, i.config.Authority, func(data map[string][]byte) (written func(), err error) {
+		all, written, err = i.renewAuthorities(ctx, data)
 		return written, err
 	})
 	if err != nil {
-		i.refused(ctx, err)
+		i.reportRefusal(ctx, err)
 		return err
 	}
-	problems := []error{i.hold(ctx, all)}
+	problems := []error{i.renewHeld(ctx, all)}
 	for _, name := range slices.Sorted(maps.Keys(i.config.Certificates)) {
-		problems = append(problems, i.update(ctx, name, func(data map[string][]byte) (func(), error) {
-			return i.certificate(ctx, all, name, i.config.Certificates[name], data)
+		problems = append(problems, i.updateSecret(ctx, name, func(data map[string][]byte) (func(), error) {
+			return i.renewCertificate(ctx, all, name, i.config.Certificates[name], data)
 		}))
 	}
 	return errors.Join(problems...)
 }
 
-// authorities returns the authorities in a Secret, after it has replaced the ones that are due.
-func (i *Issuer) authorities(
+// renewAuthorities returns the authorities in a Secret, and replaces authorities that are due.
+func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
 	former, err := parseAuthorities(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err = former.renewed(time.Now(), i.config.AuthorityLife)
-	if err != nil || all.same(former) {
+	all, err = former.ensureValid(time.Now(), i.config.AuthorityLife)
+	if err != nil || all.equalTo(former) {
 		return all, nil, err
 	}
 	return all, func() {
 		i.config.Log.InfoContext(ctx, "authorities changed", "secret", i.config.Authority, "authorities", len(all),
 			"expires", all[len(all)-1].cert.NotAfter)
-	}, all.write(data)
+	}, all.writeSecret(data)
 }
 
-// certificate renews the certificate in a Secret if it is due, and the authorities beside it.
-func (i *Issuer) certificate(
+// renewCertificate renews the certificate in a Secret if it is due, and the authorities in the Secret.
+func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {
 	now := time.Now()
-	if bundle := all.bundle(); string(data[mtls.AuthoritiesFile]) != string(bundle) {
+	if bundle := all.encodeBundle(); string(data[mtls.AuthoritiesFile]) != string(bundle) {
 		data[mtls.AuthoritiesFile], written = bundle, func() {}
 	}
 	if !isDue(data, id, all, now) {
 		return written, nil
 	}
-	expires, err := all.signer(now, i.config.Spread).issue(data, id, now, i.config.Life)
+	expires, err := all.chooseSigner(now, i.config.Spread).issueCertificate(data, id, now, i.config.Life)
 	return func() {
-		i.metrics.issued(ctx, name)
+		i.metrics.countCertificate(ctx, name)
 		i.config.Log.InfoContext(ctx, "certificate issued", "secret", name, "id", id.String(), "expires", expires)
 	}, err
 }
 
-// Details returns what is wrong with the issuer, for readiness.
+// Details returns the problems of the issuer, for readiness.
 func (i *Issuer) Details() []string {
 	if err := i.failure.Load(); err != nil {
 		return []string{fmt.Sprintf("certificates are not renewed: %v", *err)}

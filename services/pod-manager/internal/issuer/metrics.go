@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics are what is counted about the issuer.
+// metrics are the metrics of the issuer.
 type metrics struct {
 	certificates metric.Int64Counter
 	inStep       metric.Int64Gauge
@@ -30,13 +30,13 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// issued counts a certificate.
-func (m *metrics) issued(ctx context.Context, secret string) {
+// countCertificate counts a certificate.
+func (m *metrics) countCertificate(ctx context.Context, secret string) {
 	m.certificates.Add(ctx, 1, metric.WithAttributes(attribute.String("secret", secret)))
 }
 
-// attempted records the outcome of an attempt.
-func (m *metrics) attempted(ctx context.Context, ok bool) {
+// recordAttempt records the result of an attempt.
+func (m *metrics) recordAttempt(ctx context.Context, ok bool) {
 	value := int64(0)
 	if ok {
 		value = 1

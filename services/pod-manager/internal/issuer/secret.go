@@ -17,12 +17,12 @@ import (
 // maxConflicts bounds the attempts to update a Secret that other replicas update concurrently.
 const maxConflicts = 5
 
-// change adapts the data of a Secret. Written, if not nil, is called when they are written; otherwise nothing
-// has changed.
+// change modifies the data of a Secret. It returns nil if nothing changed, and otherwise a function that is called
+// after the data was written.
 type change func(data map[string][]byte) (written func(), err error)
 
-// update has change adapt the data of a Secret, and writes them if they have changed.
-func (i *Issuer) update(ctx context.Context, name string, change change) error {
+// updateSecret applies a change to a Secret, and writes the data if it changed.
+func (i *Issuer) updateSecret(ctx context.Context, name string, change change) error {
 	var err error
 	for range maxConflicts {
 		err = i.compareAndWrite(ctx, name, change)
@@ -42,9 +42,9 @@ func (i *Issuer) update(ctx context.Context, name string, change change) error {
 // compareAndWrite reads a Secret, and writes the Secret if change has changed its data.
 func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change) error {
 	secret, err := i.config.Secrets.Get(ctx, name, metav1.GetOptions{})
-	write := i.replace
+	write := i.replaceSecret
 	if i.config.Create && name == i.config.Authority && apierrors.IsNotFound(err) {
-		secret, write, err = i.missing(), i.create, nil
+		secret, write, err = i.newAuthoritySecret(), i.createSecret, nil
 	}
 	if err != nil {
 		return err
@@ -69,8 +69,8 @@ func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change
 	return nil
 }
 
-// missing is the Secret of the authority where there is none.
-func (i *Issuer) missing() *corev1.Secret {
+// newAuthoritySecret returns the Secret of the authority if it does not exist yet.
+func (i *Issuer) newAuthoritySecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Name: i.config.Authority,
 		Labels: map[string]string{
@@ -79,13 +79,13 @@ func (i *Issuer) missing() *corev1.Secret {
 	}}
 }
 
-func (i *Issuer) create(ctx context.Context, secret *corev1.Secret) error {
+func (i *Issuer) createSecret(ctx context.Context, secret *corev1.Secret) error {
 	_, err := i.config.Secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: podspec.FieldManager})
 	return err
 }
 
-// replace updates a Secret, unless it has changed in between.
-func (i *Issuer) replace(ctx context.Context, secret *corev1.Secret) error {
+// replaceSecret updates a Secret, unless it changed in between.
+func (i *Issuer) replaceSecret(ctx context.Context, secret *corev1.Secret) error {
 	_, err := i.config.Secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
 	return err
 }

@@ -32,9 +32,9 @@ type base struct {
 // baseParts contains Porch's objects. An object is nil if it does not exist. Objects are immutable.
 type baseParts struct{ pod, service map[string]any }
 
-// bases returns both of Porch's templates. Each new template is passed to changed, and is effective when changed
+// baseTemplates returns both of Porch's templates. Each new template is passed to changed, and is effective when changed
 // returns.
-func (t *Templates) bases(changed func(podspec.Template)) []base {
+func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{
 		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
 		{t, changed, serviceTemplates, baseServiceTemplate, func(p *baseParts) *map[string]any { return &p.service }},
@@ -42,7 +42,7 @@ func (t *Templates) bases(changed func(podspec.Template)) []base {
 }
 
 // absent implements follower.
-func (b base) absent(ctx context.Context) { b.take(ctx, nil) }
+func (b base) absent(ctx context.Context) { b.applyObject(ctx, nil) }
 
 // follow implements follower.
 func (b base) follow(ctx context.Context, c *PorchResources) error {
@@ -52,7 +52,7 @@ func (b base) follow(ctx context.Context, c *PorchResources) error {
 			u := object.(*unstructured.Unstructured)
 			if u.GetResourceVersion() != version {
 				version = u.GetResourceVersion()
-				b.take(ctx, u)
+				b.applyObject(ctx, u)
 			}
 		}
 		handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -72,8 +72,8 @@ func (b base) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// take applies a version of the object, or its absence. A broken version changes nothing.
-func (b base) take(ctx context.Context, u *unstructured.Unstructured) {
+// applyObject applies a version of the object, or its absence. A broken version changes nothing.
+func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 	t := b.templates
 	if t.config.Name != "" {
 		if u != nil {
@@ -113,7 +113,7 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	defer t.mu.Unlock()
 	parts := t.base
 	change(&parts)
-	template, warnings, err = t.combine(parts)
+	template, warnings, err = t.combineParts(parts)
 	if err != nil {
 		return template, nil, false, err
 	}
@@ -125,14 +125,14 @@ func (t *Templates) useBase(change func(*baseParts)) (
 		changed = before.Version() != template.Version()
 	}
 	if changed {
-		t.put(template)
+		t.setCurrent(template)
 	}
 	return template, warnings, changed, nil
 }
 
-// combine returns the template of the parts with the current launcher. The template's version is independent of the
+// combineParts returns the template of the parts with the current launcher. The template's version is independent of the
 // launcher, because pods serve alike with any launcher.
-func (t *Templates) combine(parts baseParts) (podspec.Template, []string, error) {
+func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {
 		defaults.Launcher = t.launcher

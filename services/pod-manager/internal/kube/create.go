@@ -27,13 +27,13 @@ import (
 func (c *Cluster) Create(action pool.Create, what podspec.Workload) {
 	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
 		start := time.Now()
-		err := c.create(ctx, action, what, send)
-		c.metrics.did(ctx, "create", start, err)
+		err := c.createWorkload(ctx, action, what, send)
+		c.metrics.recordAction(ctx, "create", start, err)
 	})
 }
 
-// create waits for a template, and creates a pod and its Service.
-func (c *Cluster) create(ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event)) error {
+// createWorkload waits for a template, and creates a pod and its Service.
+func (c *Cluster) createWorkload(ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event)) error {
 	template, err := c.config.Templates.Await(ctx)
 	if err != nil {
 		problem := pool.Problem{Kind: pool.Lost, Reason: err.Error()}
@@ -117,7 +117,7 @@ func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *cor
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(createErr) {
-			return contended(createErr)
+			return markConflicts(createErr)
 		}
 		found, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -150,7 +150,7 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
-		return contended(err)
+		return markConflicts(err)
 	})
 	if err != nil {
 		return false, fmt.Errorf("create Service %s: %w", service.Name, err)
@@ -158,8 +158,8 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 	return isNew, nil
 }
 
-// contended marks conflicts between concurrent creations as transient: the creations update the same quota.
-func contended(err error) error {
+// markConflicts marks conflicts between concurrent creations as transient: the creations update the same quota.
+func markConflicts(err error) error {
 	if apierrors.IsConflict(err) {
 		return kubeclient.Transient(err)
 	}

@@ -61,8 +61,8 @@ type compiled struct {
 	since   map[string]time.Time              // time at which the generation of each first appeared
 }
 
-// add adds an object, and keeps the time at which its generation first appeared.
-func (c *compiled) add(config *functionconfig.Config, before *compiled) {
+// addConfig adds an object, and keeps the time at which its generation first appeared.
+func (c *compiled) addConfig(config *functionconfig.Config, before *compiled) {
 	c.configs[config.Name], c.since[config.Name] = config, time.Now()
 	if before == nil {
 		return
@@ -101,23 +101,23 @@ func (f *FunctionConfigs) markDirty() {
 // absent implements follower: there are no objects.
 func (f *FunctionConfigs) absent(ctx context.Context) {
 	if now := f.compiled.Load(); now == nil || len(now.configs) > 0 {
-		f.put(ctx, nil)
+		f.applyObjects(ctx, nil)
 	}
 }
 
 // follow implements follower.
 func (f *FunctionConfigs) follow(ctx context.Context, c *PorchResources) error {
 	return c.watch(ctx, functionConfigs, "", func(ctx context.Context, informer cache.SharedIndexInformer) error {
-		return f.use(ctx, c, informer)
+		return f.followInformer(ctx, c, informer)
 	})
 }
 
-// use applies the objects of an informer, and writes their statuses, until ctx is cancelled.
-func (f *FunctionConfigs) use(ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer) error {
+// followInformer applies the objects of an informer, and writes their statuses, until ctx is cancelled.
+func (f *FunctionConfigs) followInformer(ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer) error {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](minStatusRetry, maxStatusRetry)
 	f.statuses = workqueue.NewTypedRateLimitingQueue(backoff)
 	defer f.statuses.ShutDown() // the queue starts a goroutine
-	handled, err := f.watch(informer)
+	handled, err := f.registerHandlers(informer)
 	if err != nil {
 		return fmt.Errorf("watch FunctionConfigs: %w", err)
 	}
@@ -130,7 +130,7 @@ func (f *FunctionConfigs) use(ctx context.Context, c *PorchResources, informer c
 		case <-f.dirty: // later changes signal again
 		default:
 		}
-		f.put(ctx, list[*unstructured.Unstructured](informer.GetStore().List()))
+		f.applyObjects(ctx, list[*unstructured.Unstructured](informer.GetStore().List()))
 		c.markSynced(functionConfigs)
 		if !f.awaitChange(ctx) {
 			return nil
@@ -138,8 +138,8 @@ func (f *FunctionConfigs) use(ctx context.Context, c *PorchResources, informer c
 	}
 }
 
-// watch registers the event handlers: changes mark objects as dirty, or only their statuses.
-func (f *FunctionConfigs) watch(informer cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error) {
+// registerHandlers registers the event handlers: changes mark objects as dirty, or only their statuses.
+func (f *FunctionConfigs) registerHandlers(informer cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error) {
 	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f.markDirty() },
 		UpdateFunc: func(old, object any) {
@@ -191,8 +191,8 @@ func sameMeaning(a, b *unstructured.Unstructured) bool {
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil)
 }
 
-// put applies objects.
-func (f *FunctionConfigs) put(ctx context.Context, objects []*unstructured.Unstructured) {
+// applyObjects applies objects.
+func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructured.Unstructured) {
 	before := f.compiled.Load()
 	next := &compiled{configs: map[string]*functionconfig.Config{}, since: map[string]time.Time{}}
 	configs := make([]*functionconfig.Config, 0, len(objects))
@@ -202,13 +202,13 @@ func (f *FunctionConfigs) put(ctx context.Context, objects []*unstructured.Unstr
 		}
 		c := functionconfig.Decode(u, f.config.DefaultImagePrefix, f.config.Secrets...)
 		configs = append(configs, c)
-		next.add(c, before)
+		next.addConfig(c, before)
 	}
 	next.set = functionconfig.Compile(configs, f.config.DefaultImagePrefix)
 	f.config.Changed(next.set)
 	f.compiled.Store(next)
 	f.logChange(ctx, before, next)
-	f.forget(next)
+	f.forgetDeleted(next)
 	for _, u := range objects {
 		f.statuses.AddAfter(u.GetName(), statusDelay)
 	}

@@ -48,8 +48,8 @@ type configStatus struct {
 	unreported bool
 }
 
-// wanted returns the intended status of an object, or false if its newest version is not effective yet.
-func (f *FunctionConfigs) wanted(u *unstructured.Unstructured) (configStatus, bool) {
+// wantedStatus returns the intended status of an object, or false if its newest version is not effective yet.
+func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStatus, bool) {
 	now := f.compiled.Load()
 	config := now.configs[u.GetName()]
 	if config == nil || config.UID != string(u.GetUID()) || config.Generation != u.GetGeneration() {
@@ -64,8 +64,8 @@ func (f *FunctionConfigs) wanted(u *unstructured.Unstructured) (configStatus, bo
 	return configStatus{config.Generation, statusError(problems), f.binaries == nil && config.Binary != nil}, true
 }
 
-// early returns the delay until a status without a report about the object's binary may be written.
-func (f *FunctionConfigs) early(name string, status configStatus) time.Duration {
+// reportDelay returns the delay until a status without a report about the object's binary may be written.
+func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Duration {
 	if !status.unreported {
 		return 0
 	}
@@ -80,10 +80,10 @@ func statusError(problems []string) string {
 	return bounded(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
-// patch returns the change that gives an object this status, or nil if nothing changes. An error leaves the
+// patchFor returns the change that gives an object this status, or nil if nothing changes. An error leaves the
 // generation unchanged, and success keeps other components' errors for the same generation. A gateway's report to
 // another replica is left to that replica.
-func (s configStatus) patch(u *unstructured.Unstructured) map[string]any {
+func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
 	switch {
@@ -106,8 +106,8 @@ func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
 
-// forget removes the written statuses of deleted objects.
-func (f *FunctionConfigs) forget(now *compiled) {
+// forgetDeleted removes the written statuses of deleted objects.
+func (f *FunctionConfigs) forgetDeleted(now *compiled) {
 	there := make(map[string]bool, len(now.configs))
 	for _, c := range now.configs {
 		there[c.UID] = true
@@ -136,12 +136,12 @@ func (w statusWriter) run(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		err := w.write(ctx, name)
+		err := w.writeStatus(ctx, name)
 		switch {
 		case err == nil || apierrors.IsNotFound(err):
 			w.statuses.Forget(name)
 		case apierrors.IsForbidden(err):
-			w.deny(ctx, err)
+			w.pauseWrites(ctx, err)
 			w.statuses.AddAfter(name, maxStatusRetry)
 		default:
 			w.log.DebugContext(ctx, "status of a FunctionConfig not written; tried again", "config", name, "error", err)
@@ -151,8 +151,8 @@ func (w statusWriter) run(ctx context.Context) {
 	}
 }
 
-// deny stops writing statuses for maxStatusRetry, and logs the first time.
-func (w statusWriter) deny(ctx context.Context, err error) {
+// pauseWrites stops writing statuses for maxStatusRetry, and logs the first time.
+func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.denied.IsZero() {
@@ -174,25 +174,25 @@ func (w statusWriter) mayWrite(name string) bool {
 	return wait <= 0
 }
 
-// write writes the status of an object if it differs, or releases an object that is being deleted.
-func (w statusWriter) write(ctx context.Context, name string) error {
+// writeStatus writes the status of an object if it differs, or releases an object that is being deleted.
+func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	object, _, err := w.store.GetByKey(w.namespace + "/" + name)
 	u, ok := object.(*unstructured.Unstructured)
 	if err != nil || !ok || !w.mayWrite(name) {
 		return nil
 	}
 	if u.GetDeletionTimestamp() != nil {
-		return w.release(ctx, u)
+		return w.removeFinalizer(ctx, u)
 	}
-	status, ok := w.wanted(u)
-	if !ok || w.wrote(u, status) {
+	status, ok := w.wantedStatus(u)
+	if !ok || w.alreadyWrote(u, status) {
 		return nil
 	}
-	if wait := w.early(name, status); wait > 0 {
+	if wait := w.reportDelay(name, status); wait > 0 {
 		w.statuses.AddAfter(name, wait)
 		return nil
 	}
-	change := status.patch(u)
+	change := status.patchFor(u)
 	if change == nil {
 		return nil
 	}
@@ -205,18 +205,18 @@ func (w statusWriter) write(ctx context.Context, name string) error {
 	return nil
 }
 
-// wrote reports whether this process has already written a status. If another client changed it since, such as a
+// alreadyWrote reports whether this process has already written a status. If another client changed it since, such as a
 // replica of another version, the last writer wins: neither writes again until the object changes.
-func (w statusWriter) wrote(u *unstructured.Unstructured, status configStatus) bool {
+func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, ok := w.written[string(u.GetUID())]
 	return ok && last == status
 }
 
-// release removes the finalizer of Porch's own function runner, which no longer exists, from an object that is being
+// removeFinalizer removes the finalizer of Porch's own function runner, which no longer exists, from an object that is being
 // deleted.
-func (w statusWriter) release(ctx context.Context, u *unstructured.Unstructured) error {
+func (w statusWriter) removeFinalizer(ctx context.Context, u *unstructured.Unstructured) error {
 	others := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == functionconfig.Finalizer })
 	if len(others) == len(u.GetFinalizers()) {
 		return nil

@@ -25,7 +25,7 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	}
 	soon := time.After(minPodAge) // pods without a Service may be too young for the first scan
 	for {
-		c.scan()
+		c.scanGarbage()
 		select {
 		case <-soon:
 		case <-ticker.C:
@@ -35,13 +35,13 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	}
 }
 
-// scan starts the collection of all current garbage.
-func (c *Cluster) scan() {
+// scanGarbage starts the collection of all current garbage.
+func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
-	found := plan(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
+	found := findGarbage(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
 	// Garbage belongs to no function: its ids distribute it among the replicas.
 	for _, service := range found.podlessServices {
-		c.enqueue(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
+		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
 	if c.config.PodIP {
 		return
@@ -51,10 +51,10 @@ func (c *Cluster) scan() {
 	}
 }
 
-// enqueue adds a garbage collection task behind the actions on the pods with an id, unless another replica collects
+// enqueueGarbageTask adds a garbage collection task behind the actions on the pods with an id, unless another replica collects
 // the garbage with that id.
-func (c *Cluster) enqueue(id string, do func(context.Context)) {
-	if !c.owns(id) {
+func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
+	if !c.ownsImage(id) {
 		return
 	}
 	c.tasks.addLater(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
@@ -89,12 +89,12 @@ func (c *Cluster) recreateService(service *corev1.Service) {
 // createMissingService creates the Service of a pod, unless the pod is being deleted.
 func (c *Cluster) createMissingService(pod *corev1.Pod) {
 	id := pod.Labels[podspec.LabelID]
-	c.enqueue(id, func(ctx context.Context) {
+	c.enqueueGarbageTask(id, func(ctx context.Context) {
 		if _, deleting := c.deleting.Load(pod.UID); deleting {
 			return // the Service is deleted together with its pod
 		}
-		known := c.pod(pod.Name)
-		if known == nil || c.latest(pod).DeletionTimestamp != nil || c.service(id) != nil {
+		known := c.podByName(pod.Name)
+		if known == nil || c.latestState(pod).DeletionTimestamp != nil || c.serviceByID(id) != nil {
 			return
 		}
 		template := c.config.Templates.Current()

@@ -36,7 +36,7 @@ func newInformer[T runtime.Object](
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			selected(&options)
 			objects, err := untilAnswered(ctx, o, func() (T, error) { return from.List(ctx, options) })
-			o.listed(err == nil)
+			o.recordList(err == nil)
 			return objects, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -46,7 +46,7 @@ func newInformer[T runtime.Object](
 	}
 	listWatch := cache.ToListWatcherWithWatchListSemantics(both, client)
 	informer := cache.NewSharedIndexInformer(listWatch, object, 0, cache.Indexers{})
-	err := errors.Join(informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(o.watchEnded))
+	err := errors.Join(informer.SetTransform(slimObject), informer.SetWatchErrorHandlerWithContext(o.watchEnded))
 	if err != nil {
 		return nil, fmt.Errorf("set up the informer of %s: %w", o.resource, err)
 	}
@@ -64,12 +64,12 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 	for {
 		answer, err := ask()
 		if err == nil {
-			o.over(ctx)
+			o.recordRecovery(ctx)
 		}
 		if err == nil || ctx.Err() != nil || !isAway(err) {
 			return answer, err
 		}
-		o.failed(ctx, err)
+		o.recordFailure(ctx, err)
 		if !backoff.Wait(ctx, err) {
 			return answer, err
 		}

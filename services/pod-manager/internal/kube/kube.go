@@ -89,11 +89,11 @@ func New(config Config) (*Cluster, error) {
 		tasks: newTasks(), synced: make(chan struct{}),
 	}
 	labelled := func(o *metav1.ListOptions) { o.LabelSelector = podspec.LabelID }
-	c.pods, err = newInformer(config.Client, &corev1.Pod{}, c.podsClient(), labelled, c.outage("pods"))
+	c.pods, err = newInformer(config.Client, &corev1.Pod{}, c.podsClient(), labelled, c.newOutage("pods"))
 	if err != nil {
 		return nil, err
 	}
-	c.services, err = newInformer(config.Client, &corev1.Service{}, c.servicesClient(), labelled, c.outage("services"))
+	c.services, err = newInformer(config.Client, &corev1.Service{}, c.servicesClient(), labelled, c.newOutage("services"))
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func (c *Cluster) servicesClient() typed.ServiceInterface {
 	return c.config.Client.CoreV1().Services(c.config.Namespace)
 }
 
-// outage returns a new tracker of an informer's failures.
-func (c *Cluster) outage(what string) *outage {
+// newOutage returns a new tracker of an informer's failures.
+func (c *Cluster) newOutage(what string) *outage {
 	o := &outage{resource: what, log: c.log, metrics: c.metrics}
 	c.outages = append(c.outages, o)
 	return o
@@ -140,7 +140,7 @@ func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 // It also collects garbage: it deletes Services without a pod, and creates missing Services of pods again.
 func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
-	handled, err := c.watch(send)
+	handled, err := c.registerHandlers(send)
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // tasks return no errors
 	defer cancel()
@@ -159,14 +159,14 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	return nil
 }
 
-// watch registers the event handlers. The returned checkers are done once the handlers received all objects that
+// registerHandlers registers the event handlers. The returned checkers are done once the handlers received all objects that
 // existed at the start.
-func (c *Cluster) watch(send func(pool.Event)) ([]cache.DoneChecker, error) {
+func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },
 		UpdateFunc: func(_, object any) { c.sendPod(send, object.(*corev1.Pod)) },
 		DeleteFunc: func(object any) {
-			if pod := deleted[*corev1.Pod](object); pod != nil {
+			if pod := deletedObject[*corev1.Pod](object); pod != nil {
 				c.sendGone(send, pod)
 			}
 		},
@@ -181,7 +181,7 @@ func (c *Cluster) watch(send func(pool.Event)) ([]cache.DoneChecker, error) {
 		// A pod's address is valid while the Service exists.
 		AddFunc: func(object any) { c.sendPodsOf(send, object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
-			if service := deleted[*corev1.Service](object); service != nil {
+			if service := deletedObject[*corev1.Service](object); service != nil {
 				c.sendPodsOf(send, service)
 				c.recreateService(service)
 			}
@@ -193,8 +193,8 @@ func (c *Cluster) watch(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	return []cache.DoneChecker{pods.HasSyncedChecker(), services.HasSyncedChecker()}, nil
 }
 
-// deleted returns the object of a deletion event. The last state of the object may be missing.
-func deleted[T any](object any) T {
+// deletedObject returns the object of a deletion event. The last state of the object may be missing.
+func deletedObject[T any](object any) T {
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}

@@ -55,25 +55,25 @@ func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
-	launcher, err := l.launcher(ctx)
+	launcher, err := l.supportedLauncher(ctx)
 	if err != nil {
 		l.log.WarnContext(ctx, "API server version unknown; using init containers", "error", err,
 			"hint", "image volumes are used once the version is known and has them")
-		l.choose(podspec.InitContainer)
+		l.applyLauncher(podspec.InitContainer)
 	}
 	for backoff := (retry.Backoff{First: time.Second, Max: time.Minute}); err != nil; {
 		if !backoff.Wait(ctx) {
 			return nil
 		}
-		launcher, err = l.launcher(ctx)
+		launcher, err = l.supportedLauncher(ctx)
 	}
 	l.log.InfoContext(ctx, "launcher chosen", "launcher", launcher)
-	l.choose(launcher)
+	l.applyLauncher(launcher)
 	return nil
 }
 
-// choose applies a launcher, unless a node was found unable to mount images.
-func (l *Launching) choose(launcher podspec.Launcher) {
+// applyLauncher applies a launcher, unless a node was found unable to mount images.
+func (l *Launching) applyLauncher(launcher podspec.Launcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.failed {
@@ -84,8 +84,8 @@ func (l *Launching) choose(launcher podspec.Launcher) {
 // firstMinor is the first minor version of Kubernetes that supports image volumes, unless feature gates disable them.
 const firstMinor = 35
 
-// launcher returns the launcher that the API server's version allows.
-func (l *Launching) launcher(ctx context.Context) (podspec.Launcher, error) {
+// supportedLauncher returns the launcher that the API server's version allows.
+func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	found, err := l.version(ctx)
@@ -104,9 +104,9 @@ func (l *Launching) launcher(ctx context.Context) (podspec.Launcher, error) {
 	return podspec.ImageVolume, nil
 }
 
-// judge returns the problem of a pod for waiting leases. A failed image volume is not final, because the next pod
+// classifyLaunchFailure returns the problem of a pod for waiting leases. A failed image volume is not final, because the next pod
 // uses an init container. An adopted pod may show the failure before the API server's version is known.
-func (l *Launching) judge(pod *corev1.Pod, problem pool.Problem) pool.Problem {
+func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem
 	}
@@ -117,13 +117,13 @@ func (l *Launching) judge(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 		l.passed = true
 	case launch == podspec.LaunchMissing, launch == podspec.LaunchFailed && !l.passed:
 		problem.Kind = pool.Lost
-		l.fail(problem.Reason)
+		l.fallBack(problem.Reason)
 	}
 	return problem
 }
 
-// fail switches to init containers, for a reason of the kubelet. Callers must hold the lock.
-func (l *Launching) fail(reason string) {
+// fallBack switches to init containers, for a reason of the kubelet. Callers must hold the lock.
+func (l *Launching) fallBack(reason string) {
 	if l.failed {
 		return
 	}

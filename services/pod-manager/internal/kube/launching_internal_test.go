@@ -68,7 +68,7 @@ func TestLaunching(t *testing.T) {
 					time.AfterFunc(tc.failed, func() {
 						l.mu.Lock()
 						defer l.mu.Unlock()
-						l.fail("cannot mount")
+						l.fallBack("cannot mount")
 					})
 				}
 				if err := l.Run(t.Context()); err != nil {
@@ -101,7 +101,7 @@ func TestLauncherByVersion(t *testing.T) {
 			l := &Launching{version: func(context.Context) (version.Info, error) {
 				return version.Info{Major: "1", Minor: tc.minor}, nil
 			}}
-			got, err := l.launcher(t.Context())
+			got, err := l.supportedLauncher(t.Context())
 			if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
 				t.Errorf("got %q, %v: want %q, %q: %s", got, err, tc.want, tc.fails, tc.reason)
 			}
@@ -123,11 +123,11 @@ func TestVersionIsAsked(t *testing.T) {
 	}
 	defer client.CoreV1().RESTClient().(*rest.RESTClient).Client.CloseIdleConnections()
 	l := NewLaunching(client, nil, slog.New(slog.DiscardHandler))
-	if got, err := l.launcher(t.Context()); err != nil || got != podspec.ImageVolume {
+	if got, err := l.supportedLauncher(t.Context()); err != nil || got != podspec.ImageVolume {
 		t.Errorf("got %q, %v, want %q", got, err, podspec.ImageVolume)
 	}
 	server.Close()
-	if got, err := l.launcher(t.Context()); err == nil {
+	if got, err := l.supportedLauncher(t.Context()); err == nil {
 		t.Errorf("got %q from a server that is gone", got)
 	}
 }

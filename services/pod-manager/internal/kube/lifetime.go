@@ -30,18 +30,18 @@ func (c *Cluster) Extend(action pool.Extend) {
 			action = newest.(pool.Extend)
 		}
 		start := time.Now()
-		err := c.extend(ctx, action.Name, types.UID(action.UID), c.config.Clock.Theirs(action.ReclaimAfter))
-		c.metrics.did(ctx, "extend", start, err)
-		if err != nil && !gone(err) && ctx.Err() == nil {
+		err := c.patchExpiry(ctx, action.Name, types.UID(action.UID), c.config.Clock.Theirs(action.ReclaimAfter))
+		c.metrics.recordAction(ctx, "extend", start, err)
+		if err != nil && !isGone(err) && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "pod expiry not extended; another replica may delete the pod too early",
 				"pod", action.Name, "error", err)
 		}
 	})
 }
 
-// extend patches the annotation, with a time of the Kubernetes API. The UID in the patch makes the patch fail for
+// patchExpiry patches the annotation, with a time of the Kubernetes API. The UID in the patch makes the patch fail for
 // another pod of the same name.
-func (c *Cluster) extend(ctx context.Context, name string, uid types.UID, until time.Time) error {
+func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, until time.Time) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"%d"}}}`,
 		uid, podspec.AnnotationReclaimAfter, until.Unix())
 	options := metav1.PatchOptions{FieldManager: podspec.FieldManager}
@@ -51,22 +51,22 @@ func (c *Cluster) extend(ctx context.Context, name string, uid types.UID, until 
 	})
 }
 
-// gone reports whether the pod no longer exists, or changed since the pools decided about it.
-func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+// isGone reports whether the pod no longer exists, or changed since the pools decided about it.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // Delete deletes a pod and its Service.
 func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
 	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
-		if !action.Foreign && !c.owns(action.Function.Reference) { // ownership may have changed while the task waited
+		if !action.Foreign && !c.ownsImage(action.Function.Reference) { // ownership may have changed while the task waited
 			send(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: "another replica owns the function"})
 			return
 		}
 		start := time.Now()
 		c.deleting.Store(uid, struct{}{})
 		err := c.removePod(ctx, action.Name, uid)
-		c.metrics.did(ctx, "delete", start, err)
+		c.metrics.recordAction(ctx, "delete", start, err)
 		switch {
 		case apierrors.IsNotFound(err):
 			c.deleting.Delete(uid)
@@ -80,8 +80,8 @@ func (c *Cluster) Delete(action pool.Delete) {
 	})
 }
 
-// owns reports whether this replica currently owns an image's function.
-func (c *Cluster) owns(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
+// ownsImage reports whether this replica currently owns an image's function.
+func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
 // startingGrace limits the grace period, in seconds, of a pod that has not run. The kernel drops signals to the first
 // process of a container until the process handles them, so a pod that is deleted during its start would live for its
@@ -89,8 +89,8 @@ func (c *Cluster) owns(image string) bool { return c.config.Owns == nil || c.con
 // evaluations may take this time.
 const startingGrace = 30
 
-// grace returns the grace period of a pod, or nil for the pod's own grace period.
-func grace(pod *corev1.Pod, uid types.UID) *int64 {
+// shortGracePeriod returns the grace period of a pod, or nil for the pod's own grace period.
+func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	if pod == nil || pod.UID != uid || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) {
 		return nil
 	}
@@ -107,7 +107,7 @@ func hasRun(c corev1.ContainerStatus) bool {
 
 // removePod deletes a pod with this UID. An empty UID matches any pod.
 func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) error {
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}, GracePeriodSeconds: grace(c.pod(name), uid)}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}, GracePeriodSeconds: shortGracePeriod(c.podByName(name), uid)}
 	if uid != "" {
 		options.Preconditions.UID = &uid
 	}
@@ -118,7 +118,7 @@ func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) err
 
 // removeServiceOf deletes the Service of a deleted pod, unless another pod uses the Service.
 func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID) {
-	if c.config.PodIP && c.service(id) == nil {
+	if c.config.PodIP && c.serviceByID(id) == nil {
 		return
 	}
 	for _, other := range c.podsOf(id) {

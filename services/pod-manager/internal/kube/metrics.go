@@ -39,14 +39,14 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// did measures an action.
-func (m *metrics) did(ctx context.Context, action string, start time.Time, err error) {
+// recordAction measures an action.
+func (m *metrics) recordAction(ctx context.Context, action string, start time.Time, err error) {
 	m.actions.Record(ctx, time.Since(start).Seconds(), metric.WithAttributes(
-		attribute.String("action", action), attribute.String("outcome", outcome(err))))
+		attribute.String("action", action), attribute.String("outcome", outcomeLabel(err))))
 }
 
-// outcome returns the API server's reason, or a constant, so that the label has few values.
-func outcome(err error) string {
+// outcomeLabel returns the API server's reason, or a constant, so that the label has few values.
+func outcomeLabel(err error) string {
 	if err == nil {
 		return "ok"
 	}

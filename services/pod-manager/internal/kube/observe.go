@@ -21,8 +21,8 @@ import (
 func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	pod = c.latest(pod)
-	if o, ok := c.observe(pod); ok {
+	pod = c.latestState(pod)
+	if o, ok := c.observePod(pod); ok {
 		send(pool.PodObserved{Observation: o})
 	} else {
 		send(pool.ForeignObserved{Name: pod.Name, ID: pod.Labels[podspec.LabelID]})
@@ -34,7 +34,7 @@ func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem pool.Problem) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	if o, ok := c.observe(c.latest(pod)); ok {
+	if o, ok := c.observePod(c.latestState(pod)); ok {
 		o.Problem = problem
 		send(pool.PodObserved{Observation: o})
 	}
@@ -53,27 +53,27 @@ func (c *Cluster) sendPodsOf(send func(pool.Event), service *corev1.Service) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	for _, pod := range c.podsOf(service.Name) { // for none of these pods was a PodGone sent
-		if o, ok := c.observe(pod); ok {
+		if o, ok := c.observePod(pod); ok {
 			send(pool.PodObserved{Observation: o})
 		}
 	}
 }
 
-// latest returns the newest state of a pod.
-func (c *Cluster) latest(pod *corev1.Pod) *corev1.Pod {
-	if known := c.pod(pod.Name); known != nil && known.UID == pod.UID {
+// latestState returns the newest state of a pod.
+func (c *Cluster) latestState(pod *corev1.Pod) *corev1.Pod {
+	if known := c.podByName(pod.Name); known != nil && known.UID == pod.UID {
 		return known
 	}
 	return pod
 }
 
-// observe returns the pools' observation of a pod, or false for a pod of another program.
-func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
+// observePod returns the pools' observation of a pod, or false for a pod of another program.
+func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ours := podspec.Observe(pod)
 	if !ours {
 		return o, false
 	}
-	o.Problem = c.config.Launching.judge(pod, o.Problem)
+	o.Problem = c.config.Launching.classifyLaunchFailure(pod, o.Problem)
 	o.Created, o.ReclaimAfter = c.config.Clock.Ours(o.Created), c.config.Clock.Ours(o.ReclaimAfter)
 	if pod.Status.PodIP == "" {
 		return o, true
@@ -83,7 +83,7 @@ func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 		return o, true
 	}
 	id := pod.Labels[podspec.LabelID]
-	service := c.service(id)
+	service := c.serviceByID(id)
 	if service == nil {
 		return o, true
 	}
@@ -101,17 +101,17 @@ const serviceDomain = ".svc.cluster.local"
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
 
-// pod returns a pod from the informer, or nil.
-func (c *Cluster) pod(name string) *corev1.Pod {
-	return known[*corev1.Pod](c.pods, c.config.Namespace, name)
+// podByName returns a pod from the informer, or nil.
+func (c *Cluster) podByName(name string) *corev1.Pod {
+	return lookUp[*corev1.Pod](c.pods, c.config.Namespace, name)
 }
 
-// service returns a Service from the informer, or nil.
-func (c *Cluster) service(id string) *corev1.Service {
-	return known[*corev1.Service](c.services, c.config.Namespace, id)
+// serviceByID returns a Service from the informer, or nil.
+func (c *Cluster) serviceByID(id string) *corev1.Service {
+	return lookUp[*corev1.Service](c.services, c.config.Namespace, id)
 }
 
-func known[T any](informer cache.SharedIndexInformer, namespace, name string) T {
+func lookUp[T any](informer cache.SharedIndexInformer, namespace, name string) T {
 	object, _, err := informer.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil {
 		object = nil // a store in memory returns no errors

@@ -34,8 +34,8 @@ type outage struct {
 // reportInterval is the interval at which a lasting failure is logged again.
 const reportInterval = 5 * time.Minute
 
-// failed records that the informer is out of date.
-func (o *outage) failed(ctx context.Context, err error) {
+// recordFailure records that the informer is out of date.
+func (o *outage) recordFailure(ctx context.Context, err error) {
 	o.metrics.watchFailed(ctx, o.resource)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -52,8 +52,8 @@ func (o *outage) failed(ctx context.Context, err error) {
 		"resource", o.resource, "since", o.since, "error", err)
 }
 
-// over records that the informer is up to date again.
-func (o *outage) over(ctx context.Context) {
+// recordRecovery records that the informer is up to date again.
+func (o *outage) recordRecovery(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
@@ -63,8 +63,8 @@ func (o *outage) over(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// listed records the success of a list request.
-func (o *outage) listed(ok bool) {
+// recordList records the success of a list request.
+func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listable = ok
@@ -79,9 +79,9 @@ func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) 
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		// Watches end normally after many changes or a long time.
 	case apierrors.IsForbidden(err) && o.mayList():
-		o.unwatched(ctx, err)
+		o.logMissingWatch(ctx, err)
 	default:
-		o.failed(ctx, err)
+		o.recordFailure(ctx, err)
 	}
 }
 
@@ -91,8 +91,8 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// unwatched logs once that an informer is only as new as its last list.
-func (o *outage) unwatched(ctx context.Context, err error) {
+// logMissingWatch logs once that an informer is only as new as its last list.
+func (o *outage) logMissingWatch(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.relisted {

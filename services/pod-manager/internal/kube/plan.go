@@ -25,8 +25,8 @@ const (
 	minPodAge = 5 * time.Second
 )
 
-// plan finds the garbage among all pods and Services of the informers.
-func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage {
+// findGarbage finds the garbage among all pods and Services of the informers.
+func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage {
 	var found garbage
 	hasService := make(map[string]bool, len(services))
 	for _, s := range services {

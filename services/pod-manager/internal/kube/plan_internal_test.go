@@ -111,7 +111,7 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			todo := plan(today, tc.pods, tc.services)
+			todo := findGarbage(today, tc.pods, tc.services)
 			got := names{namesOf(todo.podlessServices), namesOf(todo.withoutService)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)

@@ -78,7 +78,7 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 		return nil, err
 	}
 	followers := map[schema.GroupVersionResource]follower{functionConfigs: configs}
-	for _, b := range templates.bases(use) {
+	for _, b := range templates.baseTemplates(use) {
 		followers[b.resource] = b
 	}
 	synced := make(chan struct{})
@@ -115,7 +115,7 @@ func (c *PorchResources) Run(ctx context.Context) error {
 	defer timer.Stop()
 	backoff := retry.Backoff{First: minDiscover, Max: maxDiscover, Jitter: 0.2}
 	for {
-		served := c.served(ctx)
+		served := c.discoverServed(ctx)
 		if served[functionConfigs] {
 			backoff.Reset()
 			c.followAll(ctx, served)
@@ -131,9 +131,9 @@ func (c *PorchResources) Run(ctx context.Context) error {
 	}
 }
 
-// served returns the installed resources. The caller retries while the API does not respond: other informers log
+// discoverServed returns the installed resources. The caller retries while the API does not respond: other informers log
 // this.
-func (c *PorchResources) served(ctx context.Context) map[schema.GroupVersionResource]bool {
+func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVersionResource]bool {
 	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {
 		if ctx.Err() == nil && !apierrors.IsNotFound(err) {
@@ -243,17 +243,17 @@ type guarded struct {
 // List implements source.
 func (g guarded) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := g.objects.List(ctx, options)
-	return list, g.checked(ctx, err)
+	return list, g.stopUnlessTransient(ctx, err)
 }
 
 // Watch implements source.
 func (g guarded) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := g.objects.Watch(ctx, options)
-	return w, g.checked(ctx, err)
+	return w, g.stopUnlessTransient(ctx, err)
 }
 
-// checked returns a transient error, and stops the source for other errors.
-func (g guarded) checked(ctx context.Context, err error) error {
+// stopUnlessTransient returns a transient error, and stops the source for other errors.
+func (g guarded) stopUnlessTransient(ctx context.Context, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// slim removes unused fields from an object, because informers keep all objects in memory, in each replica. It does
+// slimObject removes unused fields from an object, because informers keep all objects in memory, in each replica. It does
 // not change the object itself.
-func slim(object any) (any, error) {
+func slimObject(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
 		return slimPod(o), nil

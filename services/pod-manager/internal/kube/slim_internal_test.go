@@ -92,7 +92,7 @@ func TestSlimPodIsObservedAlike(t *testing.T) {
 			whole := fullPod()
 			change(whole)
 			before := whole.DeepCopy()
-			got, err := slim(whole)
+			got, err := slimObject(whole)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,14 +108,14 @@ func TestSlimPodIsObservedAlike(t *testing.T) {
 			if x, y := podspec.LaunchOf(whole), podspec.LaunchOf(slimmed); x != y {
 				t.Errorf("launch %v and %v", x, y)
 			}
-			x, y := grace(whole, whole.UID), grace(slimmed, whole.UID)
+			x, y := shortGracePeriod(whole, whole.UID), shortGracePeriod(slimmed, whole.UID)
 			if (x == nil) != (y == nil) || x != nil && *x != *y {
 				t.Errorf("grace %v and %v", x, y)
 			}
 		})
 	}
 	whole, slimmed := size(t, fullPod()), 0
-	if got, err := slim(fullPod()); err == nil {
+	if got, err := slimObject(fullPod()); err == nil {
 		slimmed = size(t, got)
 	}
 	if slimmed*2 > whole {

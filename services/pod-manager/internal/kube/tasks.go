@@ -52,12 +52,12 @@ func newTasks() *tasks {
 }
 
 // add queues an urgent task.
-func (t *tasks) add(id string, do task) { t.put(id, do, true) }
+func (t *tasks) add(id string, do task) { t.addTask(id, do, true) }
 
 // addLater queues a background task.
-func (t *tasks) addLater(id string, do task) { t.put(id, do, false) }
+func (t *tasks) addLater(id string, do task) { t.addTask(id, do, false) }
 
-func (t *tasks) put(id string, do task, urgent bool) {
+func (t *tasks) addTask(id string, do task, urgent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.lines[id]
@@ -75,25 +75,25 @@ func (t *tasks) put(id string, do task, urgent bool) {
 	case isNew:
 		t.later = append(t.later, id)
 	}
-	t.awake()
+	t.signalWork()
 }
 
-func (t *tasks) awake() {
+func (t *tasks) signalWork() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// next returns the next id whose tasks may run, and reports whether these are background tasks.
-func (t *tasks) next() (id string, later, ok bool) {
+// nextID returns the next id whose tasks may run, and reports whether these are background tasks.
+func (t *tasks) nextID() (id string, later, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running == parallel {
 		return "", false, false
 	}
-	if id, ok = t.pop(&t.urgent); !ok && t.runningLater < parallelLater {
-		id, ok = t.pop(&t.later)
+	if id, ok = t.popID(&t.urgent); !ok && t.runningLater < parallelLater {
+		id, ok = t.popID(&t.later)
 		later = ok
 	}
 	if !ok {
@@ -107,8 +107,8 @@ func (t *tasks) next() (id string, later, ok bool) {
 	return id, later, true
 }
 
-// pop removes the first id whose tasks are not running.
-func (t *tasks) pop(ids *[]string) (id string, ok bool) {
+// popID removes the first id whose tasks are not running.
+func (t *tasks) popID(ids *[]string) (id string, ok bool) {
 	for len(*ids) > 0 {
 		id, *ids = (*ids)[0], (*ids)[1:]
 		if l := t.lines[id]; l != nil && !l.running {
@@ -118,8 +118,8 @@ func (t *tasks) pop(ids *[]string) (id string, ok bool) {
 	return "", false
 }
 
-// take returns the next task of an id, or nil if no task is left.
-func (t *tasks) take(id string, later bool) task {
+// takeTask returns the next task of an id, or nil if no task is left.
+func (t *tasks) takeTask(id string, later bool) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.lines[id]
@@ -129,7 +129,7 @@ func (t *tasks) take(id string, later bool) task {
 		if later {
 			t.runningLater--
 		}
-		t.awake()
+		t.signalWork()
 		return nil
 	}
 	do := l.tasks[0]
@@ -142,9 +142,9 @@ func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // tasks return no errors
 	for {
-		for id, later, ok := t.next(); ok; id, later, ok = t.next() {
+		for id, later, ok := t.nextID(); ok; id, later, ok = t.nextID() {
 			running.Go(func() error {
-				for do := t.take(id, later); do != nil; do = t.take(id, later) {
+				for do := t.takeTask(id, later); do != nil; do = t.takeTask(id, later) {
 					do(ctx, send)
 				}
 				return nil

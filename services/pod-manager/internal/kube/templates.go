@@ -65,7 +65,7 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	t.outage = &outage{resource: "pod template", log: t.log, metrics: metrics}
 	if config.Name == "" {
 		if !config.LauncherPending {
-			t.put(podspec.Default(config.Defaults))
+			t.setCurrent(podspec.Default(config.Defaults))
 		}
 	}
 	return t, nil
@@ -139,8 +139,8 @@ func (t *Templates) setCause(cause error) {
 	t.cause = cause
 }
 
-// put makes a template the current template.
-func (t *Templates) put(template podspec.Template) {
+// setCurrent makes a template the current template.
+func (t *Templates) setCurrent(template podspec.Template) {
 	if t.current.Swap(&template) == nil {
 		close(t.available)
 	}
@@ -152,11 +152,11 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.launcher = launcher
-	template, _, err := t.combine(t.base)
+	template, _, err := t.combineParts(t.base)
 	if err != nil {
 		return t.Current() // the parts were valid before, so there is no error
 	}
-	t.put(template)
+	t.setCurrent(template)
 	return template
 }
 
@@ -177,8 +177,8 @@ func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) erro
 		return err
 	}
 	handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { t.apply(ctx, object.(*corev1.ConfigMap), notify) },
-		UpdateFunc: func(_, object any) { t.apply(ctx, object.(*corev1.ConfigMap), notify) },
+		AddFunc:    func(object any) { t.applyConfigMap(ctx, object.(*corev1.ConfigMap), notify) },
+		UpdateFunc: func(_, object any) { t.applyConfigMap(ctx, object.(*corev1.ConfigMap), notify) },
 		DeleteFunc: func(any) { t.configMapDeleted(ctx) },
 	})
 	if err != nil {
@@ -209,8 +209,8 @@ func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.log.ErrorContext(ctx, "no function pods are created until there is a pod template", "error", t.obstacle())
 }
 
-// apply makes a version of the ConfigMap effective, and passes the template to notify.
-func (t *Templates) apply(ctx context.Context, from *corev1.ConfigMap, notify func(podspec.Template)) {
+// applyConfigMap makes a version of the ConfigMap effective, and passes the template to notify.
+func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, notify func(podspec.Template)) {
 	if from.ResourceVersion == t.version {
 		return
 	}
@@ -220,20 +220,20 @@ func (t *Templates) apply(ctx context.Context, from *corev1.ConfigMap, notify fu
 		t.metrics.templateFailed(ctx)
 		err = fault.New(fault.Precondition, "pod template in the ConfigMap %s/%s: %w", from.Namespace, from.Name, err)
 		t.setCause(err)
-		t.unusable(ctx, err)
+		t.logUnusable(ctx, err)
 		return
 	}
 	for _, w := range warnings {
 		t.log.WarnContext(ctx, "pod template", "config_map", from.Name, "warning", w)
 	}
-	t.put(template)
+	t.setCurrent(template)
 	notify(template)
 	// Logged last: the template is effective when this line appears.
 	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
 }
 
-// unusable logs the consequence of an unusable ConfigMap.
-func (t *Templates) unusable(ctx context.Context, cause error) {
+// logUnusable logs the consequence of an unusable ConfigMap.
+func (t *Templates) logUnusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
 		t.log.ErrorContext(ctx, "pod template not changed: the last good one stays in force", "error", cause)
 		return

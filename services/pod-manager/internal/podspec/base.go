@@ -24,7 +24,7 @@ func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Templat
 	if err := errors.Join(err, serviceErr); err != nil {
 		return Template{}, nil, err
 	}
-	t, warnings, err := assemble(pod, service, d, func(spec *corev1.PodSpec) {
+	t, warnings, err := assembleTemplate(pod, service, d, func(spec *corev1.PodSpec) {
 		unsetDefaults(spec)
 		if len(spec.InitContainers) > 0 && d.WrapperImage != "" {
 			spec.InitContainers[0].Image = d.WrapperImage
@@ -73,7 +73,7 @@ func unsetDefaults(spec *corev1.PodSpec) {
 // pullPolicy returns the pull policy of a container whose image will be replaced. It removes the policy that the API
 // derived from the former image.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
-	tag := strings.TrimPrefix(c.Image, repository(c.Image))
+	tag := strings.TrimPrefix(c.Image, repositoryOf(c.Image))
 	derived := corev1.PullIfNotPresent
 	if tag == "" || tag == ":latest" {
 		derived = corev1.PullAlways

@@ -40,7 +40,7 @@ type Builder struct {
 // Pod returns the pod for a request. The caller owns the pod.
 func (b Builder) Pod(r Request) *corev1.Pod {
 	pod := r.Template.podWith(r.Overrides)
-	pod.ObjectMeta = b.metadata(pod.ObjectMeta, r.Name, r)
+	pod.ObjectMeta = b.commonMetadata(pod.ObjectMeta, r.Name, r)
 	pod.Annotations[AnnotationTemplateVersion] = r.Template.version
 	pod.Annotations[AnnotationSettingsVersion] = b.SettingsVersion(r)
 	pod.Annotations[AnnotationReclaimAfter] = strconv.FormatInt(r.ReclaimAfter.Unix(), 10)
@@ -49,9 +49,9 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	}
 	pod.Status = corev1.PodStatus{}
 
-	b.function(pod, r)
+	b.completeFunction(pod, r)
 	selectArchitecture(&pod.Spec, r.Function.Architecture)
-	spread(pod, podname.PoolID(r.Function.Reference, r.Function.Digest))
+	spreadPods(pod, podname.PoolID(r.Function.Reference, r.Function.Digest))
 	if b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret) {
 		addPullSecret(&pod.Spec, corev1.LocalObjectReference{Name: b.PullSecret})
 	}
@@ -70,10 +70,10 @@ func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	spec.NodeSelector[corev1.LabelArchStable] = architecture
 }
 
-// spread makes the scheduler prefer nodes with fewer pods of the function, so that the loss of a node ends few of
+// spreadPods makes the scheduler prefer nodes with fewer pods of the function, so that the loss of a node ends few of
 // them. It is only a preference, because two pods on a node serve better than one. Spreading in the template takes
 // precedence.
-func spread(pod *corev1.Pod, pool string) {
+func spreadPods(pod *corev1.Pod, pool string) {
 	pod.Labels[LabelPool] = pool
 	affinity := pod.Spec.Affinity
 	if len(pod.Spec.TopologySpreadConstraints) > 0 || affinity != nil && affinity.PodAntiAffinity != nil {
@@ -112,18 +112,18 @@ func (b Builder) SettingsVersion(r Request) string {
 	return contentHash(shape...)
 }
 
-// function completes the function container. The settings of the wrapper server are arguments, which an image cannot
+// completeFunction completes the function container. The settings of the wrapper server are arguments, which an image cannot
 // set. An image may define variables that the pod leaves unset, so the server uses only the pod's variables, whose
 // names are arguments. These exclude variables from envFrom and from optional references.
-func (b Builder) function(pod *corev1.Pod, r Request) {
+func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
-	c.Image = pinned(r.Function)
+	c.Image = pinnedImage(r.Function)
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
 	setMissing(c, b.Env)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
-	outlive(&pod.Spec, r.MaxEvaluationTime)
+	extendGracePeriod(&pod.Spec, r.MaxEvaluationTime)
 	settings := slices.Concat(
-		processes(r), b.networkArgs(r.Function), b.Args, shutdownTimeout(&pod.Spec), b.identify(pod, r))
+		processArgs(r), b.networkArgs(r.Function), b.Args, shutdownTimeout(&pod.Spec), b.addIdentity(pod, r))
 	for _, arg := range settings { // arguments of the template take precedence, then the function's own
 		if !setsFlag(c.Args, arg) {
 			c.Args = append(c.Args, arg)
@@ -138,7 +138,7 @@ func (b Builder) function(pod *corev1.Pod, r Request) {
 	}
 	fillUser(c, pod, r.Function.User)
 	if r.Resources != nil {
-		c.Resources = overlay(c.Resources, *r.Resources)
+		c.Resources = overlayResources(c.Resources, *r.Resources)
 	}
 }
 
@@ -154,15 +154,15 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 // setNames returns the names of the variables that are set in any case.
 func setNames(env []corev1.EnvVar) (names []string) {
 	for _, v := range env {
-		if !optional(v.ValueFrom) && !slices.Contains(names, v.Name) {
+		if !isOptional(v.ValueFrom) && !slices.Contains(names, v.Name) {
 			names = append(names, v.Name)
 		}
 	}
 	return names
 }
 
-// optional reports whether a variable is omitted if its source is missing.
-func optional(source *corev1.EnvVarSource) bool {
+// isOptional reports whether a variable is omitted if its source is missing.
+func isOptional(source *corev1.EnvVarSource) bool {
 	set := func(missing *bool) bool { return missing != nil && *missing }
 	return source != nil && (source.SecretKeyRef != nil && set(source.SecretKeyRef.Optional) ||
 		source.ConfigMapKeyRef != nil && set(source.ConfigMapKeyRef.Optional) ||
@@ -180,8 +180,8 @@ func setsFlag(args []string, more string) bool {
 	})
 }
 
-// processes returns the arguments that limit the function's processes: their number and their time.
-func processes(r Request) []string {
+// processArgs returns the arguments that limit the function's processes: their number and their time.
+func processArgs(r Request) []string {
 	args := []string{"--concurrency=" + strconv.Itoa(r.Concurrency)}
 	if r.MaxEvaluationTime > 0 {
 		args = append(args, "--max-evaluation-time="+r.MaxEvaluationTime.String())
@@ -204,9 +204,9 @@ func (b Builder) networkArgs(f Function) []string {
 // GraceMargin is the difference between the grace period of a pod and its longest evaluation.
 const GraceMargin = 30 * time.Second
 
-// outlive makes a pod's grace period longer than the function's own limit of an evaluation, because pods are deleted
+// extendGracePeriod makes a pod's grace period longer than the function's own limit of an evaluation, because pods are deleted
 // while they are in use.
-func outlive(spec *corev1.PodSpec, evaluation time.Duration) {
+func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
 	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {
 		spec.TerminationGracePeriodSeconds = &seconds
@@ -223,8 +223,8 @@ func shutdownTimeout(spec *corev1.PodSpec) []string {
 	return []string{"--serve-shutdown-timeout=" + max(grace-10*time.Second, grace/2).String()}
 }
 
-// pinned returns the image by digest.
-func pinned(f Function) string {
+// pinnedImage returns the image by digest.
+func pinnedImage(f Function) string {
 	if f.Digest == "" {
 		return f.Reference
 	}
@@ -235,7 +235,7 @@ func pinned(f Function) string {
 func (b Builder) Service(r Request) *corev1.Service {
 	service := r.Template.service.DeepCopy()
 	id := podname.PodID(r.Function.Reference, r.Function.Digest, r.Slot)
-	service.ObjectMeta = b.metadata(service.ObjectMeta, id, r)
+	service.ObjectMeta = b.commonMetadata(service.ObjectMeta, id, r)
 	service.Status = corev1.ServiceStatus{}
 	if service.Spec.Type == "" {
 		service.Spec.Type = corev1.ServiceTypeClusterIP
@@ -254,8 +254,8 @@ func (b Builder) ServiceOf(pod *corev1.Pod, t Template) *corev1.Service {
 	return b.Service(Request{Workload: Workload{Function: f}, Template: t, Slot: o.Slot})
 }
 
-// metadata returns the common metadata of a pod and its Service. It keeps the labels and annotations of a template.
-func (b Builder) metadata(template metav1.ObjectMeta, name string, r Request) metav1.ObjectMeta {
+// commonMetadata returns the common metadata of a pod and its Service. It keeps the labels and annotations of a template.
+func (b Builder) commonMetadata(template metav1.ObjectMeta, name string, r Request) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: name, Namespace: b.Namespace,
 		Labels:      map[string]string{},

@@ -24,7 +24,7 @@ func checkPod(pod *corev1.Pod) error {
 	i := functionIndex(pod)
 	if i < 0 {
 		return fmt.Errorf("%s: no container is named %q: name the one so that runs the function (containers found: %s)",
-			podKey, ContainerName, list(names(pod.Spec.Containers)))
+			podKey, ContainerName, list(containerNames(pod.Spec.Containers)))
 	}
 	var problems []error
 	if len(pod.Spec.Containers[i].Command) == 0 {
@@ -86,7 +86,7 @@ func allContainers(pod *corev1.Pod) []*corev1.Container {
 	return all
 }
 
-func names(containers []corev1.Container) []string {
+func containerNames(containers []corev1.Container) []string {
 	var all []string
 	for _, c := range containers {
 		all = append(all, c.Name)

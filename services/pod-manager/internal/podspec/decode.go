@@ -24,13 +24,13 @@ func readYAML(key, text, kind string) (raw map[string]any, warnings []string, er
 	if got := valueOf(raw, "apiVersion"); got != "v1" {
 		return nil, nil, fmt.Errorf("%s: it has to be of apiVersion v1, and is of %q", key, got)
 	}
-	textualize(raw)
-	return raw, duplicates(key, text), nil
+	convertToText(raw)
+	return raw, warnOfDuplicates(key, text), nil
 }
 
-// decode decodes a raw v1 object of a kind. Unknown fields cause warnings: the example in Porch's documentation
+// decodeObject decodes a raw v1 object of a kind. Unknown fields cause warnings: the example in Porch's documentation
 // contains one.
-func decode(key, kind string, raw map[string]any, object any) (warnings []string, err error) {
+func decodeObject(key, kind string, raw map[string]any, object any) (warnings []string, err error) {
 	content, err := json.Marshal(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
@@ -40,7 +40,7 @@ func decode(key, kind string, raw map[string]any, object any) (warnings []string
 		return nil, fmt.Errorf("%s: it is not a v1 %s: %s", key, kind, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	for _, problem := range strict {
-		warnings = append(warnings, fmt.Sprintf("%s: %v is ignored%s", key, problem, advice(problem)))
+		warnings = append(warnings, fmt.Sprintf("%s: %v is ignored%s", key, problem, misplacedFieldAdvice(problem)))
 	}
 	return warnings, nil
 }
@@ -53,8 +53,8 @@ func valueOf(raw map[string]any, field string) string {
 	return ""
 }
 
-// advice returns the correct place of fields that are often misplaced.
-func advice(problem error) string {
+// misplacedFieldAdvice returns the correct place of fields that are often misplaced.
+func misplacedFieldAdvice(problem error) string {
 	for _, field := range []string{"annotations", "labels"} {
 		if problem.Error() == fmt.Sprintf("unknown field %q", field) {
 			return ": " + field + " belong under metadata"
@@ -63,8 +63,8 @@ func advice(problem error) string {
 	return ""
 }
 
-// duplicates warns of duplicate keys, of which the last one counts.
-func duplicates(key, text string) []string {
+// warnOfDuplicates warns of duplicate keys, of which the last one counts.
+func warnOfDuplicates(key, text string) []string {
 	var raw map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {
 		return []string{fmt.Sprintf("%s: %s", key, oneLine(err.Error()))}
@@ -72,8 +72,8 @@ func duplicates(key, text string) []string {
 	return nil
 }
 
-// textualize converts values of labels and annotations that YAML does not parse as text, such as safe-to-evict: true.
-func textualize(raw map[string]any) {
+// convertToText converts values of labels and annotations that YAML does not parse as text, such as safe-to-evict: true.
+func convertToText(raw map[string]any) {
 	metadata, ok := raw["metadata"].(map[string]any)
 	if !ok {
 		return

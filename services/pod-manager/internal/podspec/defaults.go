@@ -32,13 +32,13 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 		}
 		switch {
 		case c.Name == ContainerName:
-			restrict(c)
+			restrictRights(c)
 			readOnlyRoot(c)
 			fillTmp(pod, c)
 			fillResources(c, builtin.pod.Spec.Containers[0].Resources)
 			warnings = append(warnings, unusedVariables(c)...)
-		case d.WrapperImage != "" && repository(c.Image) == repository(d.WrapperImage):
-			restrict(c)
+		case d.WrapperImage != "" && repositoryOf(c.Image) == repositoryOf(d.WrapperImage):
+			restrictRights(c)
 			readOnlyRoot(c)
 			fillUser(c, pod, "")
 			fillResources(c, builtin.pod.Spec.Containers[0].Resources)
@@ -89,16 +89,16 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 	}
 }
 
-// privileged reports whether a container is privileged.
-func privileged(sc *corev1.SecurityContext) bool { return sc.Privileged != nil && *sc.Privileged }
+// isPrivileged reports whether a container is privileged.
+func isPrivileged(sc *corev1.SecurityContext) bool { return sc.Privileged != nil && *sc.Privileged }
 
-// restrict removes the rights that a container does not request.
-func restrict(c *corev1.Container) {
+// restrictRights removes the rights that a container does not request.
+func restrictRights(c *corev1.Container) {
 	if c.SecurityContext == nil {
 		c.SecurityContext = &corev1.SecurityContext{}
 	}
 	sc := c.SecurityContext
-	if privileged(sc) {
+	if isPrivileged(sc) {
 		return
 	}
 	if sc.Capabilities == nil {
@@ -119,7 +119,7 @@ const annotationSCC = "openshift.io/required-scc"
 // root.
 func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	spec, sc := &pod.Spec, c.SecurityContext
-	if _, assigned := pod.Annotations[annotationSCC]; assigned || privileged(sc) {
+	if _, assigned := pod.Annotations[annotationSCC]; assigned || isPrivileged(sc) {
 		return
 	}
 	user, notRoot := spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot
@@ -135,13 +135,13 @@ func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	if notRoot == nil {
 		sc.RunAsNonRoot = new(true)
 	}
-	if user == nil && !numeric(imageUser) {
+	if user == nil && !isNumericUser(imageUser) {
 		sc.RunAsUser = new(nonRoot)
 	}
 }
 
-// numeric reports whether an image's user is a number other than root's.
-func numeric(user string) bool {
+// isNumericUser reports whether an image's user is a number other than root's.
+func isNumericUser(user string) bool {
 	id, _, _ := strings.Cut(user, ":")
 	n, err := strconv.ParseInt(id, 10, 64)
 	return err == nil && n > 0
@@ -181,14 +181,14 @@ func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults cor
 // with that tag alone or without a tag, keep Kubernetes' default.
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")
-	tag := strings.TrimPrefix(name, repository(name))
+	tag := strings.TrimPrefix(name, repositoryOf(name))
 	if *policy == "" && (pinned || tag != "" && tag != ":latest") {
 		*policy = corev1.PullIfNotPresent
 	}
 }
 
-// repository returns an image's name without tag and digest.
-func repository(image string) string {
+// repositoryOf returns an image's name without tag and digest.
+func repositoryOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
 		image = image[:i]

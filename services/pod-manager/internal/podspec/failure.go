@@ -17,10 +17,10 @@ import (
 // outOfMemory is the kubelet's reason for a container that the kernel killed for memory.
 const outOfMemory = "OOMKilled"
 
-// problem returns a problem with the kubelet's or scheduler's reason, such as "ErrImagePull", and its message on a
+// newProblem returns a problem with the kubelet's or scheduler's reason, such as "ErrImagePull", and its message on a
 // line. The message may be empty.
-func problem(kind pool.ProblemKind, word, text string) *pool.Problem {
-	return &pool.Problem{Kind: kind, Reason: join(word, text)}
+func newProblem(kind pool.ProblemKind, word, text string) *pool.Problem {
+	return &pool.Problem{Kind: kind, Reason: joinTexts(word, text)}
 }
 
 // kindOf returns the kind of a problem. Permanent problems recur in similar pods until a user changes something.
@@ -36,10 +36,10 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// failure returns the problem that prevents a pod from serving: a problem of the whole pod, of an init container, of
+// findProblem returns the problem that prevents a pod from serving: a problem of the whole pod, of an init container, of
 // the function container, or the lack of a node. Other containers are ignored: a call shows whether the function
 // works without them.
-func failure(pod *corev1.Pod) *pool.Problem {
+func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
 	}
@@ -56,10 +56,10 @@ func failure(pod *corev1.Pod) *pool.Problem {
 			return f
 		}
 	}
-	if f := finished(pod); f != nil {
+	if f := finishedProblem(pod); f != nil {
 		return f
 	}
-	return unschedulable(pod)
+	return schedulingProblem(pod)
 }
 
 // podFailure returns a problem that ended the whole pod, such as an eviction or the loss of its node. The next pod
@@ -67,51 +67,51 @@ func failure(pod *corev1.Pod) *pool.Problem {
 func podFailure(pod *corev1.Pod) *pool.Problem {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodUnknown
 	if pod.Status.Reason == "NodeLost" || over && pod.Status.Reason != "" {
-		return problem(pool.Lost, pod.Status.Reason, pod.Status.Message)
+		return newProblem(pool.Lost, pod.Status.Reason, pod.Status.Message)
 	}
 	return nil
 }
 
-// finished returns the problem of a pod that ended without a reason.
-func finished(pod *corev1.Pod) *pool.Problem {
+// finishedProblem returns the problem of a pod that ended without a reason.
+func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown:
-		if c := condition(pod, corev1.DisruptionTarget); c != nil {
-			return problem(pool.Lost, c.Reason, c.Message)
+		if c := findCondition(pod, corev1.DisruptionTarget); c != nil {
+			return newProblem(pool.Lost, c.Reason, c.Message)
 		}
-		return problem(pool.Lost, string(pod.Status.Phase), "")
+		return newProblem(pool.Lost, string(pod.Status.Phase), "")
 	default:
 		return nil
 	}
 }
 
-// unschedulable is why the scheduler finds no node. Capacity may appear: others end, and
+// schedulingProblem is why the scheduler finds no node. Capacity may appear: others end, and
 // autoscalers bring nodes.
-func unschedulable(pod *corev1.Pod) *pool.Problem {
-	c := condition(pod, corev1.PodScheduled)
+func schedulingProblem(pod *corev1.Pod) *pool.Problem {
+	c := findCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason == corev1.PodReasonSchedulingGated ||
 		pod.Spec.NodeName != "" {
 		return nil
 	}
-	return problem(pool.Held, cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)
+	return newProblem(pool.Held, cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)
 }
 
 // initFailure returns the problem that prevents an init container from completing.
 func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("init container %q", s.Name)
 	if s.State.Waiting != nil {
-		return waiting(kind, s)
+		return waitingProblem(kind, s)
 	}
 	t := s.State.Terminated
-	if t == nil || t.ExitCode == 0 || sidecar(pod, s.Name) {
+	if t == nil || t.ExitCode == 0 || isSidecar(pod, s.Name) {
 		return nil
 	}
 	never := pod.Spec.RestartPolicy == corev1.RestartPolicyNever
-	return problem(kindOf(ownFault(t), never), cmp.Or(t.Reason, "Error"), ended(kind, t))
+	return newProblem(kindOf(ownFault(t), never), cmp.Or(t.Reason, "Error"), describeEnd(kind, t))
 }
 
-// sidecar reports whether an init container runs next to the other containers and is always restarted.
-func sidecar(pod *corev1.Pod, name string) bool {
+// isSidecar reports whether an init container runs next to the other containers and is always restarted.
+func isSidecar(pod *corev1.Pod, name string) bool {
 	for _, c := range pod.Spec.InitContainers {
 		if c.Name == name {
 			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
@@ -133,7 +133,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	last := s.LastTerminationState.Terminated
 	starved := last != nil && last.Reason == outOfMemory
 	if s.State.Waiting != nil {
-		p := waiting(kind, s)
+		p := waitingProblem(kind, s)
 		if s.State.Waiting.Reason == crashLoop { // it has ended
 			p.Kind, p.OutOfMemory = kindOf(p.Kind == pool.Fatal, true), starved
 		}
@@ -148,7 +148,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	}
 	// The status of a container that could not be started has the year 1970.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
-	p := problem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), ended(kind, t))
+	p := newProblem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), describeEnd(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
 	return p
 }
@@ -161,26 +161,26 @@ const (
 // ownFault reports whether a container exited by itself. It was not killed by the kernel for memory, which depends on
 // the data, or by another process. Starts that the container runtime interrupted are not the container's fault.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
-	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !interrupted(t)
+	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !startInterrupted(t)
 }
 
 // runtimeEnds are messages of containerd and CRI-O about a start during which they, or the container's shim, were
 // stopped.
 var runtimeEnds = []string{"context canceled", "ttrpc: closed", "transport is closing", "connection refused"}
 
-// interrupted reports whether a container failed to start because the container runtime was stopped.
-func interrupted(t *corev1.ContainerStateTerminated) bool {
+// startInterrupted reports whether a container failed to start because the container runtime was stopped.
+func startInterrupted(t *corev1.ContainerStateTerminated) bool {
 	ends := func(text string) bool { return strings.Contains(t.Message, text) }
 	return t.Reason == "StartError" && slices.ContainsFunc(runtimeEnds, ends)
 }
 
-// ended describes the end of a container on a line.
-func ended(kind string, t *corev1.ContainerStateTerminated) string {
-	return join(fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode), t.Message)
+// describeEnd describes the end of a container on a line.
+func describeEnd(kind string, t *corev1.ContainerStateTerminated) string {
+	return joinTexts(fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode), t.Message)
 }
 
-// join joins two texts on a line. Either may be empty.
-func join(head, tail string) string {
+// joinTexts joins two texts on a line. Either may be empty.
+func joinTexts(head, tail string) string {
 	head, tail = oneLine(head), oneLine(tail)
 	if head == "" || tail == "" {
 		return head + tail

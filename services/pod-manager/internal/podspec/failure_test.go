@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	permanent = true
-	passing   = false
+	permanent   = true
+	isTransient = false
 )
 
 // waits returns a pod whose function container waits.
@@ -28,8 +28,8 @@ func waits(word, text string) *corev1.Pod {
 	return pod
 }
 
-// ended returns a pod whose function container ended after 90 seconds, or at once.
-func ended(at, state string) string {
+// describeEnd returns a pod whose function container ended after 90 seconds, or at once.
+func describeEnd(at, state string) string {
 	return `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: ` +
 		`{startedAt: "2026-01-01T00:00:00Z", finishedAt: "2026-01-01T00:` + at + `Z", ` + state + `}}}]}}`
 }
@@ -60,7 +60,7 @@ func TestContainersThatWait(t *testing.T) {
 			"a registry that does not answer may answer later",
 			"ErrImagePull",
 			pull + `failed to do request: Head "https://r.example/v2/fn/manifests/v1": dial tcp 10.0.0.1:443: i/o timeout`,
-			passing,
+			isTransient,
 		},
 		"unknown CA": {
 			"a CA has to be added",
@@ -74,7 +74,7 @@ func TestContainersThatWait(t *testing.T) {
 		"busy registry": {
 			"it passes as its cause does",
 			"ImagePullBackOff", `Back-off pulling image "a": ErrImagePull: unexpected status: 503 Service Unavailable`,
-			passing,
+			isTransient,
 		},
 		"image name": {
 			"a name does not mend itself",
@@ -87,7 +87,7 @@ func TestContainersThatWait(t *testing.T) {
 		},
 		"no registry": {
 			"the runtime says itself that it may pass",
-			"RegistryUnavailable", "image pull failed for a because the registry is unavailable", passing,
+			"RegistryUnavailable", "image pull failed for a because the registry is unavailable", isTransient,
 		},
 		"signature": {
 			"policy refuses it",
@@ -105,7 +105,7 @@ func TestContainersThatWait(t *testing.T) {
 		},
 		"slow runtime": {
 			"the runtime may be faster next time",
-			"CreateContainerError", "context deadline exceeded", passing,
+			"CreateContainerError", "context deadline exceeded", isTransient,
 		},
 		"no program": {
 			"the wrapper server is not where it should be",
@@ -114,7 +114,7 @@ func TestContainersThatWait(t *testing.T) {
 				`directory`,
 			permanent,
 		},
-		"not known to us": {"what is not known may pass", "CreatePodSandboxError", "network plugin is not ready", passing},
+		"not known to us": {"what is not known may pass", "CreatePodSandboxError", "network plugin is not ready", isTransient},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -145,32 +145,32 @@ func TestPodsThatFailed(t *testing.T) {
 	}{
 		"crash at start": {
 			"the next one will crash too; its last words are told",
-			ended(soon, `exitCode: 2, reason: Error, message: "panic: no\n\ngoroutine 1\n"`),
+			describeEnd(soon, `exitCode: 2, reason: Error, message: "panic: no\n\ngoroutine 1\n"`),
 			pool.Problem{Kind: pool.Fatal, Reason: `Error: container "function" ended with exit code 2: panic: no goroutine 1`},
 		},
 		"crash later": {
 			"it served before: the next one will",
-			ended(late, `exitCode: 2, reason: Error`),
+			describeEnd(late, `exitCode: 2, reason: Error`),
 			pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 2`},
 		},
 		"exit 0": {
 			"servers do not end",
-			ended(late, `exitCode: 0, reason: Completed`),
+			describeEnd(late, `exitCode: 0, reason: Completed`),
 			pool.Problem{Kind: pool.Lost, Reason: `Completed: container "function" ended with exit code 0`},
 		},
 		"killed": {
 			"it was killed, however soon",
-			ended(soon, `exitCode: 137, reason: Error`),
+			describeEnd(soon, `exitCode: 137, reason: Error`),
 			pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 137`},
 		},
 		"memory": {
 			"another request may need less",
-			ended(soon, `exitCode: 137, reason: OOMKilled`),
+			describeEnd(soon, `exitCode: 137, reason: OOMKilled`),
 			pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: container "function" ended with exit code 137`, OutOfMemory: true},
 		},
 		"no reason": {
 			"any exit code is a failure",
-			ended(late, `exitCode: 42`),
+			describeEnd(late, `exitCode: 42`),
 			pool.Problem{Kind: pool.Lost, Reason: `Terminated: container "function" ended with exit code 42`},
 		},
 		"no start": {

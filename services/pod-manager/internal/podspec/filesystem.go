@@ -17,7 +17,7 @@ const (
 // readOnlyRoot makes a container's root file system read-only unless its template says otherwise.
 func readOnlyRoot(c *corev1.Container) {
 	sc := c.SecurityContext
-	if sc.ReadOnlyRootFilesystem == nil && !privileged(sc) {
+	if sc.ReadOnlyRootFilesystem == nil && !isPrivileged(sc) {
 		sc.ReadOnlyRootFilesystem = new(true)
 	}
 }
@@ -57,11 +57,11 @@ func protectTools(pod *corev1.Pod, raw map[string]any) {
 // rawMount returns the template's mount of the wrapper server's directory in the function container, or nil.
 func rawMount(raw map[string]any) map[string]any {
 	spec, _ := raw["spec"].(map[string]any)
-	return named(named(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
+	return objectNamed(objectNamed(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
 }
 
-// named returns the object of a name in a list, or nil.
-func named(object map[string]any, list, name string) map[string]any {
+// objectNamed returns the object of a name in a list, or nil.
+func objectNamed(object map[string]any, list, name string) map[string]any {
 	items, _ := object[list].([]any)
 	for _, item := range items {
 		if o, _ := item.(map[string]any); o["name"] == name {

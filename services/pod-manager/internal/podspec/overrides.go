@@ -28,8 +28,8 @@ type ContainerOverrides struct {
 	Env      []corev1.EnvVar        `json:",omitempty"`
 }
 
-// apply changes the spec of a pod whose first container is the function's.
-func (o *Overrides) apply(spec *corev1.PodSpec) {
+// applyTo changes the spec of a pod whose first container is the function's.
+func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 	if o.ServiceAccount != "" {
 		// The API server copies the account's name into the field of former versions.
 		spec.ServiceAccountName, spec.DeprecatedServiceAccount = o.ServiceAccount, ""
@@ -37,14 +37,14 @@ func (o *Overrides) apply(spec *corev1.PodSpec) {
 	if o.SecurityContext != nil {
 		spec.SecurityContext = o.SecurityContext.DeepCopy()
 	}
-	o.Function.apply(&spec.Containers[0])
+	o.Function.applyTo(&spec.Containers[0])
 	if len(spec.InitContainers) > 0 {
-		o.Init.apply(&spec.InitContainers[0])
+		o.Init.applyTo(&spec.InitContainers[0])
 	}
 }
 
-// apply changes a container.
-func (o *ContainerOverrides) apply(c *corev1.Container) {
+// applyTo changes a container.
+func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 	if o.Env != nil {
 		c.Env = copied(o.Env, (*corev1.EnvVar).DeepCopy)
 	}
@@ -60,7 +60,7 @@ func (o *ContainerOverrides) apply(c *corev1.Container) {
 	if o.Limits != nil {
 		c.Resources.Limits = nil
 	}
-	c.Resources = overlay(c.Resources, corev1.ResourceRequirements{Requests: o.Requests, Limits: o.Limits})
+	c.Resources = overlayResources(c.Resources, corev1.ResourceRequirements{Requests: o.Requests, Limits: o.Limits})
 }
 
 // copied returns deep copies.

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// overlay returns a container's resources with single resources replaced by the function's. The caller owns the
+// overlayResources returns a container's resources with single resources replaced by the function's. The caller owns the
 // result.
 //
 // If the function's request exceeds the template's limit, or the function's limit is below the template's request,
 // the function's value replaces both, because Kubernetes rejects a request above its limit.
-func overlay(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
+func overlayResources(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()
 	own = *own.DeepCopy()
 	merged.Requests, merged.Limits = overlayList(merged.Requests, own.Requests), overlayList(merged.Limits, own.Limits)

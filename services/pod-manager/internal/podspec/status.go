@@ -28,7 +28,7 @@ func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 		SettingsVersion: pod.Annotations[AnnotationSettingsVersion],
 		Created:         pod.CreationTimestamp.Time,
 		ReclaimAfter:    reclaimAfter(pod.Annotations[AnnotationReclaimAfter]),
-		Identity:        identity(pod),
+		Identity:        identityOf(pod),
 		Deleting:        pod.DeletionTimestamp != nil,
 	}
 	o.ByTag = !strings.HasSuffix(functionImage(pod), "@"+o.Function.Digest)
@@ -48,11 +48,11 @@ func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 		return pool.Observation{}, false
 	}
 	o.Node, o.Ready = pod.Spec.NodeName, isReady(pod)
-	o.Phase, o.Reason = phase(pod)
-	if c := condition(pod, corev1.DisruptionTarget); c != nil && o.Deleting {
-		o.Reason = join(c.Reason, c.Message)
+	o.Phase, o.Reason = phaseOf(pod)
+	if c := findCondition(pod, corev1.DisruptionTarget); c != nil && o.Deleting {
+		o.Reason = joinTexts(c.Reason, c.Message)
 	}
-	if p := failure(pod); p != nil {
+	if p := findProblem(pod); p != nil {
 		o.Problem = *p
 	}
 	return o, true
@@ -70,7 +70,7 @@ func functionImage(pod *corev1.Pod) string {
 
 // isReady reports whether Kubernetes considers a pod ready.
 func isReady(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.PodReady)
+	c := findCondition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
@@ -86,8 +86,8 @@ func reclaimAfter(text string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// phase returns a pod's phase with a description.
-func phase(pod *corev1.Pod) (pool.Phase, string) {
+// phaseOf returns a pod's phase with a description.
+func phaseOf(pod *corev1.Pod) (pool.Phase, string) {
 	function := functionStatus(pod)
 	switch {
 	case pod.Spec.NodeName == "" && len(pod.Status.Conditions) == 0:
@@ -114,8 +114,8 @@ func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 
 // schedulingReason returns the reason for which a pod has no node.
 func schedulingReason(pod *corev1.Pod) string {
-	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
-		return join(c.Reason, c.Message)
+	if c := findCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		return joinTexts(c.Reason, c.Message)
 	}
 	return ""
 }
@@ -137,15 +137,15 @@ func preparingReason(pod *corev1.Pod) string {
 func containerReason(kind string, s corev1.ContainerStatus) string {
 	switch {
 	case s.State.Waiting != nil:
-		return fmt.Sprintf("%s %q: %s", kind, s.Name, join(s.State.Waiting.Reason, s.State.Waiting.Message))
+		return fmt.Sprintf("%s %q: %s", kind, s.Name, joinTexts(s.State.Waiting.Reason, s.State.Waiting.Message))
 	case s.State.Running != nil:
 		return fmt.Sprintf("%s %q is running", kind, s.Name)
 	}
 	return ""
 }
 
-// condition returns a condition of a pod, or nil.
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+// findCondition returns a condition of a pod, or nil.
+func findCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == kind {
 			return c

@@ -60,7 +60,7 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 		return t.pod.DeepCopy()
 	}
 	pod := t.bare.DeepCopy()
-	o.apply(&pod.Spec)
+	o.applyTo(&pod.Spec)
 	fill(pod, t.defaults)
 	return pod
 }
@@ -100,14 +100,14 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	if err != nil {
 		return Template{}, nil, err
 	}
-	t, further, err := assemble(pod, service, d, func(*corev1.PodSpec) {})
+	t, further, err := assembleTemplate(pod, service, d, func(*corev1.PodSpec) {})
 	t.version = version
 	return t, append(warnings, further...), err
 }
 
-// assemble returns the template of a user's v1 Pod and v1 Service. Nil means the built-in object. prepare changes the
+// assembleTemplate returns the template of a user's v1 Pod and v1 Service. Nil means the built-in object. prepare changes the
 // user's pod before defaults fill its gaps.
-func assemble(
+func assembleTemplate(
 	rawPod, rawService map[string]any, d Defaults, prepare func(*corev1.PodSpec),
 ) (Template, []string, error) {
 	pod, podWarnings, err := userPod(rawPod, d, prepare)
@@ -125,7 +125,7 @@ func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*co
 		return builtinPod(d), nil, nil
 	}
 	pod := new(corev1.Pod)
-	warnings, err := decode(podKey, "Pod", raw, pod)
+	warnings, err := decodeObject(podKey, "Pod", raw, pod)
 	if err == nil {
 		err = checkPod(pod)
 	}
@@ -144,7 +144,7 @@ func userService(raw map[string]any) (*corev1.Service, []string, error) {
 		return builtinService(), nil, nil
 	}
 	service := new(corev1.Service)
-	warnings, err := decode(serviceKey, "Service", raw, service)
+	warnings, err := decodeObject(serviceKey, "Service", raw, service)
 	if err != nil {
 		return nil, nil, err
 	}

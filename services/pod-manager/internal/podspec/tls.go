@@ -29,19 +29,19 @@ type TLS struct {
 	Callers []string
 }
 
-// id returns the SPIFFE ID of a pod.
-func (t *TLS) id(namespace, pod string) string { return t.IDs + "/" + namespace + "/" + pod }
+// podID returns the SPIFFE ID of a pod.
+func (t *TLS) podID(namespace, pod string) string { return t.IDs + "/" + namespace + "/" + pod }
 
 // secretVariable is the variable with a pod's secret. It is not an argument, because functions can read the server's
 // arguments.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
-// identify adds a pod's identity, if its workload has TLS, and returns the arguments for it.
-func (b Builder) identify(pod *corev1.Pod, r Request) (args []string) {
+// addIdentity adds a pod's identity, if its workload has TLS, and returns the arguments for it.
+func (b Builder) addIdentity(pod *corev1.Pod, r Request) (args []string) {
 	if r.TLS == nil {
 		return nil
 	}
-	id := r.TLS.id(b.Namespace, r.Name)
+	id := r.TLS.podID(b.Namespace, r.Name)
 	pod.Annotations[AnnotationIdentity] = id
 	pod.Annotations[AnnotationSecret] = r.Secret
 	secret := corev1.EnvVar{Name: secretVariable, ValueFrom: &corev1.EnvVarSource{
@@ -54,7 +54,7 @@ func (b Builder) identify(pod *corev1.Pod, r Request) (args []string) {
 	}
 }
 
-// identity returns the identity of a pod. It is zero for pods without an identity.
-func identity(pod *corev1.Pod) pool.Identity {
+// identityOf returns the identity of a pod. It is zero for pods without an identity.
+func identityOf(pod *corev1.Pod) pool.Identity {
 	return pool.Identity{ID: pod.Annotations[AnnotationIdentity], Secret: pod.Annotations[AnnotationSecret]}
 }

@@ -48,11 +48,11 @@ var remedies = map[string]remedy{
 // crashLoop is the kubelet's reason for a container that exited too often.
 const crashLoop = "CrashLoopBackOff"
 
-// waiting returns the problem that prevents a container from starting, or nil if the container is being started.
-func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
+// waitingProblem returns the problem that prevents a container from starting, or nil if the container is being started.
+func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	w := s.State.Waiting
 	if w.Reason == crashLoop {
-		return crashing(kind, s)
+		return crashProblem(kind, s)
 	}
 	message := w.Message
 	if t := s.LastTerminationState.Terminated; t != nil && message == "" {
@@ -63,24 +63,24 @@ func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
 	case byItself:
 		return nil
 	case change:
-		permanent = !passing(message)
+		permanent = !isTransient(message)
 	case always:
 		permanent = true
 	}
-	return problem(kindOf(permanent, false), w.Reason, join(kind, message))
+	return newProblem(kindOf(permanent, false), w.Reason, joinTexts(kind, message))
 }
 
-// crashing returns the problem of a container that exits after each start. The cause of its last exit comes first.
-func crashing(kind string, s corev1.ContainerStatus) *pool.Problem {
+// crashProblem returns the problem of a container that exits after each start. The cause of its last exit comes first.
+func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	t := s.LastTerminationState.Terminated
 	if t == nil {
-		return problem(pool.Fatal, crashLoop, join(kind, s.State.Waiting.Message))
+		return newProblem(pool.Fatal, crashLoop, joinTexts(kind, s.State.Waiting.Message))
 	}
 	how := fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode)
 	if t.Reason != "" {
 		how += " (" + t.Reason + ")"
 	}
-	return problem(kindOf(ownFault(t), false), crashLoop, join(join(how, t.Message), s.State.Waiting.Message))
+	return newProblem(kindOf(ownFault(t), false), crashLoop, joinTexts(joinTexts(how, t.Message), s.State.Waiting.Message))
 }
 
 // passingCauses are parts of messages of kubelets and container runtimes about transient failures, whose reasons are
@@ -94,8 +94,8 @@ var passingCauses = []string{
 	"is reserved for", // a container of that name is still being removed
 }
 
-// passing reports whether a message describes a transient failure.
-func passing(message string) bool {
+// isTransient reports whether a message describes a transient failure.
+func isTransient(message string) bool {
 	message = strings.ToLower(message)
 	for _, cause := range passingCauses {
 		if strings.Contains(message, cause) {

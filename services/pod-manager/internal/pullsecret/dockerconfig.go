@@ -18,7 +18,7 @@ type dockerConfig struct {
 	CredsStore  string            `json:"credsStore"`
 }
 
-// login is what the file has for one registry.
+// login contains the credentials for a registry.
 type login struct {
 	Auth          string `json:"auth"`
 	Username      string `json:"username"`
@@ -27,7 +27,7 @@ type login struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// copied is the form that every kubelet reads.
+// copied is the format that every kubelet reads.
 type copied struct {
 	Auths map[string]copiedLogin `json:"auths"`
 }
@@ -36,18 +36,17 @@ type copiedLogin struct {
 	Auth string `json:"auth"`
 }
 
-// Parse returns of a docker configuration file what kubelets can use: users and
-// passwords, and nothing else that such files hold. The same logins give the same bytes.
-// Warnings name the registries whose credentials are of other kinds. Neither they nor
-// errors hold any part of a credential.
+// Parse returns the part of a docker configuration file that kubelets can use: users and passwords. Equal logins give
+// equal bytes. Warnings name the registries with other kinds of credentials. Neither warnings nor errors contain any
+// part of a credential.
 func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	var file dockerConfig
 	if err := json.Unmarshal(content, &file); err != nil {
-		return nil, nil, errors.New("it is not a docker configuration: " + syntax(err))
+		return nil, nil, errors.New("it is not a docker configuration: " + describeSyntaxError(err))
 	}
 	out := copied{Auths: make(map[string]copiedLogin)}
 	for _, registry := range slices.Sorted(maps.Keys(file.Auths)) {
-		auth, problem := file.Auths[registry].basic()
+		auth, problem := file.Auths[registry].basicAuth()
 		if problem != "" {
 			warnings = append(warnings, registry+": "+problem)
 		}
@@ -55,13 +54,13 @@ func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 			out.Auths[registry] = copiedLogin{auth}
 		}
 	}
-	warnings = append(warnings, file.helpers(out)...)
+	warnings = append(warnings, file.warnOfHelpers(out)...)
 	pullConfig, err = json.Marshal(out)
 	return pullConfig, warnings, err
 }
 
-// syntax returns what is wrong with JSON. The texts of encoding/json may quote values.
-func syntax(err error) string {
+// describeSyntaxError describes invalid JSON. The texts of encoding/json may quote values.
+func describeSyntaxError(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(wrong.Value, " ")
 		return strings.TrimSuffix("it has "+kind+" in the wrong place, "+wrong.Field, ", ")
@@ -69,8 +68,8 @@ func syntax(err error) string {
 	return "it is not valid JSON"
 }
 
-// helpers warns of programs that would have to be asked for credentials.
-func (f dockerConfig) helpers(out copied) []string {
+// warnOfHelpers returns warnings about credential helpers.
+func (f dockerConfig) warnOfHelpers(out copied) []string {
 	const remedy = "kubelets do not run docker's credential helpers: give the nodes a credential provider for it, " +
 		"or put a user and a password into the file"
 	var warnings []string
@@ -85,13 +84,13 @@ func (f dockerConfig) helpers(out copied) []string {
 	return warnings
 }
 
-// basic returns a login in the form of HTTP's basic authentication, or what is wrong
-// with it; neither if it is empty, as docker leaves them beside a credential store.
-func (l login) basic() (auth, problem string) {
+// basicAuth returns a login in the form of HTTP's basic authentication, or a problem. Both are empty for an empty
+// login, which docker writes if it uses a credential store.
+func (l login) basicAuth() (auth, problem string) {
 	user, password := l.Username, l.Password
 	if l.Auth != "" {
 		var ok bool
-		if user, password, ok = decode(l.Auth); !ok {
+		if user, password, ok = decodeAuth(l.Auth); !ok {
 			return "", `"auth" is not the base64 of user:password`
 		}
 	}
@@ -105,8 +104,8 @@ func (l login) basic() (auth, problem string) {
 	}
 }
 
-// decode reads the user and the password of "auth", as docker does.
-func decode(auth string) (user, password string, ok bool) {
+// decodeAuth decodes the user and the password of "auth", like docker.
+func decodeAuth(auth string) (user, password string, ok bool) {
 	text, err := base64.StdEncoding.DecodeString(auth)
 	if err != nil {
 		return "", "", false

@@ -11,15 +11,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// file is a content of the file, or why it cannot be read.
+// file is a content of the file, or the error of reading it.
 type file struct {
 	content []byte
 	err     error
 }
 
-// keep reconciles the Secret at the start, when the file changes, when a pod waits for it,
-// and once per CheckInterval.
-func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
+// runLoop reconciles the Secret at the start, after changes of the file, for waiting pods, and once per
+// CheckInterval.
+func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	next := time.NewTimer(0)
 	defer next.Stop()
 	backoff := retry.Backoff{First: time.Second, Max: 30 * time.Second}
@@ -28,11 +28,11 @@ func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
 		case <-next.C:
 		case <-k.wake:
 		case change := <-changes:
-			k.read(ctx, change.content, change.err)
+			k.recordContent(ctx, change.content, change.err)
 		case <-ctx.Done():
 			return
 		}
-		if err := k.attempt(ctx); err != nil {
+		if err := k.attemptSync(ctx); err != nil {
 			next.Reset(backoff.Next())
 			continue
 		}
@@ -41,13 +41,13 @@ func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// read records a content of the file, or why it cannot be read. A broken file changes nothing
-// if there was a good one before.
-func (k *Keeper) read(ctx context.Context, content []byte, err error) {
+// recordContent records a content of the file, or the error of reading it. A broken file changes nothing after a
+// valid file.
+func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	if err != nil {
 		err = fmt.Errorf("read the docker configuration: %w", err)
 	} else {
-		content, err = k.parse(ctx, content)
+		content, err = k.parseConfig(ctx, content)
 	}
 	if err == nil {
 		k.content, k.cause, k.changed = content, nil, true
@@ -59,8 +59,8 @@ func (k *Keeper) read(ctx context.Context, content []byte, err error) {
 	}
 }
 
-// parse reads a content of the file.
-func (k *Keeper) parse(ctx context.Context, content []byte) ([]byte, error) {
+// parseConfig parses a content of the file.
+func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error) {
 	pullConfig, warnings, err := Parse(content)
 	if err != nil {
 		return nil, fmt.Errorf("read the docker configuration %s: %w", k.config.Path, err)
@@ -71,17 +71,17 @@ func (k *Keeper) parse(ctx context.Context, content []byte) ([]byte, error) {
 	return pullConfig, nil
 }
 
-// attempt reconciles the Secret, and calls the waiting callbacks with the outcome.
-func (k *Keeper) attempt(ctx context.Context) error {
-	asked := k.take()
-	err := k.sync(ctx)
+// attemptSync reconciles the Secret, and passes the result to the waiting callbacks.
+func (k *Keeper) attemptSync(ctx context.Context) error {
+	asked := k.takeWaiting()
+	err := k.syncSecret(ctx)
 	if err != nil {
 		err = fmt.Errorf("keep the pull secret %s/%s: %w", k.config.Namespace, k.config.Name, err)
 		if ctx.Err() == nil {
 			k.config.Log.ErrorContext(ctx, "function pods may lack their credentials", "error", err)
 		}
 	}
-	k.metrics.attempted(ctx, err == nil && k.cause == nil)
+	k.metrics.recordAttempt(ctx, err == nil && k.cause == nil)
 	k.written = k.written || err == nil
 	answer := err
 	if _, unseen := errors.AsType[unseenError](err); unseen && k.written {
@@ -93,9 +93,9 @@ func (k *Keeper) attempt(ctx context.Context) error {
 	return err
 }
 
-// take removes and returns the callbacks that wait before an attempt. A callback added while it
-// runs waits for the next attempt, since the state may have changed in between.
-func (k *Keeper) take() []func(error) {
+// takeWaiting removes and returns the waiting callbacks before an attempt. A callback that arrives during the attempt
+// waits for the next attempt, because the state may have changed in between.
+func (k *Keeper) takeWaiting() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	waiting := k.waiting

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// metrics are what is counted about the pull secret.
+// metrics are the metrics of the pull secret.
 type metrics struct {
 	writes metric.Int64Counter
 	inStep metric.Int64Gauge
@@ -31,8 +31,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// wrote counts a write.
-func (m *metrics) wrote(ctx context.Context, err error) {
+// countWrite counts a write.
+func (m *metrics) countWrite(ctx context.Context, err error) {
 	outcome := "ok"
 	if err != nil {
 		outcome = string(apierrors.ReasonForError(err))
@@ -40,8 +40,8 @@ func (m *metrics) wrote(ctx context.Context, err error) {
 	m.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// attempted counts an attempt by its outcome.
-func (m *metrics) attempted(ctx context.Context, ok bool) {
+// recordAttempt records the result of an attempt.
+func (m *metrics) recordAttempt(ctx context.Context, ok bool) {
 	value := int64(0)
 	if ok {
 		value = 1

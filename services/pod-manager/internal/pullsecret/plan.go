@@ -15,18 +15,17 @@ import (
 )
 
 const (
-	// labelManagedBy marks a Secret as ours, with managedBy as its value.
+	// labelManagedBy marks a Secret of this program, with managedBy as its value.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = podspec.FieldManager
-	// annotationCopyOf names the file that the Secret is a copy of.
+	// annotationCopyOf names the source file of the Secret.
 	annotationCopyOf = "krm-function-runner.github.io/copy-of"
-	// keySum is where the Secret has the checksum of what we wrote, so that a change
-	// by hand can be distinguished from the work of another replica. It stands among the data
-	// since it would help to guess a weak password.
+	// keySum is the key of the checksum of the written data. The checksum distinguishes changes by users from changes
+	// by other replicas. It is part of the data because it would help to guess a weak password.
 	keySum = "sha256"
 )
 
-// step is what to do about the Secret.
+// step is an operation on the Secret.
 type step int
 
 const (
@@ -35,14 +34,13 @@ const (
 	update
 )
 
-// plan decides what to do, given the Secret that is there, nil if there is none, and the
-// content that it has to have. Changed is whether the file has changed since this replica last
-// wrote it. Remark is why an existing
-// Secret is replaced; it may be empty.
+// planStep returns the operation for an existing Secret, or for nil, and the intended content. changed is true if the
+// file changed since this replica's last write. remark is the reason for which an existing Secret is replaced, or
+// empty.
 //
-// The replicas' files change up to a minute apart. So the replica that sees a change
-// writes it, and the others keep what a replica wrote until their own file changes.
-func plan(found *corev1.Secret, content []byte, changed bool) (do step, remark string, err error) {
+// The replicas' files change up to a minute apart. The replica that sees a change writes it, and other replicas keep
+// the written Secret until their own file changes.
+func planStep(found *corev1.Secret, content []byte, changed bool) (do step, remark string, err error) {
 	if found == nil {
 		return create, "", nil
 	}
@@ -52,7 +50,7 @@ func plan(found *corev1.Secret, content []byte, changed bool) (do step, remark s
 			found.Type, corev1.SecretTypeDockerConfigJson)
 	}
 	ours := found.Labels[labelManagedBy] == managedBy
-	intact := bytes.Equal(found.Data[keySum], sum(found.Data[corev1.DockerConfigJsonKey]))
+	intact := bytes.Equal(found.Data[keySum], checksum(found.Data[corev1.DockerConfigJsonKey]))
 	same := bytes.Equal(found.Data[corev1.DockerConfigJsonKey], content)
 	switch {
 	case !ours:
@@ -66,21 +64,21 @@ func plan(found *corev1.Secret, content []byte, changed bool) (do step, remark s
 	}
 }
 
-// sum is the checksum of a content.
-func sum(content []byte) []byte {
+// checksum returns the checksum of a content.
+func checksum(content []byte) []byte {
 	s := sha256.Sum256(content)
 	return []byte(hex.EncodeToString(s[:]))
 }
 
-// secret returns the wanted pull secret: a new one, or the existing one with another content.
-// Labels and annotations from other sources are kept.
-func secret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
+// wantedSecret returns the intended pull secret: a new Secret, or the existing Secret with another content. It keeps
+// other labels and annotations.
+func wantedSecret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
 	if found != nil {
 		s = found.DeepCopy()
 	}
 	metav1.SetMetaDataLabel(&s.ObjectMeta, labelManagedBy, managedBy)
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotationCopyOf, path)
-	s.Data = map[string][]byte{corev1.DockerConfigJsonKey: content, keySum: sum(content)}
+	s.Data = map[string][]byte{corev1.DockerConfigJsonKey: content, keySum: checksum(content)}
 	return s
 }

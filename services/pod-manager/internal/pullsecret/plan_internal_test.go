@@ -18,7 +18,7 @@ func TestPlan(t *testing.T) {
 			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)},
 		}
 	}
-	ours := func(content string) *corev1.Secret { return secret(nil, "s", "/file", []byte(content)) }
+	ours := func(content string) *corev1.Secret { return wantedSecret(nil, "s", "/file", []byte(content)) }
 	edited := ours("new")
 	edited.Data[corev1.DockerConfigJsonKey] = []byte("edited")
 	back := ours("old")
@@ -42,7 +42,7 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			do, remark, err := plan(tc.found, []byte("new"), tc.changed)
+			do, remark, err := planStep(tc.found, []byte("new"), tc.changed)
 			if err != nil || do != tc.want || (remark != "") != tc.says {
 				t.Errorf("plan is %v, %q, %v, want %v: %s", do, remark, err, tc.want, tc.reason)
 			}
@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 
 func TestPlanLeavesOtherTypes(t *testing.T) {
 	found := &corev1.Secret{Type: corev1.SecretTypeOpaque}
-	do, _, err := plan(found, []byte("{}"), true)
+	do, _, err := planStep(found, []byte("{}"), true)
 	if do != nothing || err == nil || !strings.Contains(err.Error(), "another name in --registry-auth-secret-name") {
 		t.Errorf("plan is %v, %v, want an error with what to do: another owner's Secret must not be lost", do, err)
 	}
@@ -62,7 +62,7 @@ func TestSecretKeepsWhatOthersSaid(t *testing.T) {
 	found := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Name: "s", ResourceVersion: "7", Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"},
 	}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{"further": []byte("c")}}
-	s := secret(found, "s", "/file", []byte("{}"))
+	s := wantedSecret(found, "s", "/file", []byte("{}"))
 	if s.Labels["team"] != "a" || s.Annotations["note"] != "b" || s.ResourceVersion != "7" || len(s.Data) != 2 {
 		t.Errorf("the Secret is %v, want labels, annotations and version as they were, and our data only", s.ObjectMeta)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pullsecret keeps the pull secret of function pods equal to a docker configuration
-// file, and delays pods that need it until it exists.
+// Package pullsecret keeps the pull secret of function pods equal to a docker configuration file, and delays pods
+// that require the pull secret until it exists.
 package pullsecret
 
 import (
@@ -17,38 +17,38 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 )
 
-// Config is what a Keeper needs.
+// Config configures a Keeper.
 type Config struct {
-	// Path is the docker configuration file. It may come later, and may change.
+	// Path is the docker configuration file. The file may appear later, and may change.
 	Path string
-	// Secrets is the client for the pods' namespace. They are read, created and updated,
-	// one at a time: Porch's Role allows no list and no watch.
+	// Secrets is the client for the pods' namespace. Secrets are read, created and updated one by one: Porch's Role
+	// permits neither list nor watch.
 	Secrets corev1client.SecretInterface
-	// Namespace and Name are the pull secret's.
+	// Namespace and Name identify the pull secret.
 	Namespace, Name string
-	// CheckInterval is the time between two checks that the Secret still exists.
+	// CheckInterval is the interval at which the Secret is checked.
 	CheckInterval time.Duration
 	Log           *slog.Logger
 	Meter         metric.Meter
 }
 
-// Keeper keeps the pull secret. Use [New]; Run has to run while it is used.
+// Keeper maintains the pull secret. Use [New], and call Run while the Keeper is used.
 type Keeper struct {
 	config  Config
 	metrics *metrics
 	wake    chan struct{} // has capacity 1
 
 	mu      sync.Mutex
-	waiting []func(error) // for the next attempt
+	waiting []func(error) // callbacks for the next attempt
 
-	// These belong to Run.
-	content []byte // what the Secret has to hold; nil if there is no good file
-	cause   error  // why the file as it is now is not used
-	changed bool   // the file has changed since it was last written
-	written bool   // the Secret was up to date at least once
+	// Only Run uses the fields below.
+	content []byte // content for the Secret. It is nil without a valid file
+	cause   error  // error of the current file, or nil
+	changed bool   // true if the file changed since the last write
+	written bool   // true if the Secret was up to date at least once
 }
 
-// New returns a keeper. It reads and writes nothing yet.
+// New returns a keeper. It sends no requests.
 func New(config Config) (*Keeper, error) {
 	metrics, err := newMetrics(config.Meter)
 	if err != nil {
@@ -57,10 +57,10 @@ func New(config Config) (*Keeper, error) {
 	return &Keeper{config: config, metrics: metrics, wake: make(chan struct{}, 1)}, nil
 }
 
-// Then calls do once pods that need the pull secret may be created: after a check, which
-// restores a deleted or changed Secret, with the error of that. If the Secret cannot be read
-// now but was written before, do gets no error. Then does not block; do is not called after
-// Run has ended. The number of waiting callbacks is bounded by the pods that the caller makes.
+// Then calls do once pods that require the pull secret may be created: after a check, which restores a deleted or
+// changed Secret, with the error of the check. If the Secret cannot be read now but was written before, the error is
+// nil. Then does not block. do is not called after Run has returned. The number of waiting callbacks is bounded by
+// the pods of the caller.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)
@@ -71,10 +71,10 @@ func (k *Keeper) Then(do func(err error)) {
 	}
 }
 
-// Run keeps the pull secret until ctx ends.
+// Run maintains the pull secret until ctx is cancelled.
 func (k *Keeper) Run(ctx context.Context) error {
 	content, err := os.ReadFile(k.config.Path)
-	k.read(ctx, content, err)
+	k.recordContent(ctx, content, err)
 	changes := make(chan file)
 	ended := make(chan struct{})
 	go func() {
@@ -86,7 +86,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			}
 		})
 	}()
-	k.keep(ctx, changes)
+	k.runLoop(ctx, changes)
 	<-ended
 	return nil
 }

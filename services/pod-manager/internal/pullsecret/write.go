@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// syncTimeout bounds one attempt with the Kubernetes API.
+	// syncTimeout limits an attempt.
 	syncTimeout = 5 * time.Second
-	// races is how often another replica may be faster.
-	races = 5
+	// maxConflicts limits the retries after conflicts with other replicas.
+	maxConflicts = 5
 )
 
-// sync writes the file's content to the Secret, if necessary.
-func (k *Keeper) sync(ctx context.Context) error {
+// syncSecret writes the file's content to the Secret if necessary.
+func (k *Keeper) syncSecret(ctx context.Context) error {
 	if k.content == nil {
 		return k.cause
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	var err error
-	for range races {
+	for range maxConflicts {
 		var raced bool
 		if raced, err = k.compareAndWrite(ctx); !raced {
 			break
@@ -38,14 +38,13 @@ func (k *Keeper) sync(ctx context.Context) error {
 	return err
 }
 
-// unseenError means that the Secret cannot be read. It may exist and be good.
+// unseenError means that the Secret cannot be read. It may exist and be valid.
 type unseenError struct{ error }
 
 // Unwrap returns the cause.
 func (e unseenError) Unwrap() error { return e.error }
 
-// compareAndWrite reads the Secret and writes it if necessary. Raced is whether another client
-// wrote it in between.
+// compareAndWrite reads the Secret and writes it if necessary. raced is true if another client wrote it in between.
 func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	found, err := k.config.Secrets.Get(ctx, k.config.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -54,12 +53,12 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	if err != nil {
 		return false, unseenError{fmt.Errorf("read it: %w", err)}
 	}
-	do, remark, err := plan(found, k.content, k.changed)
+	do, remark, err := planStep(found, k.content, k.changed)
 	if remark != "" {
 		k.config.Log.WarnContext(ctx, "replacing the pull secret", "reason", remark,
 			"namespace", k.config.Namespace, "secret", k.config.Name)
 	}
-	wanted := secret(found, k.config.Name, k.config.Path, k.content)
+	wanted := wantedSecret(found, k.config.Name, k.config.Path, k.content)
 	switch {
 	case err != nil || do == nothing:
 		return false, err
@@ -70,7 +69,7 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 		_, err = k.config.Secrets.Update(ctx, wanted, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
 		raced = apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 	}
-	k.metrics.wrote(ctx, err)
+	k.metrics.countWrite(ctx, err)
 	if err != nil {
 		return raced, fmt.Errorf("write it: %w", err)
 	}
