@@ -17,7 +17,9 @@ import (
 
 // ordinaryUsers are users that are known nowhere else, and their groups. Each launcher has its own: the kernel bounds
 // the processes of a user, and one of the tests takes them all.
-var ordinaryUsers = map[string]uint32{"bubblewrap": 64331, "crun": 64332, "runc": 64333, "runsc": 64334}
+var ordinaryUsers = map[string]uint32{
+	"bubblewrap": 64331, "crun": 64332, "runc": 64333, "runsc": 64334, "direct": 64335,
+}
 
 // ofSandboxes are the tests that an ordinary user runs too.
 const ofSandboxes = "Sandbox|HostileFunctions|ForkBomb|FunctionThatIsKilled"
@@ -30,11 +32,14 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	t.Run("each", func(t *testing.T) {
 		eachLauncher(t, func(t *testing.T, launcher string) {
 			t.Parallel()
-			user := ordinaryUsers[launcher]
+			user, ok := ordinaryUsers[launcher]
+			if !ok {
+				t.Fatalf("%s has no ordinary user", launcher)
+			}
 			home := newHome(t, user)
 			cmd := exec.CommandContext(t.Context(), filepath.Join(home, "tests"),
 				"-test.v", "-test.timeout=10m", "-test.run=^Test.*("+ofSandboxes+")/^"+launcher+"$")
-			cmd.Dir = home
+			cmd.Dir = filepath.Join(home, "services/gateway/gateway")
 			cmd.Env = append(cmd.Environ(), "HOME="+home, "TMPDIR="+home, testfn.Built+"="+filepath.Join(home, "testfn"))
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 			out, err := cmd.CombinedOutput()
@@ -45,7 +50,8 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	})
 }
 
-// newHome returns a directory of a user, with these tests and the program of the functions.
+// newHome returns a directory of a user, with these tests, the program of the functions, and the document that tests
+// read, at its place in the repository.
 func newHome(t *testing.T, user uint32) string {
 	t.Helper()
 	home, err := os.MkdirTemp("", "home")
@@ -63,6 +69,18 @@ func newHome(t *testing.T, user uint32) string {
 	if err != nil {
 		t.Fatalf("copy the tests: %v: %s", err, out)
 	}
+	document, err := os.ReadFile("../../../docs/security-tests.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(home, "services/gateway/gateway"), 0o755); err != nil { //nolint:gosec // the user's
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(home, "docs"), 0o755); err != nil { //nolint:gosec // the user's
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(home, "docs/security-tests.md"), string(document))
+	share(t, filepath.Join(home, "docs/security-tests.md"))
 	if err := os.Chown(home, int(user), int(user)); err != nil {
 		t.Fatal(err)
 	}
