@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compose runs the services together in one process.
+// Package compose runs all services in a single process.
 package compose
 
 import (
@@ -17,9 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// Components returns the services that s enables, which call each other within the process. They call
-// registries only if functions may run in pods or in sandboxes, and Kubernetes only if they may run in
-// pods: local binaries need neither, and are served without them.
+// Components returns the services that s enables, which call each other within the process. Local binaries need
+// neither registries nor Kubernetes: registries are only used for pods and sandboxes, and Kubernetes only for pods.
 func Components(ctx context.Context, s settings.Settings, frame program.Frame) ([]serve.Component, error) {
 	sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
 	if err != nil {
@@ -41,8 +40,8 @@ func Components(ctx context.Context, s settings.Settings, frame program.Frame) (
 	return append([]serve.Component{front}, components...), nil
 }
 
-// onLoopback reports whether only programs of this machine reach an address. Names other than localhost may
-// resolve to any address.
+// onLoopback reports whether only programs of this machine can reach an address. Names except localhost may resolve to
+// any address.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -52,8 +51,8 @@ func onLoopback(address string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// addServices adds what sandboxes and pods need to services, and returns their components. Pods are
-// managed, and registries are called, until the last evaluation has ended.
+// addServices adds the services for sandboxes and pods to services, and returns their components. Pods are managed,
+// and registries are used, until the last evaluation has finished.
 func addServices(
 	s settings.Settings, services *gateway.Services, frame program.Frame,
 ) (components []serve.Component, err error) {

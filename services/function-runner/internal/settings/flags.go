@@ -18,14 +18,14 @@ import (
 // porchFlag is a flag of Porch's function runner.
 type porchFlag struct {
 	name  string
-	field string // of Settings
+	field string // field of Settings
 	usage string
 	value flag.Value
 }
 
-// flags returns all flags of Porch's function runner, bound to s. Their defaults are the values in
-// s: those of the environment, or else Porch's.
-func (s *Settings) flags() []porchFlag {
+// porchFlags returns all flags of Porch's function runner, bound to s. Their defaults are the values in s: from the
+// environment, or else Porch's.
+func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
@@ -157,12 +157,12 @@ func (v textValue) Set(s string) error { *v.p = s; return nil }
 
 func (v intValue) Set(s string) (err error) {
 	*v.p, err = strconv.Atoi(s)
-	return wanted(err, "a whole number")
+	return describeValid(err, "a whole number")
 }
 
 func (v boolValue) Set(s string) (err error) {
 	*v.p, err = strconv.ParseBool(s)
-	return wanted(err, "true or false")
+	return describeValid(err, "true or false")
 }
 
 // IsBoolFlag makes "--flag" mean "--flag=true".
@@ -170,11 +170,11 @@ func (v boolValue) IsBoolFlag() bool { return true }
 
 func (v durationValue) Set(s string) (err error) {
 	*v.p, err = time.ParseDuration(s)
-	return wanted(err, "a time with its unit, such as 90s or 30m")
+	return describeValid(err, "a time with its unit, such as 90s or 30m")
 }
 
-// wanted returns an error that describes the valid values if err is not nil.
-func wanted(err error, what string) error {
+// describeValid returns an error that describes the valid values if err is not nil.
+func describeValid(err error, what string) error {
 	if err != nil {
 		return errors.New("it has to be " + what)
 	}
@@ -201,11 +201,11 @@ func (v portValue) Set(s string) error {
 }
 
 // The flag package calls String on zero values too, to find the default.
-func (v textValue) String() string     { return show(v.p) }
-func (v intValue) String() string      { return show(v.p) }
-func (v boolValue) String() string     { return show(v.p) }
-func (v durationValue) String() string { return show(v.p) }
-func (v portValue) String() string     { return strings.TrimPrefix(show(v.p), ":") }
+func (v textValue) String() string     { return showValue(v.p) }
+func (v intValue) String() string      { return showValue(v.p) }
+func (v boolValue) String() string     { return showValue(v.p) }
+func (v durationValue) String() string { return showValue(v.p) }
+func (v portValue) String() string     { return strings.TrimPrefix(showValue(v.p), ":") }
 
 func (v listValue) String() string {
 	if v.p == nil {
@@ -214,7 +214,7 @@ func (v listValue) String() string {
 	return strings.Join(*v.p, ",")
 }
 
-func show[T any](p *T) string {
+func showValue[T any](p *T) string {
 	if p == nil {
 		return ""
 	}

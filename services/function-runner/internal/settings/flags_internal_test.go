@@ -38,7 +38,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, f := range s.flags() {
+	for _, f := range s.porchFlags() {
 		got[f.name] = f.value.String()
 	}
 	for name, value := range porchDefaults {

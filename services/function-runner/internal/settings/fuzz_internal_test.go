@@ -26,7 +26,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		flags := s.flags()
+		flags := s.porchFlags()
 		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.name == name })
 		again, err := Load([]string{"--" + name + "=" + flags[i].value.String()}, io.Discard)
 		if err != nil || !reflect.DeepEqual(s, again) {

@@ -9,15 +9,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// help writes all flags, and the variables that have an effect here. A flag is named instead of its
-// variable.
-func help(flags *flag.FlagSet) {
+// printHelp writes all flags, and the effective variables. A flag is named instead of its variable.
+func printHelp(flags *flag.FlagSet) {
 	w := flags.Output()
 	_, _ = fmt.Fprintf(w, "usage: function-runner [FLAG]...\n\nFlags:\n")
 	flags.PrintDefaults()
 	_, _ = fmt.Fprintln(w)
 	hidden := map[string]bool{}
-	for _, f := range new(Settings).flags() {
+	for _, f := range new(Settings).porchFlags() {
 		hidden[config.Variable(f.field)] = true
 	}
 	config.Help(w, new(Settings), func(variable string) bool { return hidden[variable] })

@@ -20,12 +20,10 @@ import (
 )
 
 type (
-	// Gateway and the other configurations of services are embedded under these names, so that their variables have
-	// no prefix: a setting of several services is one variable, with the same value for all.
-	Gateway = gateway.Config
-	// PodManager is embedded likewise.
-	PodManager = podmanager.Config
-	// ImageResolver is embedded likewise.
+	// Gateway and the other configurations of services are embedded under these names, so that their variables need no
+	// prefix: a setting of several services is a single variable.
+	Gateway       = gateway.Config
+	PodManager    = podmanager.Config
 	ImageResolver = imageresolver.Config
 )
 
@@ -81,8 +79,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Load returns the settings of a command line, which override those of the environment. Help goes
-// to w. Errors name the flag or the variable.
+// Load returns the settings of a command line, which override the environment. It prints help to w. Errors name the
+// flag or the variable.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
 	if err := config.Fill(&s); err != nil {
@@ -91,11 +89,11 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	s.setDefaults()
 	set := flag.NewFlagSet("function-runner", flag.ContinueOnError)
 	set.SetOutput(w)
-	flags := s.flags()
+	flags := s.porchFlags()
 	for _, f := range flags {
 		set.Var(f.value, f.name, f.usage)
 	}
-	set.Usage = func() { help(set) }
+	set.Usage = func() { printHelp(set) }
 	if err := set.Parse(args); err != nil {
 		return Settings{}, err
 	}
@@ -103,7 +101,7 @@ func Load(args []string, w io.Writer) (Settings, error) {
 		return Settings{}, fmt.Errorf("unexpected arguments %q: there are flags only", set.Args())
 	}
 	name := nameIn(flags)
-	s.share()
+	s.shareFlags()
 	return s, config.Rename(s.Validate(), name)
 }
 
@@ -111,7 +109,7 @@ func Load(args []string, w io.Writer) (Settings, error) {
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
 		if field == "WrapperServerImage" {
-			return "WRAPPER_SERVER_IMAGE" // the name that users of Porch know
+			return "WRAPPER_SERVER_IMAGE" // name of the variable in Porch
 		}
 		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.field == field })
 		if i < 0 {
@@ -121,12 +119,12 @@ func nameIn(flags []porchFlag) func(field string) string {
 	}
 }
 
-// share copies to all services what a flag sets for one.
-func (s *Settings) share() {
+// shareFlags copies a flag's value to all services that use it.
+func (s *Settings) shareFlags() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
-	s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath = s.registries.used()
+	s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath = s.registries.usedPaths()
 	s.Gateway.Secrets = []string{s.registries.authPath, s.registries.tlsPath, gateway.ServiceAccount}
 	if s.TLS.Directory != "" {
 		s.Gateway.Secrets = append(s.Gateway.Secrets, s.TLS.Directory)
@@ -135,8 +133,8 @@ func (s *Settings) share() {
 	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
 }
 
-// used returns the paths that are used; empty if none is.
-func (r registryFlags) used() (auth, tls string) {
+// usedPaths returns the paths in use; both are empty if no flag sets them.
+func (r registryFlags) usedPaths() (auth, tls string) {
 	if r.credentials {
 		auth = r.authPath
 	}
