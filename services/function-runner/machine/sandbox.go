@@ -44,7 +44,7 @@ const (
 	maxProcesses    = 1024
 )
 
-// Check adds the problems of the settings.
+// Check reports invalid settings.
 func (c SandboxSettings) Check(checks *config.Checks) {
 	checks.That(c.Launcher().HasLauncher(), "Sandbox", c.Sandbox, gateway.SandboxLaunchers)
 	checks.That(c.store() != "", "SandboxStore", c.SandboxStore,

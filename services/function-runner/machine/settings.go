@@ -16,8 +16,7 @@ type (
 	ImageResolver = imageresolver.Config
 )
 
-// Settings are the settings of function-runner that matter without Kubernetes and without a port, by the
-// same names.
+// Settings are the settings of function-runner that matter without Kubernetes and without ports, with the same names.
 type Settings struct {
 	Gateway
 	ImageResolver
@@ -53,7 +52,7 @@ func (s *Settings) share() {
 	s.ImageResolver.DefaultImagePrefix = g.DefaultImagePrefix
 }
 
-// Validate checks all settings. Its error names their variables.
+// Validate checks all settings. Its errors contain the names of variables.
 func (s *Settings) Validate() error {
 	var checks config.Checks
 	checks.Within("", s.Gateway.Validate())

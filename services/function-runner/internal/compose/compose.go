@@ -110,9 +110,8 @@ func addImages(
 	}}}, nil
 }
 
-// startsReady returns a component that the process does not wait for before it serves. Local
-// binaries are served without Kubernetes; requests that need a pod wait for Kubernetes in the
-// pod-manager.
+// startsReady returns a component that does not delay the start of the process. Local binaries run without Kubernetes.
+// Requests that need a pod wait for Kubernetes in the pod-manager.
 func startsReady(component serve.Component) serve.Component {
 	component.Ready = nil
 	return component

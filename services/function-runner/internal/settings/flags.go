@@ -29,7 +29,7 @@ func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
-// setDefaults sets the defaults of flags that have no variable, or whose variable has another default.
+// setDefaults sets the defaults of flags without a variable, and of flags whose variable has another default.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret, s.PodManager.CacheConfig = podmanager.DefaultPullSecret, podmanager.CacheConfigPath
 	s.PodManager.MaxWaitlistLength = podmanager.DefaultMaxWaitlistLength
@@ -143,7 +143,7 @@ func (s *Settings) registryFlags() []porchFlag {
 	}
 }
 
-// The values of flags write directly into a configuration.
+// The values of flags are written directly into a configuration.
 type (
 	textValue     struct{ p *string }
 	intValue      struct{ p *int }
@@ -165,7 +165,7 @@ func (v boolValue) Set(s string) (err error) {
 	return describeValid(err, "true or false")
 }
 
-// IsBoolFlag makes "--flag" mean "--flag=true".
+// IsBoolFlag makes "--flag" a short form of "--flag=true".
 func (v boolValue) IsBoolFlag() bool { return true }
 
 func (v durationValue) Set(s string) (err error) {

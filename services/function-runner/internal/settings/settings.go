@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings reads Porch's flags and maps them onto the configurations of the services in
-// function-runner.
+// Package settings parses Porch's flags and maps them to the configurations of the services in function-runner.
 package settings
 
 import (
@@ -27,7 +26,7 @@ type (
 	ImageResolver = imageresolver.Config
 )
 
-// Settings are everything that flags and variables set.
+// Settings are the settings of all flags and variables.
 type Settings struct {
 	Gateway
 	PodManager
@@ -105,7 +104,7 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	return s, config.Rename(s.Validate(), name)
 }
 
-// nameIn returns the name of a setting for users: its flag, or else its variable.
+// nameIn returns the name of a setting for users: its flag or, without a flag, its variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
 		if field == "WrapperServerImage" {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetest has registries with images of the test function, for tests that run images on this
-// machine.
+// Package machinetest provides registries with images of the test function, for tests that run images on this machine.
 package machinetest
 
 import (
@@ -28,7 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// The user of private registries.
+// Credentials of private registries.
 const (
 	User     = "user"
 	Password = "hunter2-hunter2"
@@ -43,13 +42,13 @@ type Registry struct {
 	auth   authn.Authenticator
 }
 
-// Open starts a registry without TLS that requires nothing.
+// Open starts a registry without TLS and without authentication.
 func Open(t testing.TB) *Registry {
 	t.Helper()
 	return start(t, httptest.NewServer(newRegistry()), authn.Anonymous)
 }
 
-// Private starts a registry with an authority of its own that requires a password.
+// Private starts a registry with its own authority that requires a password.
 func Private(t testing.TB) *Registry {
 	t.Helper()
 	images := newRegistry()
@@ -72,7 +71,7 @@ func start(t testing.TB, server *httptest.Server, auth authn.Authenticator) *Reg
 	return &Registry{Host: server.Listener.Addr().String(), server: server, auth: auth}
 }
 
-// Stop ends the registry.
+// Stop stops the registry.
 func (r *Registry) Stop() { r.server.Close() }
 
 // Authority returns the certificate of a private registry's authority, in PEM.
@@ -80,7 +79,7 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push puts an image into the registry whose program is the test function.
+// Push pushes an image whose program is the test function.
 func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	t.Helper()
 	var options []name.Option
@@ -99,7 +98,7 @@ func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	}
 }
 
-// image returns an image as ko makes them.
+// image returns an image like those of ko.
 func image(t testing.TB, behaviour string) v1.Image {
 	t.Helper()
 	content := layer(t)

@@ -62,7 +62,8 @@ func request(t *testing.T, method, target string) *http.Request {
 
 // TestOnlyOwnHostNamesAreServed has a web site that gives its name the address of the page.
 func TestOnlyOwnHostNamesAreServed(t *testing.T) {
-	h := status.New(evaluated(), active(nil), "gateway-0", nil).Page(nil, slog.New(slog.DiscardHandler), "Status.example.com")
+	service := status.New(evaluated(), active(nil), "gateway-0", nil)
+	h := service.Page(nil, slog.New(slog.DiscardHandler), "Status.example.com")
 	for host, want := range map[string]int{
 		"localhost:9447": http.StatusOK, "LOCALHOST": http.StatusOK, "fnr.localhost:9447": http.StatusOK,
 		"127.0.0.1:9447": http.StatusOK, "10.1.2.3": http.StatusOK, "[::1]:9447": http.StatusOK, "[fd00::1]": http.StatusOK,
@@ -203,15 +204,19 @@ func TestTroubleIsShownFirst(t *testing.T) {
 	}
 	pools := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return listed, nil })
 	warnings := func() []string { return []string{"the certificate expires soon"} }
-	waits := active{{Image: "c.example/three:v1", Phase: "queue", Reason: "all pods are busy", Count: 4, Longest: time.Minute}}
+	waits := active{{
+		Image: "c.example/three:v1", Phase: "queue", Reason: "all pods are busy", Count: 4, Longest: time.Minute,
+	}}
 	server := status.New(h, waits, "gateway-0", warnings).Page(pools, slog.New(slog.DiscardHandler))
 	page := get(t, server, "/").Body.String()
 	order(t, page, `class="health trouble"`, "the certificate expires soon",
-		"7 evaluations failed because of the system in the last 5 minutes, the last one as unavailable: no pod-manager answers",
+		"7 evaluations failed because of the system in the last 5 minutes, "+
+			"the last one as unavailable: no pod-manager answers",
 		"4 evaluations wait, the longest for 1m0s in the phase queue: all pods are busy",
 		"1 of 3 functions cannot get a pod: function-2:v1: no node takes the pod",
 		`id="waiting"`, "three:v1", `id="failures"`,
-		`>a.example/fns/one:v1</th><td class="n" data-label="count">7<`, `class="bad">system<`, "<code>"+strings.Repeat("ab", 16),
+		`>a.example/fns/one:v1</th><td class="n" data-label="count">7<`, `class="bad">system<`,
+		"<code>"+strings.Repeat("ab", 16),
 		`>two:v1</th><td class="n" data-label="count">2<`, `class="faint">caller<`,
 		`>b.example/fns/one:v1</th><td class="n" data-label="count">3<`, `class="busy">function<`,
 		`id="functions"`, `class="all"> all 43`, "7 of 7", "3 of 3", "0 of 1", `id="pools"`, "function-2:v1", "function-0:v1")

@@ -40,7 +40,9 @@ func crowd(n int) http.Handler {
 		for range 1 + 40/(i+1) {
 			add(image, &gatewayv1.Evaluation{
 				Evaluator: "exec", Code: "ok", Duration: durationpb.New(time.Duration(3+i%17) * time.Millisecond), Attempts: 1,
-				Phases: []*gatewayv1.EvaluationPhase{{Name: "run", Duration: durationpb.New(time.Duration(3+i%17) * time.Millisecond)}},
+				Phases: []*gatewayv1.EvaluationPhase{{
+					Name: "run", Duration: durationpb.New(time.Duration(3+i%17) * time.Millisecond),
+				}},
 			})
 		}
 	}
@@ -54,7 +56,8 @@ func crowd(n int) http.Handler {
 		}
 	}
 	if n > 1 {
-		pools[1].Waiting, pools[1].LastFailure = 12, "pull registry.example/fns/function-1:v1: 401 Unauthorized (check the pull secret)"
+		pools[1].Waiting = 12
+		pools[1].LastFailure = "pull registry.example/fns/function-1:v1: 401 Unauthorized (check the pull secret)"
 		for range 7 {
 			add(catalog+"gatekeeper:v0.2.7", &gatewayv1.Evaluation{
 				Code: "unavailable", Fault: "system", Reason: "no pod-manager answers: dial tcp 10.0.0.7:9446: connection refused",
@@ -108,18 +111,21 @@ func TestScreenshots(t *testing.T) {
 			_, _ = w.Write(answer.Body.Bytes())
 		})))
 		mux.HandleFunc("/frame/{width}/{height}", func(w http.ResponseWriter, r *http.Request) {
-			_, _ = fmt.Fprintf(w, `<!doctype html><html><meta name="color-scheme" content="light dark"><body style="margin:0"><iframe src="/page/" `+
-				`style="border:0;width:%spx;height:%spx"></iframe>`, r.PathValue("width"), r.PathValue("height"))
+			_, _ = fmt.Fprintf(w, `<!doctype html><html><meta name="color-scheme" content="light dark">`+
+				`<body style="margin:0"><iframe src="/page/" style="border:0;width:%spx;height:%spx"></iframe>`, r.PathValue("width"), r.PathValue("height"))
 		})
 		server := httptest.NewServer(mux)
 		t.Cleanup(server.Close)
 		for _, width := range []int{380, 900, 1280} {
-			for name, args := range map[string]string{"light": "", "dark": "--force-dark-mode --blink-settings=preferredColorScheme=0"} {
+			for name, args := range map[string]string{
+				"light": "", "dark": "--force-dark-mode --blink-settings=preferredColorScheme=0",
+			} {
 				file := filepath.Join(*screenshots, fmt.Sprintf("%d-%d-%s.png", n, width, name))
 				const height = 1400
 				cmd := exec.CommandContext(t.Context(), "chromium", append([]string{
-					"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
-					"--user-data-dir=" + t.TempDir(), fmt.Sprintf("--window-size=%d,%d", max(width, 500), height), "--screenshot=" + file,
+					"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+					"--hide-scrollbars", "--user-data-dir=" + t.TempDir(), "--screenshot=" + file,
+					fmt.Sprintf("--window-size=%d,%d", max(width, 500), height),
 					fmt.Sprintf("%s/frame/%d/%d", server.URL, width, height),
 				}, strings.Fields(args)...)...)
 				if out, err := cmd.CombinedOutput(); err != nil {

@@ -61,7 +61,8 @@ func (s *Service) GetStatus(
 	now, waits := time.Now(), s.currentWaits()
 	return &gatewayv1.GetStatusResponse{
 		Replica: s.replica, Version: version.String(), StartTime: timestamppb.New(s.started),
-		Functions: s.history.Functions(now), Active: s.active.Counts(), Waiting: waits, Problems: s.currentProblems(waits, now),
+		Functions: s.history.Functions(now), Active: s.active.Counts(),
+		Waiting: waits, Problems: s.currentProblems(waits, now),
 	}, nil
 }
 
@@ -90,8 +91,8 @@ func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, 
 	for _, w := range waits {
 		if w.GetLongest().AsDuration() > longWait {
 			waiting += w.GetCount()
-			first = cmp.Or(first, fmt.Sprintf("the longest for %s in the phase %s: %s", phase.Short(w.GetLongest().AsDuration()), w.GetPhase(),
-				cmp.Or(w.GetReason(), w.GetImage())))
+			first = cmp.Or(first, fmt.Sprintf("the longest for %s in the phase %s: %s",
+				phase.Short(w.GetLongest().AsDuration()), w.GetPhase(), cmp.Or(w.GetReason(), w.GetImage())))
 		}
 	}
 	if waiting > 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging evaluates many functions that never exit, for callers that would wait for ever. In a function pod all
-// evaluations run the same function, and slots are shared by the callers' addresses only.
+// hanging evaluates many functions that never exit, for callers that would wait for ever. Function pods are not
+// attacked: only gateways call a pod, and the pod-manager leases them its slots.
 var hanging = Attack{
-	Name: "functions that hang", Programs: runners,
+	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
