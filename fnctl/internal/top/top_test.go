@@ -38,7 +38,10 @@ func snapshot() top.Snapshot {
 					Image: "set-namespace:v0.4.5", Rate: 123.4, FailedRate: .617, Samples: 200,
 					Median: durationpb.New(3456 * time.Microsecond), P99: durationpb.New(1234 * time.Millisecond),
 				},
-				{Image: "rare:v1", Rate: 0.05, Samples: 3, Median: durationpb.New(2 * time.Minute), P99: durationpb.New(2 * time.Minute)},
+				{
+					Image: "rare:v1", Rate: 0.05, Samples: 3,
+					Median: durationpb.New(2 * time.Minute), P99: durationpb.New(2 * time.Minute),
+				},
 			},
 		},
 		Pools: []*podmanagerv1.Pool{{
@@ -58,10 +61,10 @@ func snapshot() top.Snapshot {
 }
 
 // unavailable returns a failure of the system some seconds ago.
-func unavailable(ago time.Duration) *gatewayv1.Evaluation {
+func unavailable(seconds int) *gatewayv1.Evaluation {
 	return &gatewayv1.Evaluation{
 		Image: "typo:v1", Resolved: "b.example/typo:v1", Code: "unavailable", Fault: "system",
-		StartTime: timestamppb.New(now.Add(-ago * time.Second)), Reason: "no pod-manager answers",
+		StartTime: timestamppb.New(now.Add(-time.Duration(seconds) * time.Second)), Reason: "no pod-manager answers",
 	}
 }
 
