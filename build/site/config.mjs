@@ -34,6 +34,27 @@ function target(page, href) {
   return "/" + file.replace(/README\.md$/, "") + hash;
 }
 
+const sidebar = [
+  { ...directory("First steps", "docs/first-steps"), collapsed: false },
+  group("Use", "README.md", "docs/README.md", "docs/concepts.md", "docs/fnctl.md", "docs/ci.md", "docs/docker.md",
+    "docs/write-a-function.md", "examples/README.md"),
+  group("Operate", "docs/install.md", "docs/how-to.md", "deploy/README.md", "docs/replacing-porch.md",
+    "docs/configuration.md", "docs/function-pods.md", "docs/policy.md", "docs/scale.md", "docs/metrics.md",
+    "docs/troubleshooting.md", "docs/security.md", "docs/security-tests.md", "docs/performance.md", "docs/releases.md"),
+  directory("Runbooks", "docs/runbooks"),
+  group("Project", "ARCHITECTURE.md", "CONTRIBUTING.md", "GOVERNANCE.md", "MAINTAINERS.md", "SECURITY.md", "AGENTS.md",
+    "CHANGELOG.md", "functions/README.md"),
+  directory("Decisions", "docs/decisions"),
+  group("Tests", "test/README.md"),
+];
+
+// Each page is in the side bar.
+const listed = new Set(sidebar.flatMap(({ items }) => items.map(({ link }) => link)));
+for (const file of readdirSync(pages, { recursive: true }).filter((f) => f.endsWith(".md") && !f.startsWith("."))) {
+  const { link: page } = link(file);
+  if (!listed.has(page)) throw new Error(`${file} is not in the side bar: add it to build/site/config.mjs`);
+}
+
 export default {
   srcDir: "pages",
   outDir: "html",
@@ -58,7 +79,13 @@ export default {
     },
   },
   themeConfig: {
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: {
+        // Decisions and tests come last among the results.
+        miniSearch: { searchOptions: { boostDocument: (id) => (/\/(decisions|test)\//.test(id) ? 0.1 : 1) } },
+      },
+    },
     outline: { level: [2, 3] },
     socialLinks: [{ icon: "github", link: repository }],
     nav: [
@@ -66,18 +93,6 @@ export default {
       { text: "Configuration", link: "/docs/configuration" },
       { text: "Troubleshooting", link: "/docs/troubleshooting" },
     ],
-    sidebar: [
-      { ...directory("First steps", "docs/first-steps"), collapsed: false },
-      group("Use", "README.md", "docs/README.md", "docs/concepts.md", "docs/fnctl.md", "docs/ci.md", "docs/docker.md",
-        "docs/write-a-function.md", "examples/README.md"),
-      group("Operate", "docs/install.md", "docs/how-to.md", "deploy/README.md", "docs/replacing-porch.md",
-        "docs/configuration.md", "docs/function-pods.md", "docs/policy.md", "docs/scale.md", "docs/metrics.md",
-        "docs/troubleshooting.md", "docs/security.md", "docs/security-tests.md", "docs/performance.md", "docs/releases.md"),
-      directory("Runbooks", "docs/runbooks"),
-      group("Project", "ARCHITECTURE.md", "CONTRIBUTING.md", "GOVERNANCE.md", "MAINTAINERS.md", "SECURITY.md", "AGENTS.md",
-        "CHANGELOG.md", "functions/README.md"),
-      directory("Decisions", "docs/decisions"),
-      group("Tests", "test/README.md"),
-    ],
+    sidebar,
   },
 };
