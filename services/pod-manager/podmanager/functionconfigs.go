@@ -18,15 +18,14 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// configured is how Porch's resources get into the system: the part for pods to the pools, the
-// part for local binaries to the board.
+// configured follows Porch's resources. Settings for pods go to the pools, and local binaries to the board.
 type configured struct {
 	*kube.PorchResources
 	board *binaries.Board
 }
 
-// functionConfigs returns what follows Porch's resources. New templates go to use, and what
-// FunctionConfigs have for pods goes to configure.
+// functionConfigs returns the follower of Porch's resources. New templates are passed to use, and settings for pods
+// to configure.
 func (c *Config) functionConfigs(
 	templates *kube.Templates, use func(podspec.Template), configure func(*functionconfig.Set),
 	clock *kubeclient.Clock, client kubernetes.Interface, frame program.Frame,
@@ -51,7 +50,7 @@ func (c *Config) functionConfigs(
 	return configured{resources, board}, err
 }
 
-// localBinaries returns the part of FunctionConfigs for local binaries.
+// localBinaries returns the local binaries of FunctionConfigs.
 func localBinaries(s *functionconfig.Set) []binaries.Binary {
 	all := make([]binaries.Binary, 0, len(s.Binaries))
 	for _, m := range s.Binaries {
@@ -64,7 +63,7 @@ func localBinaries(s *functionconfig.Set) []binaries.Binary {
 	return all
 }
 
-// binaryService passes local binaries on to gateways.
+// binaryService serves local binaries to gateways.
 func binaryService(source binaries.Source, frame program.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.BinaryServiceName, Streams: true,

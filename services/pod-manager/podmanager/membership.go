@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// membership returns the membership of this replica, which gateways reach at an address;
-// empty if callers are in the same process. changed takes each division of functions.
+// membership returns the membership of this replica. The address is empty if callers are in the same process. changed
+// receives each assignment of functions to replicas.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event), frame program.Frame,
 ) (*membership.Keeper, error) {
@@ -30,7 +30,7 @@ func (c *Config) membership(
 	})
 }
 
-// ownersChanged is the pools' event for a division of functions.
+// ownersChanged returns the pools' event for an assignment of functions to replicas.
 func ownersChanged(o membership.Owners) pool.OwnersChanged {
 	lost := o.Lost
 	if o.Cause != "" {
@@ -42,8 +42,8 @@ func ownersChanged(o membership.Owners) pool.OwnersChanged {
 	}
 }
 
-// keep returns the task that keeps the membership. This replica owns functions once it serves, and they go to other
-// replicas as soon as it is stopping, not when it ends.
+// keep returns the task that maintains the membership. This replica owns functions once it serves. Functions move to
+// other replicas as soon as this replica is stopping.
 func keep(keeper *membership.Keeper, serving, stopping <-chan struct{}) serve.Task {
 	return func(ctx context.Context) error {
 		stop := make(chan struct{})
@@ -68,7 +68,7 @@ func keep(keeper *membership.Keeper, serving, stopping <-chan struct{}) serve.Ta
 	}
 }
 
-// replicaAddress is where gateways reach this replica, as host:port.
+// replicaAddress returns the address at which gateways reach this replica, as host:port.
 func (c *Config) replicaAddress() (string, error) {
 	_, port, err := net.SplitHostPort(c.Address)
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *Config) replicaAddress() (string, error) {
 	return net.JoinHostPort(ownAddress(addresses), port), nil
 }
 
-// ownAddress returns the address of this machine that others most likely reach: IPv4 if there is
-// one, as gateways prefer it.
+// ownAddress returns the address of this machine that peers most likely reach: IPv4 if available, which gateways
+// prefer.
 func ownAddress(addresses []net.Addr) string {
 	var found netip.Addr
 	for _, a := range addresses {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podmanager grants leases on function pods: it keeps a pool of warm pods for each
-// function. Evaluations never pass through it. Kubernetes is its only store, so it may end at any
-// time. Several replicas may run; each function has one owner.
+// Package podmanager grants leases on function pods: it maintains a pool of warm pods for each function. Evaluations
+// do not pass through it. Kubernetes is its only store, so it may exit at any time. Several replicas may run. Each
+// function has an owner.
 package podmanager
 
 import (
@@ -30,28 +30,28 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
 )
 
-// maxResponseBytes bounds answers, of which lists of pools are the largest.
+// maxResponseBytes limits responses, of which lists of pools are the largest.
 const maxResponseBytes = 32 << 20
 
-// maxStreams is the number of leases and watches at a time on one connection. A gateway has
-// a lease for each evaluation in a pod or in the queue for one.
+// maxStreams is the maximum number of concurrent leases and watches on a connection. A gateway holds a lease for each
+// evaluation in a pod or in the queue.
 const maxStreams = 1000
 
-// Images is a resolver of images with a cache, which an image-resolver in the same process is.
+// Images is a resolver of images with a cache. An image-resolver in the same process implements it.
 type Images = manager.Images
 
-// Manager is the service without a port, to be called in the same process.
+// Manager is the service without a port, for callers in the same process.
 type Manager struct {
 	lease.Manager
-	// Binaries has the local binaries of FunctionConfigs.
+	// Binaries contains the local binaries of FunctionConfigs.
 	Binaries binaries.Source
-	// Identity is what function pods know this program by, nil for pods that ask for none.
+	// Identity is the identity of this program for function pods. It is nil if pods require none.
 	Identity  *mtls.Identity
 	component serve.Component
 	keeper    *membership.Keeper
 }
 
-// Component is what has to run while the manager is called.
+// Component must run while the manager is called.
 func (m *Manager) Component() serve.Component { return m.component }
 
 // callers are the programs that lease pods.
@@ -60,7 +60,7 @@ type callers struct {
 	address string
 	// ids are patterns of the callers' SPIFFE IDs. Without patterns, only this program may call its pods.
 	ids []string
-	// refused receives why this program gets no certificate, if it issues one for itself.
+	// refused receives the error if this program issues its own certificate and fails.
 	refused <-chan error
 }
 
@@ -137,11 +137,10 @@ func (c *Config) service(frame program.Frame) (serve.Component, error) {
 	return component, nil
 }
 
-// NewManager returns a manager. It starts nothing: its component has to run while it is
-// called. It sends no request either: the informers start later.
+// NewManager returns a manager. It starts nothing and sends no requests. Its component must run while it is called.
 //
-// A program without a certificate gets one for calls of its pods. Its replicas share the authority: a Secret in the
-// namespace of function pods, where the Role of Porch's main branch permits one.
+// A program without a certificate gets a certificate for calls of its pods. Its replicas share the authority: a
+// Secret in the namespace of function pods, where the Role of Porch's main branch permits a Secret.
 func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
 	var own issuing
 	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {
@@ -158,8 +157,7 @@ func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	return m, nil
 }
 
-// newManager wires the service, from what has no dependencies to what has most. Parts that report to the manager do so
-// by its inbox.
+// newManager wires the service, in order of dependencies. Parts that report to the manager use its inbox.
 func newManager(cfg Config, resolver Images, callers callers, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()
@@ -220,7 +218,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }
 
-// all returns what closes when all signals have come, and the task that sees to that.
+// all returns a channel that closes after all signals closed, and the task that closes the channel.
 func all(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	every := make(chan struct{})
 	return every, func(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// podTLS keeps what function pods need to prove who they are, and to accept the programs that may lease them.
+// podTLS maintains the identity settings of function pods, and the programs that may call the pods.
 type podTLS struct {
 	identity *mtls.Identity
 	callers  callers
@@ -24,14 +24,14 @@ type podTLS struct {
 	log      *slog.Logger
 	meter    metric.Meter
 	changed  chan struct{} // with a capacity of one
-	// known closes when it is known whether pods get certificates.
+	// known closes when the certificate of this program arrived or was refused.
 	known     chan struct{}
 	closeOnce sync.Once
-	// inUse reports whether new pods get certificates.
+	// inUse is true if new pods get certificates.
 	inUse atomic.Bool
 }
 
-// podTLS returns what keeps it, as long as this program has an identity.
+// podTLS returns a podTLS, which does nothing if this program has no identity.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame program.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),
@@ -45,7 +45,7 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame program.F
 	p.identity.OnChange(func() {
 		select {
 		case p.changed <- struct{}{}:
-		default: // that it has changed is known already
+		default: // the signal is pending
 		}
 	})
 	return p
@@ -69,8 +69,8 @@ func (p *podTLS) measure() error {
 	return nil
 }
 
-// Run follows the certificate of this program and the authorities that it trusts, until ctx ends. Where this
-// program is refused a certificate, pods are created without any: functions that run in pods would fail otherwise.
+// Run follows the certificate and the authorities of this program until ctx is cancelled. If this program is refused
+// a certificate, pods are created without certificates, because functions in pods would fail otherwise.
 func (p *podTLS) Run(ctx context.Context) error {
 	if p.identity != nil {
 		if err := p.measure(); err != nil {
@@ -91,7 +91,7 @@ func (p *podTLS) Run(ctx context.Context) error {
 	}
 }
 
-// without reports that pods are created without certificates, once.
+// without logs once that pods are created without certificates.
 func (p *podTLS) without(ctx context.Context, why error) {
 	select {
 	case <-p.known:
@@ -102,7 +102,7 @@ func (p *podTLS) without(ctx context.Context, why error) {
 		"hint", "let the account of this program get and update the Secret, as the manifests do")
 }
 
-// current is what pods get that are created now.
+// current returns the identity settings of new pods.
 func (p *podTLS) current() *podspec.TLS {
 	own, ids := p.identity.ID(), p.callers.ids
 	if len(ids) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
 )
 
-// pullSecret returns the cluster with pods that wait for their pull secret, and the task that
-// keeps it. If the pod-manager does not keep it, pods do not wait.
+// pullSecret returns the cluster wrapped so that pods wait for their pull secret, and the task that maintains the
+// pull secret. Pods do not wait if the pod-manager does not maintain it.
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame program.Frame,
 ) (manager.Cluster, serve.Task, error) {

@@ -26,35 +26,34 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// drainDelay is how long a pod that ends takes calls.
+// drainDelay is the time in which a stopping pod still accepts calls.
 const drainDelay = time.Second
 
-// wrapperEvaluationTime is how long an evaluation may take in a wrapper server by
-// default.
+// wrapperEvaluationTime is the default limit of an evaluation in a wrapper server.
 const wrapperEvaluationTime = 5 * time.Minute
 
 // minGracePeriod is the minimum time for a deleted pod to finish its evaluations, which have no limit if
 // FNR_MAX_EVALUATION_TIME is 0.
 const minGracePeriod = 5 * time.Minute
 
-// defaults are what pods get for what their template leaves out.
+// defaults returns the defaults for gaps of pod templates.
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
 		WrapperImage: c.WrapperServerImage, Launcher: c.launcher(), TerminationGracePeriod: c.gracePeriod(),
 	}
 }
 
-// gracePeriod is how long a deleted pod may finish its evaluations: longer than the longest one, because pods are
-// deleted while they are in use.
+// gracePeriod returns the time in which a deleted pod may finish its evaluations: more than the longest evaluation,
+// because pods are deleted while they are in use.
 func (c *Config) gracePeriod() time.Duration {
 	return max(minGracePeriod, c.MaxEvaluationTime+podspec.GraceMargin)
 }
 
-// readyTimeout is how long a pod with a node may take to become ready, unless the function has a setting of its own.
-// Waiting leases learn of a known problem earlier: the timeout is for unknown ones.
+// readyTimeout limits the time in which a pod with a node becomes ready, unless the function has its own limit. Known
+// problems are reported to waiting leases earlier.
 const readyTimeout = 5 * time.Minute
 
-// builder makes pods and Services.
+// builder returns the builder of pods and Services.
 func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
 		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes,
@@ -72,7 +71,7 @@ func (c *Config) ownNamespace() (string, error) {
 	return kube.OwnNamespace()
 }
 
-// templates returns where pod templates come from.
+// templates returns the source of pod templates.
 func (c *Config) templates(client kubernetes.Interface, frame program.Frame) (*kube.Templates, error) {
 	namespace := ""
 	if c.Template != "" {
@@ -87,14 +86,14 @@ func (c *Config) templates(client kubernetes.Interface, frame program.Frame) (*k
 	})
 }
 
-// functions returns the pod cache configuration, and calls changed with what it says from now on.
+// functions opens the pod cache configuration, and calls changed with each change.
 func (c *Config) functions(changed func(map[string]cacheconfig.Entry), log *slog.Logger) (*functions.File, error) {
 	return functions.Open(functions.Config{
 		Path: cmp.Or(c.CacheConfig, CacheConfigPath), DefaultImagePrefix: c.DefaultImagePrefix, Log: log, Changed: changed,
 	})
 }
 
-// cluster is the configuration of the adapter to Kubernetes.
+// cluster returns the configuration of the adapter to Kubernetes.
 func (c *Config) cluster(
 	client kubernetes.Interface, clock *kubeclient.Clock, templates *kube.Templates, launching *kube.Launching,
 	owns func(image string) bool, frame program.Frame,
@@ -106,8 +105,8 @@ func (c *Config) cluster(
 	}
 }
 
-// launcher returns how the wrapper server gets into pods before or without an automatic
-// choice. A template of the user's own contains it itself.
+// launcher returns the launcher of pods before or without an automatic choice. A user's template contains the
+// launcher itself.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == LauncherImageVolume && c.Template == "" {
 		return podspec.ImageVolume
@@ -118,7 +117,7 @@ func (c *Config) launcher() podspec.Launcher {
 // chooses reports whether the launcher is chosen automatically.
 func (c *Config) chooses() bool { return c.Launcher == LauncherAuto && c.Template == "" }
 
-// launching returns what chooses the launcher, or nil where the configuration says which.
+// launching returns the automatic choice of the launcher, or nil if the launcher is configured.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
 	if !c.chooses() {
 		return nil
@@ -126,12 +125,11 @@ func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launche
 	return kube.NewLaunching(client, use, log)
 }
 
-// wrapperArgs are the arguments of wrapper servers.
+// wrapperArgs returns the arguments of wrapper servers.
 func (c *Config) wrapperArgs() []string {
 	args := []string{
-		// Leases end before the pod-manager deletes a pod: the pod ends as soon as its
-		// evaluations are done. Only a pod that is deleted from outside may get calls for
-		// a moment.
+		// Leases expire before the pod-manager deletes a pod, so the pod exits after its last evaluation. Only a pod that
+		// another client deletes may get calls for a moment.
 		"--serve-drain-delay=" + drainDelay.String(),
 	}
 	if c.MaxEvaluationTime != wrapperEvaluationTime {
@@ -143,7 +141,7 @@ func (c *Config) wrapperArgs() []string {
 	return args
 }
 
-// wrapperEnv are the variables of wrapper servers, in order.
+// wrapperEnv returns the variables of wrapper servers, sorted by name.
 func (c *Config) wrapperEnv() []corev1.EnvVar {
 	vars := make([]corev1.EnvVar, 0, len(c.PodEnv))
 	for _, name := range slices.Sorted(maps.Keys(c.PodEnv)) {
@@ -152,8 +150,7 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 	return vars
 }
 
-// network returns the images whose functions may use the network. Validate rejects what does
-// not parse.
+// network returns the images whose functions may use the network. Validate rejects invalid patterns.
 func (c *Config) network() imagename.Patterns {
 	patterns, err := imagename.ParsePatterns(c.FunctionNetwork)
 	if err != nil {
@@ -162,7 +159,7 @@ func (c *Config) network() imagename.Patterns {
 	return patterns
 }
 
-// settings returns the settings of the pools at the start. InProcess is true if callers are in the same process.
+// settings returns the initial settings of the pools. inProcess is true if callers are in the same process.
 func (c *Config) settings(
 	template podspec.Template, functions map[string]cacheconfig.Entry, inProcess bool,
 ) manager.Settings {
@@ -178,7 +175,7 @@ func (c *Config) settings(
 	}
 }
 
-// minPods is how many pods the functions of the pod cache configuration keep.
+// minPods returns the minimum number of pods of functions in the pod cache configuration.
 func (c *Config) minPods() int {
 	if c.WarmUp {
 		return 1
@@ -186,10 +183,9 @@ func (c *Config) minPods() int {
 	return 0
 }
 
-// PodEnv selects the variables of a process, as KEY=value, that wrapper servers get too: the
-// OpenTelemetry ones that do not identify the process, without credentials and files, which
-// pods do not have. Functions are other users' programs: a template has to name what their
-// pods may know.
+// PodEnv selects variables of a process, as KEY=value, for wrapper servers: variables of OpenTelemetry that do not
+// identify the process, without credentials and files, which are missing in pods. Functions are programs of other
+// users: a template must name further variables for their pods.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)
 	for _, variable := range environ {
@@ -201,7 +197,7 @@ func PodEnv(environ []string) map[string]string {
 	return env
 }
 
-// ownTelemetry reports whether an OpenTelemetry variable is for this process alone.
+// ownTelemetry reports whether a variable of OpenTelemetry applies to this process only.
 func ownTelemetry(name string) bool {
 	if name == "OTEL_SERVICE_NAME" || name == "OTEL_RESOURCE_ATTRIBUTES" {
 		return true

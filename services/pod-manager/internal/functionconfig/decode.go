@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// maxPrefixes and maxTags bound the lists of one object.
+	// maxPrefixes and maxTags limit the lists of an object.
 	maxPrefixes = 100
 	maxTags     = 1000
-	// minTTL is the shortest life of an unused pod that replicas can agree on, see
-	// [pool.Limits].
+	// minTTL is the shortest life of an unused pod that replicas can agree on, see [pool.Limits].
 	minTTL = 5 * time.Second
 )
 
-// Decode reads an object. Names without a registry are looked up under defaultPrefix. Pods must not get the values of
-// secrets, which are names of Secrets. Decode never fails: what is wrong is in the result.
+// Decode reads an object. Names without a registry are below defaultPrefix. Pods must not get the values of the named
+// Secrets. Decode never fails: the result contains the problems.
 func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...string) *Config {
 	c := &Config{
 		Name: u.GetName(), UID: string(u.GetUID()),
@@ -45,7 +44,7 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...strin
 	return c
 }
 
-// readPart reads a part of an object; nil if it is not there or wrong.
+// readPart reads a part of an object. It returns nil if the part is missing or invalid.
 func readPart[T any](spec object, field string, found *problems, read func(object) *T) *T {
 	if !spec.has(field) {
 		return nil
@@ -61,7 +60,7 @@ func readPart[T any](spec object, field string, found *problems, read func(objec
 	return part
 }
 
-// readImage reads which images an object is about, and reports whether that is certain.
+// readImage reads the images of an object, and reports success.
 func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	before := len(*spec.problems)
 	c.Image, c.Prefixes = spec.text("image"), spec.texts("prefixes", maxPrefixes)
@@ -114,7 +113,7 @@ func (s settings) binary(o object) *Binary {
 	return b
 }
 
-// readTags reads tags: each is a tag, or a constraint on versions in the syntax of [tagconstraint.Parse].
+// readTags reads tags and version constraints in the syntax of [tagconstraint.Parse].
 func readTags(o object) []string {
 	tags := o.texts("tags", maxTags)
 	for _, tag := range tags {

@@ -14,19 +14,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// problems collects what is wrong.
+// problems collects problems.
 type problems []string
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
 
-// object reads the fields of an object. A field that is null counts as missing.
+// object reads the fields of an object. Null fields count as missing.
 type object struct {
 	path     string // of the object, for users
 	fields   map[string]any
 	problems *problems
 }
 
-// wrong records that a field has a value that it must not have.
+// wrong records an invalid value of a field.
 func (o object) wrong(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it has to be %s", o.at(field), shown(value), wanted)
 }
@@ -39,10 +39,10 @@ func (o object) at(field string) string {
 	return o.path + "." + field
 }
 
-// maxShown is how many bytes of a wrong value an error shows.
+// maxShown limits a value in an error, in bytes.
 const maxShown = 64
 
-// shown returns a value for users.
+// shown formats a value for users.
 func shown(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -58,7 +58,7 @@ func shown(value any) string {
 // has reports whether a field is set.
 func (o object) has(field string) bool { return o.fields[field] != nil }
 
-// text returns a text; empty if there is none.
+// text returns a text, or an empty text.
 func (o object) text(field string) string {
 	if !o.has(field) {
 		return ""
@@ -70,7 +70,7 @@ func (o object) text(field string) string {
 	return text
 }
 
-// texts returns a list of at most so many texts.
+// texts returns a list of limited length.
 func (o object) texts(field string, most int) []string {
 	if !o.has(field) {
 		return nil
@@ -96,7 +96,7 @@ func (o object) texts(field string, most int) []string {
 	return texts
 }
 
-// number returns a whole number from zero to most; nil if there is none.
+// number returns a whole number from zero to most, or nil.
 func (o object) number(field string, most int) *int {
 	if !o.has(field) {
 		return nil
@@ -116,7 +116,7 @@ func (o object) number(field string, most int) *int {
 	return &whole
 }
 
-// count returns a number of which zero means the default.
+// count returns a number. Zero means the default.
 func (o object) count(field string) int {
 	if n := o.number(field, math.MaxInt32); n != nil {
 		return *n
@@ -124,7 +124,7 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns a time of at least so long; zero if there is none.
+// duration returns a time of at least the given length, or zero.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0
@@ -138,7 +138,7 @@ func (o object) duration(field string, least time.Duration) time.Duration {
 	return d
 }
 
-// object returns an object in a field; without fields if there is none.
+// object returns an object in a field, or an object without fields.
 func (o object) object(field string) object {
 	inner := object{path: o.at(field), problems: o.problems}
 	if !o.has(field) {
@@ -152,8 +152,8 @@ func (o object) object(field string) object {
 	return inner
 }
 
-// decode reads a field with the types of Kubernetes into target, and reports whether it was
-// there and valid. Fields that Kubernetes does not know are wrong: they would do nothing.
+// decode decodes a field into a Kubernetes type, and reports whether the field was present and valid. Unknown fields
+// are invalid, because they would have no effect.
 func (o object) decode(field string, target any, wanted string) bool {
 	if !o.has(field) {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// readOverrides reads templateOverrides; nil if there are none.
+// readOverrides reads templateOverrides, or returns nil.
 func readOverrides(o object, secrets []string) *podspec.Overrides {
 	if len(o.fields) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func secretsOf(c podspec.ContainerOverrides) []string {
 	return names
 }
 
-// checkEnv finds variables that Kubernetes would refuse in each pod.
+// checkEnv reports variables that Kubernetes would reject in each pod.
 func checkEnv(o object, env []corev1.EnvVar) {
 	for i, variable := range env {
 		switch {

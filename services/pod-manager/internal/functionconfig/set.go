@@ -13,31 +13,31 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
-// maxImages bounds the images of each kind of part in all objects.
+// maxImages limits the images of each kind of part in all objects.
 const maxImages = 100_000
 
-// Set is what all FunctionConfigs together mean. It never changes.
+// Set is the meaning of all FunctionConfigs together. It is immutable.
 type Set struct {
-	// Binaries are the local binaries, in the order of their age.
+	// Binaries are the local binaries, oldest object first.
 	Binaries []Mapping
-	// pods are the settings for pods: of one tag by repository and tag, and of all of a
-	// repository by its name alone.
+	// pods contains the settings for pods, by repository and tag for a tag, and by repository for all tags.
 	pods map[string]*Function
-	// ranges are the settings for pods of the tags that satisfy a version constraint, by repository, oldest first.
+	// ranges contains the settings for pods of the tags that satisfy a version constraint, by repository, oldest
+	// first.
 	ranges map[string][]tagRange
-	// tagged is the oldest object that has a tag of a repository.
+	// tagged contains the oldest object with a tag of a repository.
 	tagged map[string]*Function
-	// problems are what is wrong with each object, by name.
+	// problems are the problems of each object, by name.
 	problems map[string][]string
 }
 
-// tagRange has settings for the tags that satisfy a version constraint.
+// tagRange contains settings for the tags that satisfy a version constraint.
 type tagRange struct {
 	tags     tagconstraint.Constraint
 	function *Function
 }
 
-// Mapping has images run as a local binary.
+// Mapping maps images to a local binary.
 type Mapping struct {
 	Config string
 	Binary
@@ -45,7 +45,7 @@ type Mapping struct {
 	Images []imagename.Name
 }
 
-// Function is what a FunctionConfig has for the pods of an image.
+// Function contains the settings for the pods of an image.
 type Function struct {
 	Settings cacheconfig.Entry
 	MinPods  int
@@ -53,8 +53,8 @@ type Function struct {
 	config   string
 }
 
-// Compile returns what objects mean together. Of two for one image, the older one has it, and
-// the other one's problems name it. Names without a registry are looked up under defaultPrefix.
+// Compile returns the meaning of objects together. If two objects configure the same image, the older object wins,
+// and the younger object's problems name it. Names without a registry are below defaultPrefix.
 func Compile(configs []*Config, defaultPrefix string) *Set {
 	s := &Set{
 		pods: map[string]*Function{}, ranges: map[string][]tagRange{}, tagged: map[string]*Function{},
@@ -80,7 +80,7 @@ func Compile(configs []*Config, defaultPrefix string) *Set {
 	return s
 }
 
-// repositories returns the canonical repositories of an object's images, each once.
+// repositories returns the canonical repositories of an object's images, without duplicates.
 func (c *Config) repositories(defaultPrefix string) []string {
 	all := make([]string, 0, len(c.Prefixes))
 	for _, prefix := range c.Prefixes {
@@ -92,7 +92,7 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds what an object says of local binaries.
+// addBinary adds the local binary of an object.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	m := Mapping{Config: c.Name, Binary: *c.Binary}
 	for _, repository := range repositories {
@@ -115,7 +115,7 @@ func (s *Set) addBinary(c *Config, repositories []string, taken map[string]strin
 	}
 }
 
-// addPod adds what an object says of pods.
+// addPod adds the pod settings of an object.
 func (s *Set) addPod(c *Config, repositories []string, found *problems) {
 	f := &Function{
 		Settings: c.Pod.Settings, MinPods: c.Pod.MinPods, config: c.Name, tagged: len(c.Pod.Tags) > 0,
@@ -148,7 +148,7 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim gives the pods of an image to a function, unless they have an owner, and reports whether it did.
+// claim assigns the pods of an image to a function, unless the image is assigned already, and reports success.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -162,10 +162,10 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	return false
 }
 
-// maxConflicts is how many images a status names.
+// maxConflicts limits the images in a status.
 const maxConflicts = 5
 
-// conflict records that an older object has an image.
+// conflict records that an older object configures an image.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
 	conflicts := 0
@@ -181,20 +181,20 @@ func (p *problems) conflict(image, part, owner string) {
 	p.add("%s of %s is that of the FunctionConfig %q, %s", part, image, owner, end)
 }
 
-// tooMany records that a part has images beyond the bound of all objects.
+// tooMany records that a part exceeds the limit of images.
 func (p *problems) tooMany(part string) {
 	p.once(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		part, maxImages))
 }
 
-// once adds a text unless it is there.
+// once adds a text without duplicates.
 func (p *problems) once(text string) {
 	if !slices.Contains(*p, text) {
 		*p = append(*p, text)
 	}
 }
 
-// Problems returns what is wrong with an object.
+// Problems returns the problems of an object.
 func (s *Set) Problems(name string) []string {
 	if s == nil {
 		return nil
@@ -202,9 +202,9 @@ func (s *Set) Problems(name string) []string {
 	return s.problems[name]
 }
 
-// Pod returns what is set for the pods of an image, given by its canonical name: that of its
-// tag, else of the oldest version constraint that its tag satisfies, or else of all tags. An image without tag is only
-// covered by a setting for all tags.
+// Pod returns the settings for the pods of an image, given by its canonical name: the settings of its tag, else of
+// the oldest version constraint that its tag satisfies, or else of all tags. An image without a tag is only covered
+// by settings for all tags.
 func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	if s == nil {
 		return nil, false
@@ -223,7 +223,8 @@ func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	return f, ok
 }
 
-// MinPods returns how many pods images keep, by canonical name. The tag of an image may be a version constraint.
+// MinPods returns the minimum number of pods, by canonical image name. The tag of an image may be a version
+// constraint.
 func (s *Set) MinPods() map[string]int {
 	kept := map[string]int{}
 	if s == nil {

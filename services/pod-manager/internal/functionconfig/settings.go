@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
-// settings are what the annotation [SettingsAnnotation] says.
+// settings are the settings of the annotation [SettingsAnnotation].
 type settings struct {
 	entry   cacheconfig.Entry
 	minPods int
@@ -22,10 +22,10 @@ type settings struct {
 	secrets []string // that pods must not get
 }
 
-// maxSettings bounds the annotation, in bytes: some times all its settings.
+// maxSettings limits the annotation, in bytes: several times the size of all settings.
 const maxSettings = 4 << 10
 
-// readSettings reads the annotation. If anything in it is wrong, none of it counts.
+// readSettings reads the annotation. A problem disables all of its settings.
 func readSettings(text string, found *problems) settings {
 	if len(text) > maxSettings {
 		found.add("the annotation %s has %d bytes: it may have up to %d", SettingsAnnotation, len(text), maxSettings)
@@ -49,7 +49,7 @@ func readSettings(text string, found *problems) settings {
 	return s
 }
 
-// read reads one setting.
+// read reads a setting.
 func (s *settings) read(o object, field string) {
 	switch field {
 	case "minPods":
