@@ -26,20 +26,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// Link is a client's connection to the server. Its methods may be called at any time.
+// Link is a client's connection to the server. Its methods are safe for concurrent use.
 type Link struct {
 	server *Server
 	name   string
 
 	mu        sync.Mutex
-	healed    chan struct{} // closes when the link works again; nil while it does
+	healed    chan struct{} // closed when the link works again, nil while it works
 	watchLag  time.Duration
 	latency   time.Duration
 	forbidden map[string]bool
-	refused   map[string]error // by verb and resource
+	refused   map[string]error // keyed by verb and resource
 }
 
-// Client returns a client of that name, with a link of its own.
+// Client returns a client with a name and its own link.
 func (s *Server) Client(name string) (kubernetes.Interface, *Link) {
 	link := &Link{server: s, name: name, forbidden: make(map[string]bool), refused: make(map[string]error)}
 	client, err := kubernetes.NewForConfig(&rest.Config{
@@ -52,7 +52,7 @@ func (s *Server) Client(name string) (kubernetes.Interface, *Link) {
 	return client, link
 }
 
-// Cut has requests and watches hang, as with a network that loses all packets.
+// Cut blocks requests and watches, like a network that loses all packets.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *Link) IsCut() bool {
 	return l.healed != nil
 }
 
-// Heal ends what Cut began.
+// Heal reverts Cut.
 func (l *Link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,22 +78,21 @@ func (l *Link) Heal() {
 	}
 }
 
-// Lag has watches report changes late, and requests take their time.
+// Lag delays watches and requests.
 func (l *Link) Lag(watches, requests time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watchLag, l.latency = watches, requests
 }
 
-// Forbid has requests for a resource refused, for lack of rights.
+// Forbid refuses requests for a resource, like missing rights.
 func (l *Link) Forbid(resource string, forbid bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forbidden[resource] = forbid
 }
 
-// Refuse has requests such as "update leases" fail with an error of the Kubernetes API; nil ends
-// that.
+// Refuse makes requests such as "update leases" fail with an error of the Kubernetes API. A nil error reverts that.
 func (l *Link) Refuse(request string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +105,7 @@ func (l *Link) lag() time.Duration {
 	return l.watchLag
 }
 
-// passRequest waits until the link works; false if ctx ends first.
+// passRequest waits until the link works. It returns false if ctx is done before.
 func (l *Link) passRequest(ctx context.Context) bool {
 	for {
 		l.mu.Lock()
@@ -125,7 +124,7 @@ func (l *Link) passRequest(ctx context.Context) bool {
 
 var errLost = errors.New("dial tcp 10.96.0.1:443: i/o timeout")
 
-// RoundTrip is that of [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper].
 func (l *Link) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	content, err := readBody(r)
@@ -153,7 +152,7 @@ func (l *Link) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(l.server.serveRequest(request)), nil
 }
 
-// readBody reads the body of a request, if it has one, and closes it.
+// readBody reads and closes the body of a request, if there is a body.
 func readBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
@@ -162,7 +161,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return io.ReadAll(r.Body)
 }
 
-// refusalOf is why the Kubernetes API refuses a request; nil if it does not.
+// refusalOf returns the refusal of a request, or nil.
 func (l *Link) refusalOf(r request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +177,7 @@ func (s *Server) countRequest(what string) {
 	s.requests[what]++
 }
 
-// request is what a client asks for.
+// request is a parsed request.
 type request struct {
 	verb, resource, name string
 	client               string
@@ -187,7 +186,7 @@ type request struct {
 	content              []byte
 }
 
-// parse reads a request whose path ends in /namespaces/NAMESPACE/RESOURCE[/NAME].
+// parse parses a request whose path has the suffix /namespaces/NAMESPACE/RESOURCE[/NAME].
 func parse(r *http.Request, content []byte) request {
 	_, path, _ := strings.Cut(r.URL.Path, "/namespaces/")
 	parts := append(strings.Split(path, "/"), "", "")
@@ -265,7 +264,7 @@ func (s *Server) listOf(r request) any {
 	}
 }
 
-// setKind writes an object's type into it, as clients need to read it.
+// setKind sets an object's type, which clients require.
 func setKind(object Object) (kind, group string) {
 	group = "v1"
 	switch object.(type) {
@@ -284,7 +283,7 @@ func setKind(object Object) (kind, group string) {
 	return kind, group
 }
 
-// answer is the response with an object or an error.
+// answer returns the response for an object or an error.
 func answer(object any, err error) *http.Response {
 	code := http.StatusOK
 	if o, ok := object.(Object); ok && err == nil {
@@ -297,7 +296,7 @@ func answer(object any, err error) *http.Response {
 	}
 	content, err := json.Marshal(object)
 	if err != nil {
-		panic(err) // objects of Kubernetes have a form in JSON
+		panic(err) // objects of Kubernetes are valid JSON
 	}
 	resp := response(code, io.NopCloser(bytes.NewReader(content)))
 	resp.ContentLength = int64(len(content))

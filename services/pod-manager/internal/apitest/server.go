@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest is a Kubernetes API in memory, for tests in virtual time: Pods, Services,
-// Leases and ConfigMaps of one namespace. It enforces resourceVersions and UIDs as the real one does. Each
-// client has its own link to it, which can lag, be cut, or lack rights.
+// Package apitest is a Kubernetes API in memory, for tests in virtual time: Pods, Services, Leases and ConfigMaps of a
+// namespace. It enforces resourceVersions and UIDs like a real API server. Each client uses its own link, which can
+// lag, be cut, or lack rights.
 package apitest
 
 import (
@@ -32,7 +32,7 @@ type Object interface {
 	runtime.Object
 }
 
-// kinds are the resources that there are, with an empty object of each.
+// kinds maps the supported resources to constructors of empty objects.
 var kinds = map[string]func() Object{
 	"pods":       func() Object { return &corev1.Pod{} },
 	"services":   func() Object { return &corev1.Service{} },
@@ -40,26 +40,26 @@ var kinds = map[string]func() Object{
 	"configmaps": func() Object { return &corev1.ConfigMap{} },
 }
 
-// Server is the objects of a namespace. Use [New].
+// Server holds the objects of a namespace. Use [New].
 type Server struct {
 	mu       sync.Mutex
 	version  int
-	objects  map[string]map[string]Object // by resource and name
+	objects  map[string]map[string]Object // keyed by resource and name
 	watchers map[*watcher]struct{}
-	requests map[string]int // by verb and resource
-	quota    int            // of pods; 0 for none
-	// observe is told of each change, in order, after it was made.
+	requests map[string]int // keyed by verb and resource
+	quota    int            // maximum number of pods, 0 for no limit
+	// observe is called after each change, in order.
 	observe func(watch.EventType, Object)
-	// deleted is told of each deletion of a pod, by the client that asked for it.
+	// deleted is called for each deletion of a pod, with the name of the client.
 	deleted func(client string, pod *corev1.Pod)
 }
 
-// OnDelete calls deleted with each deletion of a pod that begins, and the name of the client.
-// It must not call the server.
+// OnDelete calls deleted at the start of each deletion of a pod, with the name of the client. deleted must not call the
+// server.
 func (s *Server) OnDelete(deleted func(client string, pod *corev1.Pod)) { s.deleted = deleted }
 
-// New returns a server without objects. It calls observe, if that is not nil, with each change
-// of an object; observe must not call the server.
+// New returns a server without objects. It calls observe with each change of an object, unless observe is nil. observe
+// must not call the server.
 func New(observe func(watch.EventType, Object)) *Server {
 	s := &Server{
 		objects: make(map[string]map[string]Object), watchers: make(map[*watcher]struct{}),
@@ -71,21 +71,21 @@ func New(observe func(watch.EventType, Object)) *Server {
 	return s
 }
 
-// SetQuota sets the number of pods at which the server refuses another one, as with a ResourceQuota. Zero is no quota.
+// SetQuota sets the number of pods at which the server refuses further pods, like a ResourceQuota. Zero means no quota.
 func (s *Server) SetQuota(pods int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.quota = pods
 }
 
-// Requests counts the requests that reached the server, such as "update leases".
+// Requests counts the received requests of a kind, such as "update leases".
 func (s *Server) Requests(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests[what]
 }
 
-// Pods returns copies of the pods, by name.
+// Pods returns copies of the pods, sorted by name.
 func (s *Server) Pods() []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,13 +97,13 @@ func (s *Server) Pods() []*corev1.Pod {
 	return pods
 }
 
-// Create stores a new object as another client does.
+// Create stores a new object of another client.
 func (s *Server) Create(resource string, object Object) error {
 	_, err := s.createObject(resource, object.DeepCopyObject().(Object))
 	return err
 }
 
-// Change changes an object as a kubelet or another client does. It reports whether there is one.
+// Change changes an object like a kubelet or another client. It returns false if there is no such object.
 func (s *Server) Change(resource, name string, change func(Object)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *Server) Change(resource, name string, change func(Object)) bool {
 	return true
 }
 
-// Remove removes an object at once, if it is the one with that UID; empty for any.
+// Remove removes an object at once, if its UID matches. An empty UID matches any object.
 func (s *Server) Remove(resource, name string, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Server) Remove(resource, name string, uid types.UID) {
 	}
 }
 
-// storeObject keeps a new version of an object. The caller holds the lock.
+// storeObject stores a new version of an object. The caller must hold the lock.
 func (s *Server) storeObject(resource string, event watch.EventType, object Object) {
 	s.version++
 	object.SetResourceVersion(strconv.Itoa(s.version))
@@ -183,7 +183,7 @@ func (s *Server) getObject(resource, name string) (Object, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
 }
 
-// updateObject replaces an object whose version the new one names.
+// updateObject replaces an object in the version of the new object.
 func (s *Server) updateObject(resource string, object Object) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *Server) updateObject(resource string, object Object) (Object, error) {
 	return object.DeepCopyObject().(Object), nil
 }
 
-// patchObject merges a patch of metadata into an object. A UID in it has to be the object's.
+// patchObject merges a patch of metadata into an object. A UID in the patch must match.
 func (s *Server) patchObject(resource, name string, body []byte) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *Server) patchObject(resource, name string, body []byte) (Object, error)
 	return next.DeepCopyObject().(Object), nil
 }
 
-// deleteObject deletes an object that meets the preconditions. A pod is only marked: see [Server.Remove].
+// deleteObject deletes an object that meets the preconditions. It only marks a pod: see [Server.Remove].
 func (s *Server) deleteObject(r request, options *metav1.DeleteOptions) error {
 	resource, name := r.resource, r.name
 	s.mu.Lock()
@@ -254,7 +254,7 @@ func (s *Server) deleteObject(r request, options *metav1.DeleteOptions) error {
 	return nil
 }
 
-// markDeleted makes a pod terminate, within its own grace period if grace is nil.
+// markDeleted terminates a pod. If grace is nil it uses the pod's own grace period.
 func (s *Server) markDeleted(r request, found Object, grace *int64) {
 	if s.deleted != nil {
 		s.deleted(r.client, found.DeepCopyObject().(*corev1.Pod))
@@ -269,7 +269,7 @@ func (s *Server) markDeleted(r request, found Object, grace *int64) {
 	s.storeObject(r.resource, watch.Modified, next)
 }
 
-// listObjects returns copies of objects, by name, and the version of the list.
+// listObjects returns copies of objects, sorted by name, and the version of the list.
 func (s *Server) listObjects(resource string, selector labels.Selector) ([]Object, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// watcher is one watch of a client.
+// watcher is a client's watch.
 type watcher struct {
 	link     *Link
 	resource string
@@ -26,16 +26,16 @@ type watcher struct {
 
 	mu      sync.Mutex
 	waiting []delayed
-	wake    chan struct{} // has capacity 1
+	wake    chan struct{} // capacity 1
 }
 
-// delayed is a line of a watch, with when it arrives.
+// delayed is a line of a watch with its arrival time.
 type delayed struct {
 	at   time.Time
 	line []byte
 }
 
-// startWatch begins a watch. It first sends all objects, as a watch list does, if that is asked for.
+// startWatch starts a watch. It first sends all objects if the request is a watch list.
 func (s *Server) startWatch(ctx context.Context, link *Link, resource string, selector labels.Selector,
 	initial bool,
 ) io.ReadCloser {
@@ -60,7 +60,7 @@ func (s *Server) startWatch(ctx context.Context, link *Link, resource string, se
 	return body{reader, cancel}
 }
 
-// body ends its watch when the client closes it.
+// body stops its watch when the client closes it.
 type body struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -71,7 +71,7 @@ func (b body) Close() error {
 	return b.PipeReader.Close()
 }
 
-// sendList queues objects that are there already, and a bookmark that ends them.
+// sendList queues the existing objects, and a bookmark after them.
 func (w *watcher) sendList(objects []Object) {
 	for _, o := range objects {
 		w.sendEvent(watch.Added, o)
@@ -87,7 +87,7 @@ func (w *watcher) sendEvent(event watch.EventType, object Object) {
 	setKind(object)
 	raw, err := json.Marshal(object)
 	if err != nil {
-		panic(err) // objects of Kubernetes have a form in JSON
+		panic(err) // objects of Kubernetes are valid JSON
 	}
 	line, err := json.Marshal(metav1.WatchEvent{Type: string(event), Object: runtime.RawExtension{Raw: raw}})
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *watcher) sendEvent(event watch.EventType, object Object) {
 	}
 }
 
-// run writes events until ctx or the link's connection ends. While the link is cut they wait.
+// run writes events until ctx is done or the connection is closed. While the link is cut, events wait.
 func (w *watcher) run(ctx context.Context) {
 	for {
 		next, ok := w.sendFirst()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// joinTimeout is how long a replica tries to renew its Lease before it serves without it. It is longer than
+	// joinTimeout is the time for which a replica tries to renew its Lease before it serves without it. It is longer than
 	// aliveFor, so that peers, if there are any, have replaced this replica by then.
 	joinTimeout = 20 * time.Second
 	// firstRightsInterval is the delay before the second attempt without rights on Leases, because an API server that

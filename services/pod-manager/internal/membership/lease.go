@@ -17,7 +17,7 @@ const (
 	memberValue = "member"
 	// annotationAddress contains the replica's address for gateways.
 	annotationAddress = "krm-function-runner.github.io/address"
-	// annotationStoodDown contains the reason why the replica owns nothing.
+	// annotationStoodDown contains the reason for owning nothing.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	// fieldManager is the field manager of Leases.
 	fieldManager = "krm-function-runner"

@@ -30,7 +30,7 @@ const (
 	minPause = 100 * time.Millisecond
 	// requestTimeout limits each request.
 	requestTimeout = 5 * time.Second
-	// actsFor is how long a replica acts as an owner after a renewal. It starts when the request is sent, and is
+	// actsFor is the time for which a replica acts as an owner after a renewal. It starts when the request is sent, and is
 	// shorter than aliveFor, which starts when a peer observes the renewal. A renewal and a list that need 2.5 s each
 	// fit between two renewals.
 	actsFor = 10 * time.Second
@@ -45,7 +45,7 @@ type Config struct {
 	Address string
 	// Holder identifies this process among the processes with the same name. It is random if empty.
 	Holder string
-	// Starting is the reason why this replica owns nothing until [Keeper.Started] is called, while other replicas own
+	// Starting is the reason for owning nothing until [Keeper.Started] is called, while other replicas own
 	// functions. If it is empty this replica owns functions from the start.
 	Starting string
 	// Now returns monotonic time.
@@ -70,7 +70,7 @@ type Keeper struct {
 	began     time.Time // start of Run
 	renewed   time.Time // request time of the last renewal, zero before the first renewal
 	fenced    bool      // true if another process holds the Lease
-	starting  string    // reason why this replica does not serve yet, else empty
+	starting  string    // reason for not serving yet, else empty
 	unable    string    // reason of StandDown
 	ending    string    // reason of the shutdown, else empty
 	alone     bool      // true if the Kubernetes API rejects this replica's Lease
@@ -179,7 +179,7 @@ func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 // Leave makes this replica own nothing from now on, for a reason.
 func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
 
-// standDown changes a reason why this replica owns nothing.
+// standDown changes a reason for owning nothing.
 func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
 	before := k.me.StoodDown
@@ -210,7 +210,7 @@ func (k *Keeper) Owners() Owners {
 	return owners
 }
 
-// lostReason returns the reason why this replica must not act as a member. The caller must hold the lock.
+// lostReason returns the obstacle to acting as a member. The caller must hold the lock.
 func (k *Keeper) lostReason(now time.Time) string {
 	switch {
 	case k.fenced:

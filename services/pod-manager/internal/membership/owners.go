@@ -23,11 +23,11 @@ type Owner struct {
 // Owners is a snapshot of the replicas that own functions, as a single replica observes them. It is immutable. The zero
 // Owners belongs to a replica without membership, which owns all functions.
 type Owners struct {
-	// Lost is the reason why this replica cannot act as a member. It is empty if it can.
+	// Lost prevents this replica from acting as a member. It is empty if it can.
 	Lost string
 	// Cause is the underlying error of the Kubernetes API. It is empty without such an error.
 	Cause string
-	// StoodDown is the reason why this replica owns nothing although it could act. It is empty if the replica owns
+	// StoodDown is the reason for owning nothing although it could act. It is empty if the replica owns
 	// functions.
 	StoodDown string
 	// owning contains the replicas that share the functions, sorted by name.
@@ -75,7 +75,7 @@ func (o Owners) Owner(image string) Owner {
 	return Owner{Address: owner.Address}
 }
 
-// Idle returns the reason why this replica owns nothing. It is empty if it may own functions.
+// Idle returns the reason for owning nothing. It is empty if it may own functions.
 func (o Owners) Idle() string { return cmp.Or(o.Lost, o.StoodDown) }
 
 // Able reports whether gateways should call this replica: it may own functions, or has no living peer.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// aliveFor is how long a replica counts as alive after an observed change of its Lease.
+	// aliveFor is the time for which a replica counts as alive after an observed change of its Lease.
 	aliveFor = 15 * time.Second
 	// forgetAfter is the time after which an unchanged Lease is deleted.
 	forgetAfter = time.Hour
@@ -25,7 +25,7 @@ type Member struct {
 	Generation int32
 	// Address is the replica's address for gateways, as host:port. It is empty if gateways cannot reach the replica.
 	Address string
-	// StoodDown is the reason why the replica owns nothing. It is empty if the replica owns functions.
+	// StoodDown is the reason for owning nothing. It is empty if the replica owns functions.
 	StoodDown string
 }
 

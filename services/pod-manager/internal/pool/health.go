@@ -157,7 +157,7 @@ const (
 	// minBackoff and maxBackoff bound the delay after a failed attempt.
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
-	// failureMemory is how long a failure counts for later leases.
+	// failureMemory is the time for which a failure counts for later leases.
 	failureMemory = time.Minute
 	// maxBroken is the maximum number of consecutive leases that report a pod as broken while its probes succeed.
 	maxBroken = 3

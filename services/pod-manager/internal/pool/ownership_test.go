@@ -431,8 +431,8 @@ func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 	}
 }
 
-// TestQuotaInTheProcessOfItsCallersEvictsForeignPods has all idle pods belong to another replica, whose callers no longer
-// use one of them.
+// TestQuotaInTheProcessOfItsCallersEvictsForeignPods has all idle pods belong to another replica, whose callers use all
+// but one of them.
 func TestQuotaInTheProcessOfItsCallersEvictsForeignPods(t *testing.T) {
 	t.Parallel()
 	s := newStage(func(p *player) { p.config.InProcess = true })

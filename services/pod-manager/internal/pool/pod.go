@@ -108,7 +108,7 @@ type removal struct {
 	// silentSince is the moment at which a pod was drained that did not answer although Kubernetes reported it as
 	// ready. It is zero for other pods.
 	silentSince moment
-	// confirmedAt is when another pod was found to answer, which rules out a network failure.
+	// confirmedAt is the time at which another pod answered, so the network works.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
 	failures    int       // refused deletions

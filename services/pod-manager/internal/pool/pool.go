@@ -352,7 +352,7 @@ func (p *pool) replaceOutdated(s *step) {
 	}
 }
 
-// goneFor is how long deleted pods are remembered. Events about a pod are never late by more.
+// goneFor is the time for which deleted pods are remembered. Events about a pod are never late by more.
 const goneFor = 10 * time.Minute
 
 // podIndex holds the pods of all pools.

@@ -242,8 +242,8 @@ const (
 	// maxOutOfMemoryPods is the number of pods lost to memory after which an evaluation is rejected. A single loss may
 	// be another evaluation's fault.
 	maxOutOfMemoryPods = 2
-	// verdictTimeout is how long a lease waits for the kubelet's report about its caller's broken pods. The check of a
-	// pod may need that long; the kubelet needs a second.
+	// verdictTimeout is the time for which a lease waits for the kubelet's report about its caller's broken pods. The
+	// check of a pod may need that long; the kubelet needs a second.
 	verdictTimeout = 2 * checkTimeout
 )
 
