@@ -23,7 +23,7 @@ type clusterFlags struct{ forward.Cluster }
 func (f *clusterFlags) register(flags *pflag.FlagSet, env Environment) {
 	flags.StringVarP(&f.Namespace, "namespace", "n", env.Namespace,
 		"namespace of the gateway, to reach it through the cluster's API server, with kubectl and its rights; by default "+
-			"that of FNCTL_NAMESPACE")
+			"FNCTL_NAMESPACE")
 	flags.StringVar(&f.Context, "context", "", "with --namespace: context of the kubeconfig")
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --namespace: kubeconfig file")
 }

@@ -44,7 +44,7 @@ type functionFlags struct{ prefix string }
 
 func (f *functionFlags) register(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.prefix, "image-prefix", env.ImagePrefix,
-		"put this before images without a slash; by default that of KPT_IMAGE_PREFIX, or else the gateway's own")
+		"put this before images without a slash; by default KPT_IMAGE_PREFIX, or else the gateway's own")
 }
 
 // resultsFlags are the flags for the results of functions.

@@ -62,7 +62,7 @@ func Address(getenv func(name string) string) string {
 // registerAddress adds the flags that all commands share, including commands without evaluations.
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
-		"gateway as host:port, or as a URL of http or https; by default that of FNCTL_ADDRESS")
+		"gateway as host:port, or as a URL of http or https; by default FNCTL_ADDRESS")
 	f.cluster.register(flags, env)
 }
 

@@ -48,7 +48,7 @@ func newImagesPull(env Environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVarP(&c.images, "image", "i", nil,
-		"pull this image, instead of those of a package; may be repeated")
+		"pull this image, instead of the images of a package; may be repeated")
 	c.functions.register(cmd.Flags(), env)
 	_ = cmd.RegisterFlagCompletionFunc("image", completeImages)
 	return cmd
