@@ -70,8 +70,8 @@ type Config struct {
 	// `image-volume` (nodes need containerd 2.1 or CRI-O 1.33), or `auto`, which uses image volumes from Kubernetes
 	// 1.35 on until a pod shows that its node does not support them.
 	Launcher string `default:"auto"`
-	// Endpoint is how pods are reached: `service` (a DNS name each below `svc.cluster.local`, as in Porch and for a
-	// mesh) or `pod-ip` (fastest; set by all manifests without `pod-services`).
+	// Endpoint is the method of reaching pods: `service` (a DNS name each below `svc.cluster.local`, as in Porch and
+	// for a mesh) or `pod-ip` (fastest; set by all manifests without `pod-services`).
 	Endpoint string `default:"service"`
 	// PullSecret is the pull secret of pods whose function's registry requires credentials. It is auth-secret if it is
 	// empty.
@@ -84,14 +84,14 @@ type Config struct {
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
 	// FunctionNetwork are patterns of repositories whose functions may use the network in pods, as for the gateway.
 	FunctionNetwork []string `split_words:"true"`
-	// Confine is what wrapper servers do if the kernel cannot confine functions, as for the gateway: `require`,
-	// `best-effort` or `off`.
+	// Confine is the reaction of wrapper servers to a kernel that cannot confine functions, as for the gateway:
+	// `require`, `best-effort` or `off`.
 	Confine confine.Level `default:"best-effort"`
 	// PodEnv are variables that wrapper servers get, besides the ones that this program
 	// sets: where to send traces, for instance.
 	PodEnv map[string]string `ignored:"true"`
 
-	// TTL is how long an unused pod lives.
+	// TTL is the life of an unused pod.
 	TTL time.Duration `default:"30m"`
 	// ScanInterval is the interval of garbage collection.
 	ScanInterval time.Duration `split_words:"true" default:"1m"`

@@ -29,8 +29,8 @@ type IssuerConfig struct {
 	// Certificates are the certificates to issue, as SECRET=SPIFFE-ID pairs. If it is empty, these are gateway-tls and
 	// image-resolver-tls.
 	Certificates []string
-	// Life is how long certificates are valid. Authorities are valid 30 times as long. Certificates are renewed at half of
-	// their life, so half of it must be longer than Kubernetes takes to update a volume: twice the kubelet's syncFrequency.
+	// Life is the life of certificates. Authorities live 30 times as long. Certificates are renewed at half of their
+	// life, which must be longer than Kubernetes takes to update a volume: twice the kubelet's `syncFrequency`.
 	Life time.Duration `default:"24h"`
 }
 

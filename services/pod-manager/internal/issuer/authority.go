@@ -125,8 +125,8 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	return authority{cert, key}, err
 }
 
-// clockSkew is how far certificates are backdated, so that they are valid on nodes whose clocks are behind.
-// Certificates with a short life are backdated less.
+// clockSkew is the time by which certificates are backdated, for nodes whose clocks are behind. Certificates with a
+// short life are backdated less.
 const clockSkew = 5 * time.Minute
 
 // prepareCertificate returns a new key and the common fields of all certificates.

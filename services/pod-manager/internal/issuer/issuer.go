@@ -39,7 +39,7 @@ type Config struct {
 	Create bool
 	// Life is the life of certificates, and AuthorityLife the life of authorities.
 	Life, AuthorityLife time.Duration
-	// Spread is the time for which an authority is in the Secrets before it signs certificates. It is longer than any
+	// Spread is the time for which an authority is in the Secrets before it signs certificates, longer than any
 	// program takes to read its Secret.
 	Spread time.Duration
 	// Pause is the interval of attempts.

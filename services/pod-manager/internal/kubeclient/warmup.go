@@ -25,7 +25,7 @@ const maxStatus = 64 << 10
 // of the outage. A pod that can be created a moment later must not fail permanently.
 type warmUpTransport struct {
 	next http.RoundTripper
-	// since is when the server was last unreachable, by this machine's clock.
+	// since is the last time at which the server was unreachable, by this machine's clock.
 	since *atomic.Pointer[time.Time]
 }
 

@@ -44,7 +44,7 @@ func findProblem(pod *corev1.Pod) *pool.Problem {
 		return f
 	}
 	if pod.DeletionTimestamp != nil {
-		return nil // what becomes of its containers now is part of that
+		return nil // its containers are stopping
 	}
 	for _, s := range pod.Status.InitContainerStatuses {
 		if f := initFailure(pod, s); f != nil {
@@ -85,8 +85,8 @@ func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	}
 }
 
-// schedulingProblem is why the scheduler finds no node. Capacity may appear: others end, and
-// autoscalers bring nodes.
+// schedulingProblem returns the scheduler's reason for a pod without a node. The problem is temporary: other pods
+// end, and an autoscaler may add nodes.
 func schedulingProblem(pod *corev1.Pod) *pool.Problem {
 	c := findCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason == corev1.PodReasonSchedulingGated ||

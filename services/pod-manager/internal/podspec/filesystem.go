@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// tmpVolume and tmpPath are where functions write: the rest is read-only.
+	// tmpVolume and tmpPath are the writable directory of functions. All other files are read-only.
 	tmpVolume = "function-tmp"
 	tmpPath   = "/tmp"
 )
