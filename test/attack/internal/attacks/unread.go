@@ -43,17 +43,15 @@ func (t *Target) leaveUnread(ctx context.Context, path string, body []byte, conn
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	return runAll(connections, func(int) error {
-		conn, err := wire.Open(ctx, t.Address, 0)
-		if err != nil {
-			return nil // the server accepts no more connections
+		if conn, err := wire.Open(ctx, t.Address, 0); err == nil { // otherwise the server accepts no more connections
+			_ = runAll(streams, func(int) error {
+				id, err := conn.Request(path)
+				if err != nil {
+					return err
+				}
+				return conn.Send(id, body, end)
+			})
 		}
-		_ = runAll(streams, func(int) error {
-			id, err := conn.Request(path)
-			if err != nil {
-				return err
-			}
-			return conn.Send(id, body, end)
-		})
 		<-ctx.Done()
 		return nil
 	})
