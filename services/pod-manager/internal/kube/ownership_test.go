@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,6 +43,22 @@ func TestReplicaDeletesOnlyWhatItOwns(t *testing.T) {
 			if strings.HasPrefix(request, "delete") {
 				t.Errorf("the request %q: another replica owns the function, and collects its garbage", request)
 			}
+		}
+	})
+}
+
+// TestReplicaEvictsForeignPods has a replica delete a pod of another owner for its capacity.
+func TestReplicaEvictsForeignPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod, service := existing()
+		w := start(t, func(c *kube.Config) { c.Owns = func(string) bool { return false } }, pod, service)
+		w.events()
+		w.Delete(pool.Delete{Name: podName, UID: "uid-" + podName, Function: fn, Slot: 1, Foreign: true})
+		<-time.After(time.Second)
+		synctest.Wait()
+		deleted := func(request string) bool { return strings.HasPrefix(request, "delete pods") }
+		if requests := w.requests(); !slices.ContainsFunc(requests, deleted) {
+			t.Errorf("requests %q, want that the pod is deleted", requests)
 		}
 	})
 }
