@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// TestOwnerThatWasNeverAskedReplacesOutdatedPods has the owner of a function that only another replica's callers use find
-// a pod of another template. The new pod runs the image's command.
+// TestOwnerThatWasNeverAskedReplacesOutdatedPods has only callers of another replica use a pod of another template. The
+// owner's new pod runs the image's command.
 func TestOwnerThatWasNeverAskedReplacesOutdatedPods(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reference string

@@ -90,7 +90,8 @@ func (m *Manager) awaitAnswer(
 		case a := <-w.answered:
 			return a, a.err
 		case r := <-w.reports:
-			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(min(r.Position, math.MaxInt32)), Pod: r.Pod})
+			position := int32(min(r.Position, math.MaxInt32)) //nolint:gosec // bounded by the line itself
+			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: position, Pod: r.Pod})
 		case <-ctx.Done():
 			m.endLease(pool.LeaseEnded{Lease: id}) // even after a concurrent grant
 			return answer{}, ctx.Err()

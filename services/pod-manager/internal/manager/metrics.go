@@ -48,7 +48,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
 	m.counts.Store(&counts{})
 	var errs []error
-	gauge, counter := collectErrors[metric.Int64ObservableGauge](&errs), collectErrors[metric.Int64ObservableCounter](&errs)
+	gauge := collectErrors[metric.Int64ObservableGauge](&errs)
+	counter := collectErrors[metric.Int64ObservableCounter](&errs)
 	rejections := counter(meter.Int64ObservableCounter("fn.lease.rejections",
 		metric.WithDescription("Leases that were rejected. The gateway counts the requests.")))
 	evictions := counter(meter.Int64ObservableCounter("fn.pod.evictions",

@@ -50,7 +50,9 @@ func (c *capacity) first() *pool {
 // rankedLine returns the line, pools without a pod first.
 func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
-	slices.SortStableFunc(line, func(a, b *pool) int { return cmp.Compare(min(a.countUsable(), 1), min(b.countUsable(), 1)) })
+	slices.SortStableFunc(line, func(a, b *pool) int {
+		return cmp.Compare(min(a.countUsable(), 1), min(b.countUsable(), 1))
+	})
 	return line
 }
 

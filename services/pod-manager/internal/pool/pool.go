@@ -294,7 +294,8 @@ func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	case p.owner.Alone && pod.observed.Created.After(p.since.at):
 		return false
 	default:
-		return pod.learnedAt.at.Sub(pod.observed.Created) >= p.limits.ReadyTimeout || now.Sub(pod.learnedAt.at) >= versionGrace
+		known := pod.learnedAt.at
+		return known.Sub(pod.observed.Created) >= p.limits.ReadyTimeout || now.Sub(known) >= versionGrace
 	}
 }
 
