@@ -241,7 +241,8 @@ func (r *referee) statusOf(f pool.Function) status {
 	for _, pod := range p.GetPods() {
 		known := podStatus{
 			Name: pod.GetName(), UID: pod.GetUid(), Reason: pod.GetReason(),
-			Slot: int(pod.GetSlot()), Active: int(pod.GetActive()), State: pod.GetState(), Adopted: pod.GetAdopted(), Outdated: r.machine.IsOutdated(pod.GetName()),
+			Slot: int(pod.GetSlot()), Active: int(pod.GetActive()), State: pod.GetState(), Adopted: pod.GetAdopted(),
+			Outdated: r.machine.IsOutdated(pod.GetName()),
 		}
 		if pod.GetReadyTime() != nil {
 			known.Ready = pod.GetReadyTime().AsTime()

@@ -3,8 +3,8 @@
 package probe
 
 // queue holds the probes that wait for a turn. Turns alternate between the newest probe without a turn, the oldest
-// probe without a turn, and a probe with former turns. A pod that has just started answers at once and must not wait behind
-// thousands of silent pods, and silent pods must not wait forever.
+// probe without a turn, and a probe with former turns. A pod that has just started answers at once and must not wait
+// behind thousands of silent pods, and silent pods must not wait forever.
 //
 // It contains at most a single live probe per pod. Cancelled probes stay until they outnumber the live probes.
 type queue struct {
