@@ -76,9 +76,9 @@ type Config struct {
 	// PullSecret is the pull secret of pods whose function's registry requires credentials. It is auth-secret if it is
 	// empty.
 	PullSecret string `ignored:"true"`
-	// AuthSecretPath is a docker configuration file with credentials for registries. It is followed: the pod-manager keeps
-	// the pull secret `auth-secret` of all pods equal to it. If it is empty, the pull secret is left alone, and only pods
-	// whose function's registry requires credentials have it.
+	// AuthSecretPath is a docker configuration file with credentials for registries. It is followed: the pod-manager
+	// keeps the pull secret `auth-secret` of all pods equal to it. If it is empty, the pull secret is left alone, and
+	// only pods whose function's registry requires credentials have it.
 	AuthSecretPath string `split_words:"true"`
 	// MaxEvaluationTime limits evaluations in pods. Zero means no limit. Set it to the gateway's value.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`

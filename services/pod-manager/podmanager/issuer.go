@@ -94,8 +94,9 @@ type issuing struct {
 	refused <-chan error
 }
 
-// issue sets up an issuer. This program gets a certificate with the ID own, which stays in its memory, unless it has a
-// certificate already. The certificates of other programs are written into Secrets, with the authority, in a namespace.
+// issue sets up an issuer. This program gets a certificate with the ID own, which stays in its memory, unless it has
+// a certificate already. The certificates of other programs are written into Secrets, with the authority, in a
+// namespace.
 func (c *Config) issue(setup issuer.Config, own, namespace string, frame *program.Frame) (issuing, error) {
 	log := frame.Telemetry.Log
 	client, err := kubeclient.Connect(c.Kubeconfig, kubeclient.NewClock(log), log)

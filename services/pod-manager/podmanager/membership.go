@@ -20,7 +20,8 @@ import (
 // membership returns the membership of this replica. The address is empty if callers are in the same process. changed
 // receives each assignment of functions to replicas.
 func (c *Config) membership(
-	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event), frame program.Frame,
+	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
+	frame program.Frame,
 ) (*membership.Keeper, error) {
 	return membership.New(membership.Config{
 		Leases: client.CoordinationV1().Leases(c.Namespace), Replica: replica, Address: address, Now: clock.Now,

@@ -169,7 +169,8 @@ func (c *Config) settings(
 			ScanInterval: c.ScanInterval, SchedulingTimeout: c.UnscheduledTimeout, InProcess: inProcess,
 		},
 		Defaults: pool.Limits{
-			MaxPods: c.MaxPodsPerFunction, MaxWaitlistLength: cmp.Or(c.MaxWaitlistLength, DefaultMaxWaitlistLength), MaxConcurrency: c.MaxConcurrency,
+			MaxPods: c.MaxPodsPerFunction, MaxConcurrency: c.MaxConcurrency,
+			MaxWaitlistLength: cmp.Or(c.MaxWaitlistLength, DefaultMaxWaitlistLength),
 			MaxQueue: c.MaxQueuePerFunction, TTL: c.TTL, ReadyTimeout: readyTimeout,
 		},
 	}

@@ -54,8 +54,8 @@ type Server struct {
 	deleted func(client string, pod *corev1.Pod)
 }
 
-// OnDelete calls deleted at the start of each deletion of a pod, with the name of the client. deleted must not call the
-// server.
+// OnDelete calls deleted at the start of each deletion of a pod, with the name of the client. deleted must not call
+// the server.
 func (s *Server) OnDelete(deleted func(client string, pod *corev1.Pod)) { s.deleted = deleted }
 
 // New returns a server without objects. It calls observe with each change of an object, unless observe is nil. observe
@@ -71,7 +71,8 @@ func New(observe func(watch.EventType, Object)) *Server {
 	return s
 }
 
-// SetQuota sets the number of pods at which the server refuses further pods, like a ResourceQuota. Zero means no quota.
+// SetQuota sets the number of pods at which the server refuses further pods, like a ResourceQuota. Zero means no
+// quota.
 func (s *Server) SetQuota(pods int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

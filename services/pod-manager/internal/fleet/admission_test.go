@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// TestPodsThatAdmissionRefuses has an admission policy refuse pods: callers get its message at once, and the Kubernetes
-// API gets few requests.
+// TestPodsThatAdmissionRefuses has an admission policy refuse pods: callers get its message at once, and the
+// Kubernetes API gets few requests.
 func TestPodsThatAdmissionRefuses(t *testing.T) {
 	s := usual()
 	s.Replicas = 1

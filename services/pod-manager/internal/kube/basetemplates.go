@@ -32,8 +32,8 @@ type base struct {
 // baseParts contains Porch's objects. An object is nil if it does not exist. Objects are immutable.
 type baseParts struct{ pod, service map[string]any }
 
-// baseTemplates returns both of Porch's templates. Each new template is passed to changed, and is effective when changed
-// returns.
+// baseTemplates returns both of Porch's templates. Each new template is passed to changed, and is effective when
+// changed returns.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{
 		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
@@ -130,8 +130,8 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	return template, warnings, changed, nil
 }
 
-// combineParts returns the template of the parts with the current launcher. The template's version is independent of the
-// launcher, because pods serve alike with any launcher.
+// combineParts returns the template of the parts with the current launcher. The template's version is independent of
+// the launcher, because pods serve alike with any launcher.
 func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {

@@ -205,8 +205,8 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has already written a status. If another client changed it since, such as a
-// replica of another version, the last writer wins: neither writes again until the object changes.
+// alreadyWrote reports whether this process has already written a status. If another client changed it since, such as
+// a replica of another version, the last writer wins: neither writes again until the object changes.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,8 +214,8 @@ func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configSt
 	return ok && last == status
 }
 
-// removeFinalizer removes the finalizer of Porch's own function runner, which no longer exists, from an object that is being
-// deleted.
+// removeFinalizer removes the finalizer of Porch's own function runner, which no longer exists, from an object that
+// is being deleted.
 func (w statusWriter) removeFinalizer(ctx context.Context, u *unstructured.Unstructured) error {
 	others := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == functionconfig.Finalizer })
 	if len(others) == len(u.GetFinalizers()) {

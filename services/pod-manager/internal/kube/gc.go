@@ -51,8 +51,8 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask adds a garbage collection task behind the actions on the pods with an id, unless another replica collects
-// the garbage with that id.
+// enqueueGarbageTask adds a garbage collection task behind the actions on the pods with an id, unless another replica
+// collects the garbage with that id.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return

@@ -159,8 +159,8 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	return nil
 }
 
-// registerHandlers registers the event handlers. The returned checkers are done once the handlers received all objects that
-// existed at the start.
+// registerHandlers registers the event handlers. The returned checkers are done once the handlers received all
+// objects that existed at the start.
 func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },

@@ -104,8 +104,8 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 	return podspec.ImageVolume, nil
 }
 
-// classifyLaunchFailure returns the problem of a pod for waiting leases. A failed image volume is not final, because the next pod
-// uses an init container. An adopted pod may show the failure before the API server's version is known.
+// classifyLaunchFailure returns the problem of a pod for waiting leases. A failed image volume is not final, because
+// the next pod uses an init container. An adopted pod may show the failure before the API server's version is known.
 func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem

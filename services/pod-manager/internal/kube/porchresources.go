@@ -131,8 +131,8 @@ func (c *PorchResources) Run(ctx context.Context) error {
 	}
 }
 
-// discoverServed returns the installed resources. The caller retries while the API does not respond: other informers log
-// this.
+// discoverServed returns the installed resources. The caller retries while the API does not respond: other informers
+// log this.
 func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVersionResource]bool {
 	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// slimObject removes unused fields from an object, because informers keep all objects in memory, in each replica. It does
-// not change the object itself.
+// slimObject removes unused fields from an object, because informers keep all objects in memory, in each replica. It
+// does not change the object itself.
 func slimObject(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:

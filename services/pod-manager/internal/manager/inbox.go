@@ -81,8 +81,8 @@ func errEnded() error {
 	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
 }
 
-// Configure replaces the settings. It returns after the loop has applied them or stopped, so the loop must not wait for
-// its caller.
+// Configure replaces the settings. It returns after the loop has applied them or stopped, so the loop must not wait
+// for its caller.
 func (b *Inbox) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
 	b.postMessage(func(l *loop) {

@@ -78,7 +78,8 @@ func (m *Manager) lookUpListed(ctx context.Context) bool {
 	return lookups.Wait() == nil
 }
 
-// requestOf returns the request for a listed image. If its tag is a version constraint, the newest matching tag counts.
+// requestOf returns the request for a listed image. If its tag is a version constraint, the newest matching tag
+// counts.
 func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	i := strings.LastIndexByte(image, ':')
 	if i < 0 || strings.ContainsAny(image[i:], "@/") || strings.ContainsRune(image, '@') {

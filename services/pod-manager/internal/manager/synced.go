@@ -20,7 +20,8 @@ const syncTimeout = 10 * time.Second
 // obstacleInterval is the interval at which obstacles are reported to waiting callers.
 const obstacleInterval = 500 * time.Millisecond
 
-// awaitSync waits until all existing pods are known, and reports obstacles. The deadline of a remote caller is unknown.
+// awaitSync waits until all existing pods are known, and reports obstacles. The deadline of a remote caller is
+// unknown.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()

@@ -30,9 +30,9 @@ const (
 	minPause = 100 * time.Millisecond
 	// requestTimeout limits each request.
 	requestTimeout = 5 * time.Second
-	// actsFor is the time for which a replica acts as an owner after a renewal. It starts when the request is sent, and is
-	// shorter than aliveFor, which starts when a peer observes the renewal. A renewal and a list that need 2.5 s each
-	// fit between two renewals.
+	// actsFor is the time for which a replica acts as an owner after a renewal. It starts when the request is sent,
+	// and is shorter than aliveFor, which starts when a peer observes the renewal. A renewal and a list that need 2.5
+	// s each fit between two renewals.
 	actsFor = 10 * time.Second
 )
 
@@ -170,7 +170,8 @@ func (k *Keeper) publishOwners() {
 // joinTimeout and an attempt to renew the Lease.
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
-// StandDown makes this replica own nothing, for a reason. An empty reason reverts that. Peers notice it within seconds.
+// StandDown makes this replica own nothing, for a reason. An empty reason reverts that. Peers notice it within
+// seconds.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
 // Started allows this replica to own functions after its start.

@@ -20,8 +20,8 @@ type Owner struct {
 	Alone bool
 }
 
-// Owners is a snapshot of the replicas that own functions, as a single replica observes them. It is immutable. The zero
-// Owners belongs to a replica without membership, which owns all functions.
+// Owners is a snapshot of the replicas that own functions, as a single replica observes them. It is immutable. The
+// zero Owners belongs to a replica without membership, which owns all functions.
 type Owners struct {
 	// Lost prevents this replica from acting as a member. It is empty if it can.
 	Lost string
@@ -38,8 +38,8 @@ type Owners struct {
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas. self is this replica. lost is the reason why self must not
-// act as a member. It is empty if self may.
+// newOwners divides the functions among the living replicas. self is this replica. lost is the reason why self must
+// not act as a member. It is empty if self may.
 func newOwners(self Member, others []Member, lost string) Owners {
 	o := Owners{shared: true, Lost: lost, alive: len(others)}
 	all := others

@@ -33,13 +33,13 @@ const (
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // PodID returns the id of the pod in a slot, counted from 1: the value of its label and the name of its Service. The
-// format is "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>". The id is a DNS label (RFC 1035) of
-// at most 57 characters for any image name. If the name needs changes other than dashes for underscores and a tag without
-// dots, the id contains a hash of the reference, so that different images keep different ids.
+// format is "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>". The id is a DNS label (RFC
+// 1035) of at most 57 characters for any image name. If the name needs changes other than dashes for underscores and
+// a tag without dots, the id contains a hash of the reference, so that different images keep different ids.
 //
 // Images with the same last segment, tag and digest share their ids, even if they are in different repositories: the
-// format is too short for the repository. So pools skip slots with the id of another image's pod, because the pods would
-// share a Service.
+// format is too short for the repository. So pools skip slots with the id of another image's pod, because the pods
+// would share a Service.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)

@@ -112,9 +112,9 @@ func (b Builder) SettingsVersion(r Request) string {
 	return contentHash(shape...)
 }
 
-// completeFunction completes the function container. The settings of the wrapper server are arguments, which an image cannot
-// set. An image may define variables that the pod leaves unset, so the server uses only the pod's variables, whose
-// names are arguments. These exclude variables from envFrom and from optional references.
+// completeFunction completes the function container. The settings of the wrapper server are arguments, which an image
+// cannot set. An image may define variables that the pod leaves unset, so the server uses only the pod's variables,
+// whose names are arguments. These exclude variables from envFrom and from optional references.
 func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
 	c.Image = pinnedImage(r.Function)
@@ -204,8 +204,8 @@ func (b Builder) networkArgs(f Function) []string {
 // GraceMargin is the difference between the grace period of a pod and its longest evaluation.
 const GraceMargin = 30 * time.Second
 
-// extendGracePeriod makes a pod's grace period longer than the function's own limit of an evaluation, because pods are deleted
-// while they are in use.
+// extendGracePeriod makes a pod's grace period longer than the function's own limit of an evaluation, because pods
+// are deleted while they are in use.
 func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
 	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {
@@ -254,7 +254,8 @@ func (b Builder) ServiceOf(pod *corev1.Pod, t Template) *corev1.Service {
 	return b.Service(Request{Workload: Workload{Function: f}, Template: t, Slot: o.Slot})
 }
 
-// commonMetadata returns the common metadata of a pod and its Service. It keeps the labels and annotations of a template.
+// commonMetadata returns the common metadata of a pod and its Service. It keeps the labels and annotations of a
+// template.
 func (b Builder) commonMetadata(template metav1.ObjectMeta, name string, r Request) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: name, Namespace: b.Namespace,

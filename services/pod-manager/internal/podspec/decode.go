@@ -72,7 +72,8 @@ func warnOfDuplicates(key, text string) []string {
 	return nil
 }
 
-// convertToText converts values of labels and annotations that YAML does not parse as text, such as safe-to-evict: true.
+// convertToText converts values of labels and annotations that YAML does not parse as text, such as safe-to-evict:
+// true.
 func convertToText(raw map[string]any) {
 	metadata, ok := raw["metadata"].(map[string]any)
 	if !ok {

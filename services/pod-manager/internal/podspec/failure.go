@@ -36,8 +36,8 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// findProblem returns the problem that prevents a pod from serving: a problem of the whole pod, of an init container, of
-// the function container, or the lack of a node. Other containers are ignored: a call shows whether the function
+// findProblem returns the problem that prevents a pod from serving: a problem of the whole pod, of an init container,
+// of the function container, or the lack of a node. Other containers are ignored: a call shows whether the function
 // works without them.
 func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {

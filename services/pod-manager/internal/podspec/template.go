@@ -105,8 +105,8 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	return t, append(warnings, further...), err
 }
 
-// assembleTemplate returns the template of a user's v1 Pod and v1 Service. Nil means the built-in object. prepare changes the
-// user's pod before defaults fill its gaps.
+// assembleTemplate returns the template of a user's v1 Pod and v1 Service. Nil means the built-in object. prepare
+// changes the user's pod before defaults fill its gaps.
 func assembleTemplate(
 	rawPod, rawService map[string]any, d Defaults, prepare func(*corev1.PodSpec),
 ) (Template, []string, error) {

@@ -48,7 +48,8 @@ var remedies = map[string]remedy{
 // crashLoop is the kubelet's reason for a container that exited too often.
 const crashLoop = "CrashLoopBackOff"
 
-// waitingProblem returns the problem that prevents a container from starting, or nil if the container is being started.
+// waitingProblem returns the problem that prevents a container from starting, or nil if the container is being
+// started.
 func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	w := s.State.Waiting
 	if w.Reason == crashLoop {

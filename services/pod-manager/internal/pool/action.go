@@ -102,8 +102,8 @@ type Extend struct {
 	ReclaimAfter time.Time
 }
 
-// Probe requests the health of a pod's wrapper server until the server is healthy, or the pod is deleted. The result is
-// [Probed], after a single [Unanswered] if the answer is late.
+// Probe requests the health of a pod's wrapper server until the server is healthy, or the pod is deleted. The result
+// is [Probed], after a single [Unanswered] if the answer is late.
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity

@@ -8,8 +8,8 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Event is something that happened. Events may be late, repeated or lost. An observation with an older resource version
-// is ignored.
+// Event is something that happened. Events may be late, repeated or lost. An observation with an older resource
+// version is ignored.
 type Event interface{ applyTo(m *Machine) }
 
 // LeaseID identifies a lease. Callers must not reuse it.

@@ -71,8 +71,8 @@ func (m *Machine) enterLine(s *step, p *pool) {
 }
 
 // evictIdle drains as many idle pods as the line needs while the quota is reached: first pods of this replica, then
-// pods of other replicas. Leaving pods count as evicted. If no pod is idle, callers of a pool without a pod are sent to
-// other replicas, which have better information about their own pods.
+// pods of other replicas. Leaving pods count as evicted. If no pod is idle, callers of a pool without a pod are sent
+// to other replicas, which have better information about their own pods.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -102,9 +102,9 @@ func (m *Machine) countLeaving(now time.Time) int {
 	return n
 }
 
-// idlePods returns the idle pods of the pools that this replica owns, or of the other pools, least recently used first.
-// A replica extends its used pods once per extensionInterval, so a pod that no other replica extended for longer than
-// that is idle there, too.
+// idlePods returns the idle pods of the pools that this replica owns, or of the other pools, least recently used
+// first. A replica extends its used pods once per extensionInterval, so a pod that no other replica extended for
+// longer than that is idle there, too.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {

@@ -174,7 +174,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	}
 }
 
-// fullReason returns the reason for waiting leases while their pool is in line. It is empty if the pool is not in line.
+// fullReason returns the reason for waiting leases while their pool is in line. It is empty if the pool is not in
+// line.
 func (m *Machine) fullReason(p *pool) string {
 	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
 		return ""

@@ -97,8 +97,8 @@ func (p *pool) probeForOwner(s *step) {
 	}
 }
 
-// redirectWaiting sends the waiting leases of a pool to its owner, or to any replica if this replica cannot serve them.
-// Leases whose callers could not reach the owner wait here.
+// redirectWaiting sends the waiting leases of a pool to its owner, or to any replica if this replica cannot serve
+// them. Leases whose callers could not reach the owner wait here.
 func (m *Machine) redirectWaiting(s *step, p *pool) {
 	incapacity := m.incapacity(p)
 	if incapacity == "" && p.owner.Mine {

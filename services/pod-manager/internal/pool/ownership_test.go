@@ -391,8 +391,8 @@ func TestPodOnALostNodeIsNotLent(t *testing.T) {
 }
 
 // TestOutdatedPodThatAnotherReplicaUsesIsReplaced has callers of one replica use the outdated pod of a function that
-// another replica owns, as in the function-runner's process. The owner replaces the pod, also if it was never asked for
-// the function.
+// another replica owns, as in the function-runner's process. The owner replaces the pod, also if it was never asked
+// for the function.
 func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 	t.Parallel()
 	for name, asked := range map[string]bool{"asked before": true, "never asked": false} {
@@ -431,8 +431,8 @@ func TestOutdatedPodThatAnotherReplicaUsesIsReplaced(t *testing.T) {
 	}
 }
 
-// TestQuotaInTheProcessOfItsCallersEvictsForeignPods has all idle pods belong to another replica, whose callers use all
-// but one of them.
+// TestQuotaInTheProcessOfItsCallersEvictsForeignPods has all idle pods belong to another replica, whose callers use
+// all but one of them.
 func TestQuotaInTheProcessOfItsCallersEvictsForeignPods(t *testing.T) {
 	t.Parallel()
 	s := newStage(func(p *player) { p.config.InProcess = true })

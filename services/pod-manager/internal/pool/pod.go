@@ -49,8 +49,8 @@ const (
 // usable reports whether a pod accepts leases now or later.
 func (s state) usable() bool { return s <= checking }
 
-// stage returns the first state of the group of states that share a start time: an observed pod has been starting since
-// its creation, and a deleted pod has been leaving since it was drained.
+// stage returns the first state of the group of states that share a start time: an observed pod has been starting
+// since its creation, and a deleted pod has been leaving since it was drained.
 func (s state) stage() state {
 	switch s {
 	case starting:
@@ -164,8 +164,8 @@ func (p *pod) version() version {
 	return version{p.observed.TemplateVersion, p.observed.SettingsVersion}
 }
 
-// newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. Of two
-// observations with equal versions, the observation with an address is newer.
+// newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. Of
+// two observations with equal versions, the observation with an address is newer.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false

@@ -144,8 +144,8 @@ func (p *pool) needsTick(now time.Time) bool {
 	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
 }
 
-// canDelete reports whether a pool was empty for long enough to be deleted. Until then it stores the UIDs of its former
-// pods, so that new pods get new names.
+// canDelete reports whether a pool was empty for long enough to be deleted. Until then it stores the UIDs of its
+// former pods, so that new pods get new names.
 func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
@@ -231,8 +231,8 @@ func (p *pool) collectExpired(s *step) {
 }
 
 // trimSurplus drains pods above the limit, after the limit was lowered or two replicas created pods concurrently. It
-// drains idle pods first, outdated pods before current pods, and higher slots before lower slots. It drains pods in use
-// only if enough pods are ready. Drained pods finish their leases.
+// drains idle pods first, outdated pods before current pods, and higher slots before lower slots. It drains pods in
+// use only if enough pods are ready. Drained pods finish their leases.
 func (p *pool) trimSurplus(s *step) {
 	limit := p.limits.MaxPods
 	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {

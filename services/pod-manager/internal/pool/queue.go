@@ -267,8 +267,8 @@ func distinctNames(names []string) []string {
 	return first
 }
 
-// memoryVerdictOf returns outOfMemory if all pods that a lease's caller lost ran out of memory. Callers notice a broken
-// pod before the kubelet reports the cause.
+// memoryVerdictOf returns outOfMemory if all pods that a lease's caller lost ran out of memory. Callers notice a
+// broken pod before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory

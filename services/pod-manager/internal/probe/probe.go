@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe checks the health of wrapper servers, so that a pod is used as soon as it is healthy, before Kubernetes
-// notices.
+// Package probe checks the health of wrapper servers, so that a pod is used as soon as it is healthy, before
+// Kubernetes notices.
 package probe
 
 import (
@@ -44,8 +44,8 @@ type probe struct {
 	over   bool // cancelled or answered
 }
 
-// New returns a prober that reports [pool.Probed] and [pool.Unanswered]. Pods verify the certificate of this program if
-// there is one: then a healthy pod accepts it.
+// New returns a prober that reports [pool.Probed] and [pool.Unanswered]. Pods verify the certificate of this program
+// if there is one: then a healthy pod accepts it.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.askUntilServing, report)
 }
