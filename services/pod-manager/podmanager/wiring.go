@@ -171,7 +171,7 @@ func (c *Config) settings(
 		Defaults: pool.Limits{
 			MaxPods: c.MaxPodsPerFunction, MaxConcurrency: c.MaxConcurrency,
 			MaxWaitlistLength: cmp.Or(c.MaxWaitlistLength, DefaultMaxWaitlistLength),
-			MaxQueue: c.MaxQueuePerFunction, TTL: c.TTL, ReadyTimeout: readyTimeout,
+			MaxQueue:          c.MaxQueuePerFunction, TTL: c.TTL, ReadyTimeout: readyTimeout,
 		},
 	}
 }

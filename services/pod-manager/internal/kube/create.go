@@ -33,7 +33,9 @@ func (c *Cluster) Create(action pool.Create, what podspec.Workload) {
 }
 
 // createWorkload waits for a template, and creates a pod and its Service.
-func (c *Cluster) createWorkload(ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event)) error {
+func (c *Cluster) createWorkload(
+	ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event),
+) error {
 	template, err := c.config.Templates.Await(ctx)
 	if err != nil {
 		problem := pool.Problem{Kind: pool.Lost, Reason: err.Error()}

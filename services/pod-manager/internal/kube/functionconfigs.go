@@ -113,7 +113,9 @@ func (f *FunctionConfigs) follow(ctx context.Context, c *PorchResources) error {
 }
 
 // followInformer applies the objects of an informer, and writes their statuses, until ctx is cancelled.
-func (f *FunctionConfigs) followInformer(ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer) error {
+func (f *FunctionConfigs) followInformer(
+	ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer,
+) error {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](minStatusRetry, maxStatusRetry)
 	f.statuses = workqueue.NewTypedRateLimitingQueue(backoff)
 	defer f.statuses.ShutDown() // the queue starts a goroutine
@@ -139,7 +141,9 @@ func (f *FunctionConfigs) followInformer(ctx context.Context, c *PorchResources,
 }
 
 // registerHandlers registers the event handlers: changes mark objects as dirty, or only their statuses.
-func (f *FunctionConfigs) registerHandlers(informer cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error) {
+func (f *FunctionConfigs) registerHandlers(
+	informer cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error,
+) {
 	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f.markDirty() },
 		UpdateFunc: func(old, object any) {

@@ -38,7 +38,8 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 // scanGarbage starts the collection of all current garbage.
 func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
-	found := findGarbage(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
+	found := findGarbage(now, list[*corev1.Pod](c.pods.GetStore().List()),
+		list[*corev1.Service](c.services.GetStore().List()))
 	// Garbage belongs to no function: its ids distribute it among the replicas.
 	for _, service := range found.podlessServices {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })

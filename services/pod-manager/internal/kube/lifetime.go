@@ -107,7 +107,8 @@ func hasRun(c corev1.ContainerStatus) bool {
 
 // removePod deletes a pod with this UID. An empty UID matches any pod.
 func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) error {
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}, GracePeriodSeconds: shortGracePeriod(c.podByName(name), uid)}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{},
+		GracePeriodSeconds: shortGracePeriod(c.podByName(name), uid)}
 	if uid != "" {
 		options.Preconditions.UID = &uid
 	}
