@@ -142,8 +142,8 @@ func (f *FunctionConfigs) followInformer(
 
 // registerHandlers registers the event handlers: changes mark objects as dirty, or only their statuses.
 func (f *FunctionConfigs) registerHandlers(
-	informer cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error,
-) {
+	informer cache.SharedIndexInformer,
+) (cache.ResourceEventHandlerRegistration, error) {
 	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f.markDirty() },
 		UpdateFunc: func(old, object any) {
