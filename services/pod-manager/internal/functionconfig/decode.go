@@ -15,15 +15,17 @@ import (
 )
 
 const (
-	// maxPrefixes and maxTags limit the lists of an object.
+	// maxPrefixes and maxTags limit the lengths of the lists in a FunctionConfig object.
 	maxPrefixes = 100
 	maxTags     = 1000
-	// minTTL is the shortest life of an unused pod that replicas can agree on, see [pool.Limits].
+	// minTTL is the minimum time to live of an unused pod. Replicas cannot agree on a shorter time, see
+	// [pool.Limits].
 	minTTL = 5 * time.Second
 )
 
-// Decode reads an object. Names without a registry are below defaultPrefix. Pods must not get the values of the named
-// Secrets. Decode never fails: the result contains the problems.
+// Decode reads a FunctionConfig object. defaultPrefix is the registry and path of image names without a registry.
+// secrets are the names of Secrets that an object must not pass to its pods. Decode never fails: problems are part of
+// the result.
 func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...string) *Config {
 	c := &Config{
 		Name: u.GetName(), UID: string(u.GetUID()),
@@ -44,7 +46,8 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...strin
 	return c
 }
 
-// readPart reads a part of an object. It returns nil if the part is missing or invalid.
+// readPart reads a part of an object, such as podExecutor, and adds the part's problems to found. It returns nil if
+// the part is missing or invalid.
 func readPart[T any](spec object, field string, found *problems, read func(object) *T) *T {
 	if !spec.has(field) {
 		return nil
@@ -60,7 +63,7 @@ func readPart[T any](spec object, field string, found *problems, read func(objec
 	return part
 }
 
-// readImage reads the images of an object, and reports success.
+// readImage reads the image and the prefixes of an object. It returns false if they are invalid.
 func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	before := len(*spec.problems)
 	c.Image, c.Prefixes = spec.text("image"), spec.texts("prefixes", maxPrefixes)
@@ -88,7 +91,7 @@ func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	return len(*spec.problems) == before
 }
 
-// repository returns the canonical repository of an image below a prefix.
+// repository returns the canonical name, without tag, of the repository of an image below a prefix.
 func repository(prefix, image, defaultPrefix string) (string, error) {
 	if prefix != "" {
 		image = strings.TrimRight(prefix, "/") + "/" + image
@@ -113,7 +116,7 @@ func (s settings) binary(o object) *Binary {
 	return b
 }
 
-// readTags reads tags and version constraints in the syntax of [tagconstraint.Parse].
+// readTags reads the field tags: tags, and version constraints in the syntax of [tagconstraint.Parse].
 func readTags(o object) []string {
 	tags := o.texts("tags", maxTags)
 	for _, tag := range tags {

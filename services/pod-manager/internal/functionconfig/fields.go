@@ -14,14 +14,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// problems collects problems.
+// problems is a list of problems of an object, as texts for users.
 type problems []string
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
 
-// object reads the fields of an object. Null fields count as missing.
+// object reads the fields of a JSON object, and adds invalid values to problems. Fields with the value null count as
+// missing.
 type object struct {
-	path     string // of the object, for users
+	path     string // path from the root of the FunctionConfig, for error texts
 	fields   map[string]any
 	problems *problems
 }
@@ -31,7 +32,7 @@ func (o object) wrong(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it has to be %s", o.at(field), shown(value), wanted)
 }
 
-// at names a field.
+// at returns the path of a field, for error texts.
 func (o object) at(field string) string {
 	if o.path == "" {
 		return field
@@ -39,7 +40,7 @@ func (o object) at(field string) string {
 	return o.path + "." + field
 }
 
-// maxShown limits a value in an error, in bytes.
+// maxShown is the maximum length of a value in an error text, in bytes.
 const maxShown = 64
 
 // shown formats a value for users.
@@ -58,7 +59,7 @@ func shown(value any) string {
 // has reports whether a field is set.
 func (o object) has(field string) bool { return o.fields[field] != nil }
 
-// text returns a text, or an empty text.
+// text returns the text in a field. It is empty if the field is missing or invalid.
 func (o object) text(field string) string {
 	if !o.has(field) {
 		return ""
@@ -70,7 +71,7 @@ func (o object) text(field string) string {
 	return text
 }
 
-// texts returns a list of limited length.
+// texts returns the list of texts in a field. A list of more than most texts is invalid.
 func (o object) texts(field string, most int) []string {
 	if !o.has(field) {
 		return nil
@@ -96,7 +97,7 @@ func (o object) texts(field string, most int) []string {
 	return texts
 }
 
-// number returns a whole number from zero to most, or nil.
+// number returns the whole number from zero to most in a field. It is nil if the field is missing or invalid.
 func (o object) number(field string, most int) *int {
 	if !o.has(field) {
 		return nil
@@ -116,7 +117,7 @@ func (o object) number(field string, most int) *int {
 	return &whole
 }
 
-// count returns a number. Zero means the default.
+// count returns the whole number in a field. It is zero, which means the default, if the field is missing or invalid.
 func (o object) count(field string) int {
 	if n := o.number(field, math.MaxInt32); n != nil {
 		return *n
@@ -124,7 +125,7 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns a time of at least the given length, or zero.
+// duration returns the duration in a field. It is zero if the field is missing, invalid, or shorter than least.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0
@@ -138,7 +139,7 @@ func (o object) duration(field string, least time.Duration) time.Duration {
 	return d
 }
 
-// object returns an object in a field, or an object without fields.
+// object returns the JSON object in a field, or an object without fields.
 func (o object) object(field string) object {
 	inner := object{path: o.at(field), problems: o.problems}
 	if !o.has(field) {

@@ -3,8 +3,8 @@
 // Package functionconfig reads Porch's FunctionConfig objects: the images that run as local binaries, and the
 // settings of images in pods. It is pure: equal objects have the same meaning in each replica.
 //
-// A problem in a part of an object disables only that part. Problems are texts for users, and belong into the
-// object's status.
+// A problem in a part of an object disables only that part. Problems are texts for users. Package kube writes them
+// into the object's status.
 package functionconfig
 
 import (
@@ -21,19 +21,19 @@ const (
 	Finalizer = "config.porch.kpt.dev/functionconfig-function-runner"
 )
 
-// Config is a FunctionConfig object.
+// Config is the decoded form of a FunctionConfig object.
 type Config struct {
 	Name, UID  string
 	Created    time.Time
 	Generation int64
-	// Image is the last path segment of the images, and Prefixes are the repositories above it. An empty prefix is
-	// the default prefix. Without a valid image there are no parts.
+	// Image is the last path segment of the images' names, and Prefixes are the registries and paths before it. An
+	// empty prefix means the default prefix. Binary and Pod are nil if the image is invalid.
 	Image    string
 	Prefixes []string
 	// Binary and Pod are nil if the part is missing or invalid.
 	Binary *Binary
 	Pod    *Pod
-	// Problems are the problems of the object.
+	// Problems contains a text for each invalid field.
 	Problems []string
 }
 
@@ -49,10 +49,11 @@ type Binary struct {
 
 // Pod describes images that run in pods.
 type Pod struct {
-	// Tags are tags of the images and constraints on their versions; none are all tags and digests.
+	// Tags are tags of the images and constraints on their versions. An empty list means all tags and digests.
 	Tags []string
 	// Settings are the settings of the images, without an image name.
 	Settings cacheconfig.Entry
-	// MinPods is the minimum number of pods of each listed tag, or of the newest tag of a constraint.
+	// MinPods is the minimum number of pods for each listed tag. For a version constraint, it applies to the newest
+	// tag that satisfies the constraint.
 	MinPods int
 }

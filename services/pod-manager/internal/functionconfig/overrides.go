@@ -51,7 +51,7 @@ func readContainer(o object, secrets []string) podspec.ContainerOverrides {
 	return c
 }
 
-// secretsOf returns the names of the Secrets whose values a container gets.
+// secretsOf returns the names of the Secrets in a container's envFrom and env.
 func secretsOf(c podspec.ContainerOverrides) []string {
 	var names []string
 	for _, source := range c.EnvFrom {

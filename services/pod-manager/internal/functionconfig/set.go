@@ -13,21 +13,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
-// maxImages limits the images of each kind of part in all objects.
+// maxImages is the maximum number of images in all objects together: once for binaries, and once for pods.
 const maxImages = 100_000
 
-// Set is the meaning of all FunctionConfigs together. It is immutable.
+// Set contains the binaries and pod settings of all FunctionConfigs together. It is immutable.
 type Set struct {
 	// Binaries are the local binaries, oldest object first.
 	Binaries []Mapping
-	// pods contains the settings for pods, by repository and tag for a tag, and by repository for all tags.
+	// pods contains the settings for pods. The key is "repository:tag" for a single tag, and the repository for all
+	// tags.
 	pods map[string]*Function
-	// ranges contains the settings for pods of the tags that satisfy a version constraint, by repository, oldest
+	// ranges contains the settings for version constraints, by repository. The settings of the oldest object come
 	// first.
 	ranges map[string][]tagRange
-	// tagged contains the oldest object with a tag of a repository.
+	// tagged contains, by repository, the settings of the oldest object that lists tags for its pods.
 	tagged map[string]*Function
-	// problems are the problems of each object, by name.
+	// problems contains the texts about each object, by the object's name.
 	problems map[string][]string
 }
 
@@ -49,12 +50,12 @@ type Mapping struct {
 type Function struct {
 	Settings cacheconfig.Entry
 	MinPods  int
-	tagged   bool // it is for single tags
+	tagged   bool // true if the settings list tags, false if they apply to all tags
 	config   string
 }
 
-// Compile returns the meaning of objects together. If two objects configure the same image, the older object wins,
-// and the younger object's problems name it. Names without a registry are below defaultPrefix.
+// Compile combines objects into a Set. If two objects configure the same image, the older object wins, and the
+// problems of the younger object contain the older object's name. defaultPrefix is the same as for [Decode].
 func Compile(configs []*Config, defaultPrefix string) *Set {
 	s := &Set{
 		pods: map[string]*Function{}, ranges: map[string][]tagRange{}, tagged: map[string]*Function{},
@@ -92,7 +93,7 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds the local binary of an object.
+// addBinary adds the local binary of an object. taken contains the name of the object that owns an image, by image.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	m := Mapping{Config: c.Name, Binary: *c.Binary}
 	for _, repository := range repositories {
@@ -140,7 +141,7 @@ func (s *Set) addPod(c *Config, repositories []string, found *problems) {
 	}
 }
 
-// addRange adds a tag that is a version constraint.
+// addRange adds settings for a version constraint. It ignores single tags.
 func (s *Set) addRange(repository, tag string, f *Function) {
 	c, err := tagconstraint.Parse(tag)
 	if _, exact := c.Exact(); err == nil && !exact {
@@ -148,7 +149,8 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim assigns the pods of an image to a function, unless the image is assigned already, and reports success.
+// claim stores f as the settings for the pods of an image, and returns true. If owner, the settings of an older
+// object, already covers the image, it records the conflict and returns false.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -162,10 +164,10 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	return false
 }
 
-// maxConflicts limits the images in a status.
+// maxConflicts is the maximum number of conflicting images that an object's status lists.
 const maxConflicts = 5
 
-// conflict records that an older object configures an image.
+// conflict records that owner, an older object, already configures an image.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
 	conflicts := 0
@@ -181,13 +183,13 @@ func (p *problems) conflict(image, part, owner string) {
 	p.add("%s of %s is that of the FunctionConfig %q, %s", part, image, owner, end)
 }
 
-// tooMany records that a part exceeds the limit of images.
+// tooMany records that images of a part are ignored because of maxImages.
 func (p *problems) tooMany(part string) {
 	p.once(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		part, maxImages))
 }
 
-// once adds a text without duplicates.
+// once adds a text unless the list contains it.
 func (p *problems) once(text string) {
 	if !slices.Contains(*p, text) {
 		*p = append(*p, text)
@@ -202,9 +204,9 @@ func (s *Set) Problems(name string) []string {
 	return s.problems[name]
 }
 
-// Pod returns the settings for the pods of an image, given by its canonical name: the settings of its tag, else of
-// the oldest version constraint that its tag satisfies, or else of all tags. An image without a tag is only covered
-// by settings for all tags.
+// Pod returns the settings for the pods of an image with a canonical name. Settings for the image's tag take
+// precedence, then settings of the oldest object with a version constraint that the tag satisfies, then settings for
+// all tags. Only settings for all tags apply to an image without a tag.
 func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	if s == nil {
 		return nil, false

@@ -14,15 +14,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
-// settings are the settings of the annotation [SettingsAnnotation].
+// settings contains the values in the annotation [SettingsAnnotation], and the Secrets that are forbidden for pods.
 type settings struct {
 	entry   cacheconfig.Entry
 	minPods int
 	prefork *int
-	secrets []string // that pods must not get
+	secrets []string // names of Secrets that an object must not pass to its pods
 }
 
-// maxSettings limits the annotation, in bytes: several times the size of all settings.
+// maxSettings is the maximum size of the annotation in bytes. It is several times the size of all settings.
 const maxSettings = 4 << 10
 
 // readSettings reads the annotation. A problem disables all of its settings.
@@ -49,7 +49,7 @@ func readSettings(text string, found *problems) settings {
 	return s
 }
 
-// read reads a setting.
+// read stores the value of a setting in s.
 func (s *settings) read(o object, field string) {
 	switch field {
 	case "minPods":

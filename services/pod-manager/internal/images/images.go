@@ -13,7 +13,7 @@ import (
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 )
 
-// maxBytes limits the stored answers, each of about 3 KiB.
+// maxBytes limits the memory of stored answers. An answer uses about 3 KiB.
 const maxBytes = 32 << 20
 
 type (
@@ -23,18 +23,19 @@ type (
 	Image = imageresolverv1.ResolveImageResponse
 )
 
-// Resolver is the required part of the image-resolver's client.
+// Resolver is the part of the image-resolver's client that [Last] requires.
 type Resolver interface {
 	// ResolveImage returns errors with fault classes.
 	ResolveImage(ctx context.Context, req *Request) (*Image, error)
 }
 
-// Last calls a Resolver, and stores its last answers. Use [New].
+// Last calls a Resolver, and stores the last answer for each request. Use [New].
 type Last struct{ last *cache.Last[key, *Image] }
 
 type key struct{ image, tagConstraint string }
 
-// New returns a Last without answers. stale is called for each use of an earlier answer. It may be nil.
+// New returns a Last without stored answers. It calls stale each time it returns a stored answer because the resolver
+// is unavailable. stale may be nil.
 func New(resolver Resolver, stale func(context.Context)) *Last {
 	return &Last{cache.NewLast(cache.LastConfig[key, *Image]{
 		Ask: func(ctx context.Context, k key) (*Image, error) {
@@ -45,7 +46,8 @@ func New(resolver Resolver, stale func(context.Context)) *Last {
 	})}
 }
 
-// Cached returns the image of a digest without a request: a digest never changes its meaning.
+// Cached returns the stored image of a request with a digest, because the image of a digest never changes. It sends
+// no request.
 func (l *Last) Cached(req *Request) (*Image, bool) {
 	if !strings.Contains(req.GetImage(), "@") {
 		return nil, false

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Clock tracks the difference between the clocks of this machine and of the Kubernetes API. Times in pods' annotations
-// use the clock of the API, which all replicas share: replicas read the expiries of each other's pods, and the clocks
-// of their nodes may be hours apart.
+// Clock tracks the difference between this machine's clock and the API server's clock. Times in pods' annotations use
+// the API server's clock, because replicas read the expiries of each other's pods, and the clocks of their nodes may
+// be hours apart.
 type Clock struct {
 	start time.Time
-	ahead atomic.Int64 // difference to the Kubernetes API in nanoseconds
+	ahead atomic.Int64 // nanoseconds by which the API server's clock is ahead
 	log   *slog.Logger
 }
 
-// NewClock returns a clock that assumes no difference until the first answer shows a difference.
+// NewClock returns a Clock. It assumes equal clocks until the first response of the API server.
 func NewClock(log *slog.Logger) *Clock { return &Clock{start: time.Now(), log: log} }
 
 // Now returns this machine's time. It is monotonic: setting the machine's clock does not change it.
@@ -35,13 +35,15 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 	return theirs.Add(-time.Duration(c.ahead.Load()))
 }
 
-// tolerance is the difference that a time in whole seconds and a synchronized clock may show.
+// tolerance is the difference that recordTime ignores: response headers contain whole seconds, and even synchronized
+// clocks differ slightly.
 const tolerance = 2 * time.Second
 
-// loggedDifference is the minimum difference that is logged.
+// loggedDifference is the minimum difference between the clocks that recordTime logs.
 const loggedDifference = 10 * time.Second
 
-// recordTime records the server's time in the answer to a request sent at a time of this machine.
+// recordTime adjusts the clock to date, the server's time in a response. sent is this machine's time at which the
+// request was sent.
 func (c *Clock) recordTime(date, sent time.Time) {
 	received := c.Now()
 	ahead := time.Duration(c.ahead.Load())
@@ -58,7 +60,7 @@ func (c *Clock) recordTime(date, sent time.Time) {
 	}
 }
 
-// Listen returns a transport that passes the times of all answers to the clock.
+// Listen wraps a transport, and adjusts the clock by the Date header of each response.
 func (c *Clock) Listen(next http.RoundTripper) http.RoundTripper {
 	return listener{clock: c, next: next}
 }
@@ -81,5 +83,5 @@ func (l listener) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets client-go close idle connections.
+// WrappedRoundTripper returns the inner transport, so that client-go can close its idle connections.
 func (l listener) WrappedRoundTripper() http.RoundTripper { return l.next }

@@ -21,17 +21,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Rates of requests to the API server. Client-go's defaults are for interactive tools; with them a burst of pods would
-// take a minute.
+// Rate limit of requests to the API server. With client-go's defaults, which are for interactive tools, creating a
+// burst of pods would take a minute.
 const (
 	queriesPerSecond = 200
 	burst            = 400
 )
 
 // Connect returns a client for the cluster in a kubeconfig file, or for this program's own cluster if path is empty.
-// Each answer adjusts the clock.
+// Each response of the API server adjusts the clock.
 func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface, error) {
-	// Client-go logs by itself, for instance about its own rate limit.
+	// Client-go logs through klog, for instance when its rate limit delays a request.
 	klog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	config, err := clientConfig(path, clock, log)
 	if err != nil {
@@ -47,7 +47,7 @@ func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface,
 	return client, nil
 }
 
-// clientConfig returns the configuration of a client, with a rate limit of its own.
+// clientConfig returns the configuration of a client. Each client has its own rate limit.
 func clientConfig(path string, clock *Clock, log *slog.Logger) (*rest.Config, error) {
 	config, err := restConfig(path)
 	if err != nil {
@@ -61,8 +61,8 @@ func clientConfig(path string, clock *Clock, log *slog.Logger) (*rest.Config, er
 	return config, nil
 }
 
-// ConnectDynamic returns a client for custom resources, and a function that returns the API's resources in a group and
-// version.
+// ConnectDynamic returns a client for custom resources, and a function that lists the resources in a group and
+// version of the API.
 func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
 	dynamic.Interface, func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error), error,
 ) {
@@ -100,11 +100,11 @@ func restConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// maxWarnings limits the memory of logged warnings.
+// maxWarnings is the maximum number of different warnings that are logged, because their texts stay in memory.
 const maxWarnings = 100
 
-// warnings logs warnings of the API server, such as a deprecated template. It logs each text once, because the API
-// repeats it for each pod.
+// warnings logs warnings of the API server, for instance about a deprecated field in a pod template. It logs each
+// text once, because the API server repeats it for each pod.
 type warnings struct {
 	log *slog.Logger
 
@@ -116,7 +116,7 @@ func newWarnings(log *slog.Logger) *warnings {
 	return &warnings{log: log, seen: make(map[string]struct{})}
 }
 
-// HandleWarningHeaderWithContext logs a warning. Kubernetes uses code 299; other codes are for caches in between.
+// HandleWarningHeaderWithContext logs a warning with code 299, the code of Kubernetes. HTTP caches use other codes.
 func (w *warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
 	if code != 299 || text == "" {
 		return

@@ -12,11 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// retryFor limits the retries after transient failures.
+// retryFor limits the total time of [Retry].
 const retryFor = 5 * time.Second
 
-// Retry calls do until it succeeds, fails permanently, or retryFor is over. It returns the last error other than the
-// timeout.
+// Retry calls do until it succeeds, fails permanently, or retryFor has passed. After retryFor, it returns the last
+// error that was not caused by the timeout itself.
 func Retry(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
@@ -36,8 +36,8 @@ func Retry(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// IsTransient reports whether a retry may help: the API server is busy or unreachable. Its refusals are final, unless
-// they were marked with [Transient].
+// IsTransient reports whether a retry may help: the API server is busy or unreachable, or the error was marked with
+// [Transient]. All other refusals of the API server are permanent.
 func IsTransient(err error) bool {
 	if mark := (transient{}); errors.As(err, &mark) {
 		return true
@@ -49,14 +49,16 @@ func IsTransient(err error) bool {
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsUnexpectedServerError(err)
 }
 
-// Transient marks an answer of the API server that reads like a refusal although the same request may succeed later.
+// Transient marks an error as transient. Callers use it for refusals of the API server after which the same request
+// may succeed later.
 func Transient(err error) error { return transient{err} }
 
 type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
-// Backoff is the delay between attempts, unless the API server requests another delay. Use [NewBackoff].
+// Backoff waits between attempts, with growing delays. A delay that the API server requests takes precedence. Use
+// [NewBackoff].
 type Backoff struct{ waits retry.Backoff }
 
 // NewBackoff returns the backoff for requests to the API server.
@@ -64,7 +66,8 @@ func NewBackoff() *Backoff {
 	return &Backoff{retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}}
 }
 
-// Wait waits after an error. It returns false if ctx is done before, at once if the deadline of ctx is too early.
+// Wait waits before the next attempt, after an error. It returns false if ctx is done first. If the deadline of ctx
+// is earlier than the end of the delay, it returns false at once.
 func (b *Backoff) Wait(ctx context.Context, after error) bool {
 	next := b.waits.Next()
 	if seconds, ok := apierrors.SuggestsClientDelay(after); ok {

@@ -14,22 +14,23 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// warmUp is the maximum time of the API server's warm-up after an outage. The server answers before it has loaded
-// roles, quotas and service accounts, and refuses requests that it allows a moment later.
+// warmUp is the maximum time of the API server's warm-up after an outage. In this time, the server already responds
+// but still loads roles, quotas and service accounts, and refuses requests that it will allow a moment later.
 const warmUp = 10 * time.Second
 
-// maxStatus is the number of bytes read from a refusal. It is enough for any name and reason.
+// maxStatus limits the bytes read from the body of a refusal. It is enough for any name and reason.
 const maxStatus = 64 << 10
 
-// warmUpTransport turns refusals during the API server warm-up into transport errors, so that they are retried as part
-// of the outage. A pod that can be created a moment later must not fail permanently.
+// warmUpTransport turns refusals during the API server's warm-up into transport errors, so that callers retry them
+// like the outage itself. Otherwise a pod that could be created a moment later would fail permanently.
 type warmUpTransport struct {
 	next http.RoundTripper
-	// since is the last time at which the server was unreachable, by this machine's clock.
+	// since is the last time at which a request did not reach the server, by this machine's clock. It is nil if all
+	// requests reached it.
 	since *atomic.Pointer[time.Time]
 }
 
-// toleratingWarmUp returns a transport that marks refusals during the warm-up as transport errors.
+// toleratingWarmUp wraps a transport in a [warmUpTransport].
 func toleratingWarmUp(next http.RoundTripper) http.RoundTripper {
 	return warmUpTransport{next: next, since: new(atomic.Pointer[time.Time])}
 }
@@ -54,16 +55,17 @@ func (w warmUpTransport) RoundTrip(request *http.Request) (*http.Response, error
 		refusalError(response))
 }
 
-// WrappedRoundTripper lets client-go close idle connections.
+// WrappedRoundTripper returns the inner transport, so that client-go can close its idle connections.
 func (w warmUpTransport) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// refusalError returns the API server's refusal with its message, if the message is readable. It closes the body.
+// refusalError returns an error with the message in the API server's refusal, or with the HTTP status if the message
+// is unreadable. It closes the body.
 func refusalError(response *http.Response) error {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	if err == nil {
 		if status, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
-			return errors.New(apierrors.FromObject(status).Error()) // a status error would count as final
+			return errors.New(apierrors.FromObject(status).Error()) // IsTransient treats a status error as permanent
 		}
 	}
 	return fmt.Errorf("it answers %s", response.Status)

@@ -2,8 +2,8 @@
 
 // Package podname names function pods and their Services.
 //
-// Names are derived, not random: if two replicas fill the same slot concurrently, they choose the same name, and the
-// second replica finds the existing pod.
+// Names are derived from the function and the slot, not random. If two replicas fill the same slot concurrently, they
+// choose the same name, so that the second replica finds the first replica's pod.
 package podname
 
 import (
@@ -16,30 +16,31 @@ import (
 )
 
 const (
-	// maxLabel is the maximum length of a DNS label: a Service's name and a pod's host name.
+	// maxLabel is the maximum length of a DNS label. The names of Services and the host names of pods are DNS labels.
 	maxLabel = 63
-	// suffixLength is the length of the suffix after a pod's id.
+	// suffixLength is the length of the suffix that follows the id in a pod's name.
 	suffixLength = 5
-	// maxID is the maximum length of an id with a dash and a suffix.
+	// maxID is the maximum length of an id, because a dash and a suffix follow it.
 	maxID = maxLabel - suffixLength - 1
-	// hashLength is the number of hexadecimal digits of a hash or digest in an id.
+	// hashLength is the number of hexadecimal digits that an id contains of a hash or digest.
 	hashLength = 8
-	// maxTag is the maximum length of the tag in a shortened id.
+	// maxTag is the maximum length of the tag in an id that was shortened.
 	maxTag = 16
 )
 
-// suffixAlphabet contains the 27 characters of suffixes: no vowels and no ambiguous characters, as in names generated
-// by Kubernetes.
+// suffixAlphabet contains the 27 characters of suffixes. As in names that Kubernetes generates, vowels and ambiguous
+// characters are excluded.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// PodID returns the id of the pod in a slot, counted from 1: the value of its label and the name of its Service. The
-// format is "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>". The id is a DNS label (RFC
-// 1035) of at most 57 characters for any image name. If the name needs changes other than dashes for underscores and
-// a tag without dots, the id contains a hash of the reference, so that different images keep different ids.
+// PodID returns the id of the pod in a slot. Slots are counted from 1. The id is the value of the pod's label and the
+// name of the pod's Service. Its format is "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>",
+// with dashes for underscores. It is a DNS label (RFC 1035) of at most 57 characters for any image name. If the image
+// name requires other changes, such as shortening, the id also contains a hash of the reference, so that different
+// images keep different ids.
 //
-// Images with the same last segment, tag and digest share their ids, even if they are in different repositories: the
-// format is too short for the repository. So pools skip slots with the id of another image's pod, because the pods
-// would share a Service.
+// Images in different repositories with the same last segment, tag and digest share their ids, because the format is
+// too short for the repository. Two pods with the same id would share a Service, so a pool skips a slot if a pod of
+// another image uses the slot's id.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)
@@ -55,11 +56,12 @@ func PodID(reference, digest string, slot int) string {
 	return name + tail
 }
 
-// PoolID returns the common part of the ids of a function's pods. It is not the id of any pod.
+// PoolID returns an id for all pods of a function together: the id of slot 0, which no pod uses.
 func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
 
-// PodName returns the name of the pod in a slot: its id and a suffix that distinguishes the pod from its predecessor.
-// predecessor is the UID of the predecessor, empty for the first pod in the slot.
+// PodName returns the name of the pod in a slot: its id and a suffix. The suffix distinguishes the pod from its
+// predecessor, the former pod in the slot. predecessor is the predecessor's UID. It is empty for the first pod in the
+// slot.
 func PodName(reference, digest string, slot int, predecessor string) string {
 	sum := hashParts(reference, digest, strconv.Itoa(slot), predecessor)
 	suffix := make([]byte, suffixLength)
@@ -69,11 +71,11 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 	return PodID(reference, digest, slot) + "-" + string(suffix)
 }
 
-// label matches the readable part of an id. The other parts complete the label.
+// label matches the readable part of an id if the whole id is a valid DNS label.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readableParts returns the readable parts of an id: the last path segment, and the tag without dots after a dash. The
-// tag is empty without a tag.
+// readableParts returns the readable parts of an id: the reference's last path segment, and a dash with the tag
+// without dots. tag is empty if the reference has no tag.
 func readableParts(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")
 	if tag != "" {
@@ -85,17 +87,17 @@ func readableParts(reference string) (name, tag string) {
 // invalidRunes matches characters that are invalid in labels.
 var invalidRunes = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// labelPart converts a text to a part of a label, of at most limit characters. It keeps the start, which is the most
-// specific.
+// labelPart converts a text to a part of a DNS label of at most limit characters. It keeps the start of the text.
 func labelPart(text string, limit int) string {
 	text = invalidRunes.ReplaceAllString(strings.ToLower(text), "-")
 	return strings.TrimRight(text[:min(len(text), limit)], "-")
 }
 
-// hexDigits matches the used digits of a digest.
+// hexDigits matches a digest, and captures the digits that ids contain.
 var hexDigits = regexp.MustCompile(`^[a-z0-9+._-]+:([0-9a-f]{8})`)
 
-// digestDigits returns the first digits of a digest, or of a hash of an invalid digest.
+// digestDigits returns the first digits of a digest. If the digest is invalid, it returns the first digits of a hash
+// of the text.
 func digestDigits(digest string) string {
 	if match := hexDigits.FindStringSubmatch(digest); match != nil {
 		return match[1]
@@ -103,13 +105,14 @@ func digestDigits(digest string) string {
 	return hashDigits(digest)
 }
 
-// hashDigits returns the first digits of a text's hash.
+// hashDigits returns the first hexadecimal digits of a text's hash.
 func hashDigits(text string) string {
 	sum := hashParts(text)
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// hashParts hashes the parts with their lengths, so that different lists of parts differ in their bytes.
+// hashParts returns the hash of a list of texts. It hashes the length of each text too, so that ("ab", "c") and ("a",
+// "bc") differ.
 func hashParts(parts ...string) [sha256.Size]byte {
 	var b strings.Builder
 	for _, part := range parts {

@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// firstBackoff and maxBackoff are the delays between two attempts. A wrapper server starts within milliseconds
-	// after its container.
+	// firstBackoff and maxBackoff are the first and the maximum delay between two attempts. They are short, because a
+	// wrapper server starts within milliseconds after its container.
 	firstBackoff = 5 * time.Millisecond
 	maxBackoff   = 100 * time.Millisecond
-	// connectTimeout limits a connection with its TLS handshake.
+	// connectTimeout limits an attempt to connect, including the TLS handshake.
 	connectTimeout = time.Second
-	// askTimeout limits a health check, including attempts to connect.
+	// askTimeout limits a single health check, including the attempts to connect.
 	askTimeout = time.Second
 )
 
-// asker probes pods with the certificate of this program, if there is a certificate.
+// asker sends health checks to pods. It presents this program's certificate, if identity contains one.
 type asker struct{ identity *mtls.Identity }
 
-// askUntilServing checks the server of a pod until it is healthy. It returns the last error when ctx is done, and
-// closes its connection.
+// askUntilServing sends health checks to the wrapper server of a pod until the server is healthy. When ctx is done,
+// it returns the error of the last check.
 func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	address := p.Address
 	transport, err := a.credentialsOf(p.Identity)
@@ -45,7 +45,7 @@ func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	}
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(transport),
-		grpc.WithNoProxy(), // pods are inside of the cluster
+		grpc.WithNoProxy(), // pods are inside the cluster
 		grpc.WithContextDialer(dialPod),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
@@ -54,7 +54,7 @@ func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	if err != nil {
 		return fmt.Errorf("ask %s for its health: %w", address, err)
 	}
-	defer func() { _ = conn.Close() }() // no longer used
+	defer func() { _ = conn.Close() }() // nothing to do about an error
 	client := healthv1.NewHealthClient(conn)
 	for waits := (retry.Backoff{First: firstBackoff, Max: maxBackoff}); ; {
 		last := checkOnce(ctx, client)
@@ -75,7 +75,7 @@ func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
 }
 
-// credentialsOf returns the transport credentials for a pod. A pod without an identity is without TLS.
+// credentialsOf returns the transport credentials for a pod. Pods without an identity are called without TLS.
 func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredentials, error) {
 	secure, err := a.identity.ClientOfProven(pod.ID, pod.Secret)
 	if err != nil || secure == nil {
@@ -84,7 +84,7 @@ func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredential
 	return credentials.NewTLS(secure), nil
 }
 
-// checkOnce checks the health once, as soon as there is a connection.
+// checkOnce waits for the connection, and sends a single health check.
 func checkOnce(ctx context.Context, client healthv1.HealthClient) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe checks the health of wrapper servers, so that a pod is used as soon as it is healthy, before
-// Kubernetes notices.
+// Package probe checks the health of wrapper servers. A pool can then use a pod as soon as it is healthy, which is
+// earlier than Kubernetes reports the pod as ready.
 package probe
 
 import (
@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// parallel is the maximum number of concurrent probes. Bursts of thousands of probes, for instance when a replica
-	// adopts pods, are faster in turns: more concurrent connections only delay each other.
+	// parallel is the maximum number of concurrent probes. Bursts of thousands of probes occur, for instance when a
+	// replica adopts pods. The limit makes them faster, because more concurrent connections only delay each other.
 	parallel = 64
-	// turn is the time of a probe before other probes get a turn.
+	// turn is the maximum time that a probe runs before it waits behind other probes.
 	turn = 2 * time.Second
 )
 
-// Prober probes pods. Use [New]. Run must be running while it is used.
+// Prober probes pods. Use [New], and call Run while the Prober is used.
 type Prober struct {
 	report func(pool.Event)
-	// ask probes a pod until it is healthy, or ctx is done.
+	// ask probes a pod until the pod is healthy or ctx is done.
 	ask  func(ctx context.Context, pod pool.Probe) error
 	wake chan struct{} // capacity 1
 
@@ -39,19 +39,19 @@ type Prober struct {
 // probe is the probe of a pod.
 type probe struct {
 	action pool.Probe
-	ended  context.CancelFunc // nil between turns
+	ended  context.CancelFunc // cancels the current turn; it is nil between turns
 	turns  int
 	over   bool // cancelled or answered
 }
 
-// New returns a prober that reports [pool.Probed] and [pool.Unanswered]. Pods verify the certificate of this program
-// if there is one: then a healthy pod accepts it.
+// New returns a Prober that passes [pool.Probed] and [pool.Unanswered] to report. If identity contains a certificate,
+// pods verify it. So a pod counts as healthy only if it accepts this program as a caller.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.askUntilServing, report)
 }
 
-// NewAsking returns a prober with another probe: ask returns nil as soon as the pod is healthy, or its last error when
-// ctx is done.
+// NewAsking is like [New], but probes pods with ask. ask returns nil as soon as the pod is healthy, or the last error
+// when ctx is done.
 func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(pool.Event)) *Prober {
 	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
@@ -75,7 +75,7 @@ func (p *Prober) wakeUp() {
 	}
 }
 
-// Forget cancels the probe of a deleted pod, unless a new pod uses the name.
+// Forget cancels the probe of a deleted pod. It leaves the probe of a new pod with the same name alone.
 func (p *Prober) Forget(pod, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *Prober) endProbe(pod string) {
 // Run probes until ctx is done, and returns after the last turn. Each pod has at most a single probe.
 func (p *Prober) Run(ctx context.Context) error {
 	var running errgroup.Group
-	defer func() { _ = running.Wait() }() // return no errors
+	defer func() { _ = running.Wait() }() // turns return no errors
 	for {
 		for next, turn := p.nextTurn(ctx); next != nil; next, turn = p.nextTurn(ctx) {
 			running.Go(func() error {
@@ -118,8 +118,8 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// nextTurn returns the next probe and the context of its turn. It returns nil if no probe waits, or the maximum number
-// of probes is running.
+// nextTurn removes the next probe from the queue, and returns it with the context of its turn. It returns nil if the
+// queue is empty or the maximum number of probes is running.
 func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	return next, ctx
 }
 
-// takeTurn probes a pod for a turn, and reports the result.
+// takeTurn runs a probe for its own timeout, or for the time of a turn, and reports the result.
 func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	a := current.action
 	length := turn
@@ -161,17 +161,17 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	p.report(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question, Unhealthy: unhealthy})
 }
 
-// result is the result of a turn.
+// result is the event that follows from a turn.
 type result int
 
 const (
-	unwanted   result = iota // nothing to report
-	unanswered               // first turn without an answer
+	unwanted   result = iota // no event
+	unanswered               // [pool.Unanswered], after the first turn only
 	answered
 )
 
-// finishTurn completes the turn of a probe, and returns the result to report. Without an answer the probe waits for
-// another turn.
+// finishTurn updates the prober after a turn, and returns the result to report. stopped is true if the turn was
+// cancelled, over if no further turn follows. Otherwise the probe is queued for another turn.
 func (p *Prober) finishTurn(former *probe, stopped, over bool) result {
 	p.mu.Lock()
 	defer p.mu.Unlock()

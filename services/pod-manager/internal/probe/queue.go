@@ -2,21 +2,23 @@
 
 package probe
 
-// queue holds the probes that wait for a turn. Turns alternate between the newest probe without a turn, the oldest
-// probe without a turn, and a probe with former turns. A pod that has just started answers at once and must not wait
-// behind thousands of silent pods, and silent pods must not wait forever.
+// queue contains the probes that wait for a turn: fresh probes had no turn yet, tried probes had one without success.
+// Turns alternate between the newest fresh probe, the oldest fresh probe, and the oldest tried probe. So a pod that
+// has just started, and responds at once, does not wait behind thousands of silent pods, and silent pods do not wait
+// forever.
 //
-// It contains at most a single live probe per pod. Cancelled probes stay until they outnumber the live probes.
+// The queue contains at most one live probe per pod. Cancelled probes stay in the queue until they outnumber the live
+// probes.
 type queue struct {
 	fresh, tried []*probe
-	over         int // ended probes in the queue
+	over         int // number of cancelled probes in the queue
 	turns        int
 }
 
 func (q *queue) addFresh(p *probe) { q.fresh = append(q.fresh, p) }
 func (q *queue) addTried(p *probe) { q.tried = append(q.tried, p) }
 
-// next removes and returns the next probe. It is nil if no probe waits.
+// next removes and returns the next live probe. It returns nil if the queue is empty.
 func (q *queue) next() *probe {
 	for len(q.fresh)+len(q.tried) > 0 {
 		next := q.removeNext()
@@ -43,7 +45,8 @@ func (q *queue) removeNext() (next *probe) {
 	return next
 }
 
-// countEnded records that a probe in the queue is cancelled.
+// countEnded counts a probe in the queue that was cancelled, and removes all cancelled probes if they are the
+// majority.
 func (q *queue) countEnded() {
 	if q.over++; 2*q.over > len(q.fresh)+len(q.tried) {
 		q.fresh, q.tried, q.over = liveProbes(q.fresh), liveProbes(q.tried), 0
