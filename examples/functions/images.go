@@ -19,11 +19,12 @@ var scale string
 //go:embed pinned/index.js
 var pinned string
 
-// sources are the directories and files that the images are made of.
+// sources contains the paths of the files from which the images are built.
 type sources struct {
-	// team is the path of the Go function.
+	// team is the path of the executable of the Go function team.
 	team string
-	// packages is a directory with Node.js and its libraries. If it is empty, this machine's packages are used.
+	// packages is a directory that contains Node.js and its libraries. If it is empty, Node.js of this machine is
+	// used.
 	packages string
 }
 
@@ -62,7 +63,7 @@ func (s sources) node() ([]image.File, error) {
 	return image.NodeJS(source)
 }
 
-// programFiles returns the files of a program of this machine, whose path in the image is path.
+// programFiles returns the files that an image needs to run a program of this machine at path.
 func programFiles(path, name string) ([]image.File, error) {
 	source, err := findResource(name)
 	if err != nil {
@@ -71,7 +72,7 @@ func programFiles(path, name string) ([]image.File, error) {
 	return image.Program(path, source)
 }
 
-// findResource returns the path of a program of this machine.
+// findResource searches PATH for a program and resolves symbolic links.
 func findResource(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -83,7 +84,8 @@ func findResource(name string) (string, error) {
 	return path, nil
 }
 
-// functionImage returns the image of a function. Files that two programs need occur once.
+// functionImage returns the image of a function. It removes duplicate files, such as libraries that two programs
+// share.
 func functionImage(name string, entrypoint []string, files ...image.File) image.Spec {
 	slices.SortFunc(files, func(a, b image.File) int { return strings.Compare(a.Path, b.Path) })
 	files = slices.CompactFunc(files, func(a, b image.File) bool { return a.Path == b.Path })

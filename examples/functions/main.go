@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command functions serves the images of the example functions as a registry on loopback, until a signal
-// stops it. Nothing can be pushed to it. Once the images are there, it prints its address.
+// Command functions is a read-only registry on loopback that serves the images of the example functions until a
+// signal stops it. It prints its address as soon as it contains the images.
 //
-// It needs no container engine: the images have the Go program, and this machine's shell and Node.js.
+// It needs no container engine: it builds the images from the Go program and from the shell and Node.js of this
+// machine.
 package main
 
 import (

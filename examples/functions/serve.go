@@ -21,14 +21,15 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Bounds on clients of the registry, which are on this machine.
+// Timeouts of the registry's connections. Its clients are on this machine.
 const (
 	headerTimeout   = 10 * time.Second
 	transferTimeout = 5 * time.Minute
 	idleTimeout     = time.Minute
 )
 
-// serveRegistry serves the images until ctx is done. It writes its address once they are there.
+// serveRegistry serves the images as a registry until ctx is done. It writes the registry's address to out after it
+// has pushed the images to the registry.
 func serveRegistry(ctx context.Context, dir string, specs []image.Spec, out io.Writer) error {
 	blobs := filepath.Join(dir, "blobs")
 	if err := os.MkdirAll(blobs, 0o750); err != nil {
@@ -59,7 +60,7 @@ func serveRegistry(ctx context.Context, dir string, specs []image.Spec, out io.W
 			return err
 		}
 	}
-	err = errors.Join(err, server.Close()) // closes its client too
+	err = errors.Join(err, server.Close()) // closes the connections of clients too
 	<-ended
 	return err
 }
@@ -81,7 +82,7 @@ func pushImages(ctx context.Context, host, dir string, specs []image.Spec) error
 	return nil
 }
 
-// readOnly serves a registry that rejects pushes once it is closed.
+// readOnly is the handler of a registry. It rejects pushes after closed is set.
 type readOnly struct {
 	content http.Handler
 	closed  atomic.Bool

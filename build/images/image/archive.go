@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// archiveFiles writes a compressed tar file.
+// archiveFiles writes the files to out as a gzip-compressed tar archive, the form of a layer.
 func archiveFiles(out io.Writer, files []File) error {
-	// The registry is on this machine: time matters more than size.
+	// Layers are usually pushed to a registry on this machine, so compression time matters more than size.
 	compressed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
 	if err != nil {
 		return fmt.Errorf("compress a layer: %w", err)
@@ -30,8 +30,8 @@ func archiveFiles(out io.Writer, files []File) error {
 	return compressed.Close()
 }
 
-// addFile writes an entry. Times and owners stay zero, so that equal files give equal layers. The directories above
-// the file are left to the container runtime, which creates missing ones.
+// addFile adds a file to the archive. Times and owners stay zero, so that equal files give equal layers. The archive
+// has no entries for parent directories because container runtimes create missing directories.
 func addFile(archive *tar.Writer, file File) error {
 	header := &tar.Header{Name: strings.TrimPrefix(file.Path, "/"), Mode: int64(file.Mode.Perm()), Format: tar.FormatPAX}
 	switch {

@@ -23,21 +23,21 @@ type Spec struct {
 	// Name is the image's repository and tag, without a registry.
 	Name  string
 	Files []File
-	// Below are files in a layer of their own, which other images have too.
+	// Below is the content of a first layer, separate from Files, so that several images can share that layer.
 	Below      []File
 	Entrypoint []string
 	Cmd        []string
 	Env        []string
-	// User is a number, so that the image needs no file of users.
+	// User is a numeric user ID, so that the image needs no /etc/passwd.
 	User string
-	// Architecture is this machine's by default.
+	// Architecture defaults to the architecture of this machine.
 	Architecture string
-	// OCI selects OCI's media types instead of Docker's.
+	// OCI selects the media types of OCI. By default, images have Docker's media types.
 	OCI bool
 }
 
-// Builder makes images and keeps their layers in a directory. An image is a function of its Spec
-// and of the files' contents: building it again gives the same digest.
+// Builder makes images and caches their layers in the directory Dir. Builds are reproducible: the same Spec and the
+// same file contents give the same digest.
 type Builder struct {
 	Dir string
 }

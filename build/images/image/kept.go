@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// A kept layer is a directory of two files: the layer, and the values computed from it.
+// Files in the directory of a cached layer: the layer itself, and its hashes and size.
 const (
 	layerFile   = "layer.tar.gz"
 	summaryFile = "summary.json"
 )
 
-// keptLayer is a layer whose hashes are known, which saves reading and decompressing it at each
-// start.
+// keptLayer is a layer in the cache of a Builder. Its hashes are stored next to it, so that a Builder need not read
+// and decompress the layer again to compute them.
 type keptLayer struct {
 	path    string
 	summary summary
@@ -33,7 +33,7 @@ type summary struct {
 	Size   int64   `json:"size"`
 }
 
-// openLayer returns a kept layer. The error is fs.ErrNotExist if there is none.
+// openLayer returns the cached layer in dir. The error is fs.ErrNotExist if dir contains no layer.
 func openLayer(dir string) (v1.Layer, error) {
 	content, err := os.ReadFile(filepath.Join(dir, summaryFile))
 	if err != nil {
@@ -46,7 +46,8 @@ func openLayer(dir string) (v1.Layer, error) {
 	return layer, nil
 }
 
-// summarizeLayer computes the hashes of the layer's file in a directory, and writes them next to the file.
+// summarizeLayer computes the hashes and the size of the layer file in dir, and writes them to the summary file in
+// dir.
 func summarizeLayer(dir string) error {
 	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {
@@ -75,7 +76,7 @@ func (l *keptLayer) Size() (int64, error)                { return l.summary.Size
 func (l *keptLayer) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
 func (l *keptLayer) Compressed() (io.ReadCloser, error)  { return os.Open(l.path) }
 
-// Uncompressed is for the rare reader of an image's files.
+// Uncompressed decompresses the layer's file. Pushing an image does not call it.
 func (l *keptLayer) Uncompressed() (io.ReadCloser, error) {
 	layer, err := tarball.LayerFromFile(l.path)
 	if err != nil {

@@ -17,21 +17,21 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// File is a file, directory or link of a layer.
+// File is a file, directory or symbolic link in a layer.
 type File struct {
-	// Path is absolute in the image; the directories above it are created.
+	// Path is the absolute path in the image. Its parent directories need not be listed.
 	Path string
 	Mode fs.FileMode
-	// Source is a file of this machine with the content; if it is empty, Content is the content.
+	// Source is the path of a file on this machine to copy. If it is empty, the file contains Content.
 	Source  string
 	Content string
-	// Link makes a symbolic link with that target.
+	// Link is the target of a symbolic link. It is empty for files and directories.
 	Link string
-	// Dir makes a directory.
+	// Dir is true for a directory.
 	Dir bool
 }
 
-// layer returns the layer with the files, made before or now.
+// layer returns the layer that contains the files. It makes the layer unless the cache contains it.
 func (b Builder) layer(files []File) (v1.Layer, error) {
 	key, err := Key(files)
 	if err != nil {
@@ -51,7 +51,8 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	return openLayer(dir)
 }
 
-// markUsed marks a layer as used now, for programs that remove unused layers.
+// markUsed sets the modification time of a layer's directory to now, because programs remove layers whose directories
+// are old.
 func markUsed(dir string) error {
 	if err := os.Chtimes(dir, time.Time{}, time.Now()); err != nil {
 		return fmt.Errorf("mark a kept layer as used: %w", err)
@@ -59,8 +60,8 @@ func markUsed(dir string) error {
 	return nil
 }
 
-// keepLayer creates the layer's directory as a whole or not at all. If the same layer is made concurrently, here or
-// in another process, the first layer stays.
+// keepLayer creates the layer's directory dir atomically. If another goroutine or process has created dir in the
+// meantime, that directory stays and this layer is discarded.
 func (b Builder) keepLayer(dir string, files []File) error {
 	if err := os.MkdirAll(b.Dir, 0o750); err != nil {
 		return err
@@ -90,7 +91,7 @@ func writeLayer(path string, files []File) error {
 	return errors.Join(archiveFiles(out, files), out.Close())
 }
 
-// Key is a hash of everything that determines a layer with the files.
+// Key returns a hash of the paths, modes and contents of the files. It identifies their layer in the cache.
 func Key(files []File) (string, error) {
 	sum := sha256.New()
 	for _, file := range files {

@@ -13,12 +13,12 @@ import (
 	"slices"
 )
 
-// libraryDirs are the directories in which Debian keeps shared libraries.
+// libraryDirs are the directories in which Debian installs shared libraries.
 var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
 
-// Program returns the files that a program of this machine needs in an image, where it is at path: the
-// program, its interpreter and its shared libraries. These may also be in directories into which packages
-// are unpacked, which come first.
+// Program returns the files that an image needs to run a program of this machine (source): the program itself at
+// path, its ELF interpreter and its shared libraries. Libraries are searched first in the directories unpacked, into
+// which Debian packages were unpacked, and then on this machine.
 func Program(path, source string, unpacked ...string) ([]File, error) {
 	libraries, err := sharedLibraries(source, append(slices.Clone(unpacked), "/"))
 	if err != nil {
@@ -31,8 +31,9 @@ func Program(path, source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// sharedLibraries returns the files, its interpreter among them, that a program is linked with, directly or
-// indirectly: the path of each in the image, and its path below one of the roots.
+// sharedLibraries returns the shared libraries of a program, including indirect dependencies, and its ELF
+// interpreter. The keys are paths in the image. The values are the paths of the same files on this machine, below one
+// of the roots.
 func sharedLibraries(program string, roots []string) (map[string]string, error) {
 	found := map[string]string{}
 	pending := []string{program}
@@ -52,7 +53,7 @@ func sharedLibraries(program string, roots []string) (map[string]string, error) 
 	return found, nil
 }
 
-// importedFiles returns the files that a program or library names.
+// importedFiles returns the direct dependencies of an ELF file: its libraries and its interpreter.
 func importedFiles(path string, roots []string) (map[string]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -73,7 +74,7 @@ func importedFiles(path string, roots []string) (map[string]string, error) {
 	return found, nil
 }
 
-// importedLibraries returns the libraries that a program or library names.
+// importedLibraries returns the libraries that an ELF file is directly linked with.
 func importedLibraries(file *elf.File, roots []string) (map[string]string, error) {
 	names, err := file.ImportedLibraries()
 	if err != nil {
@@ -90,7 +91,7 @@ func importedLibraries(file *elf.File, roots []string) (map[string]string, error
 	return found, nil
 }
 
-// interpreterOf returns the interpreter that a program names. It is empty for a static program.
+// interpreterOf returns the path of an ELF file's interpreter, the dynamic linker. It is empty for a static program.
 func interpreterOf(file *elf.File) (string, error) {
 	section := file.Section(".interp")
 	if section == nil {

@@ -22,19 +22,19 @@ type Registry struct {
 	Transport http.RoundTripper
 	// Secure requires TLS.
 	Secure bool
-	// layers has the repositories of the pushed layers; nil records none.
+	// layers maps each pushed layer to an image whose repository contains it. Layers are not recorded if it is nil.
 	layers map[v1.Hash]name.Reference
 }
 
-// WithMounts returns the registry with a record of the pushed layers. A layer that it has in
-// another repository is mounted, not uploaded.
+// WithMounts returns a Registry that remembers the layers it has pushed. If another repository already contains a
+// layer, Push mounts that layer from there instead of uploading it again.
 func (r Registry) WithMounts() Registry {
 	r.layers = map[v1.Hash]name.Reference{}
 	return r
 }
 
-// Push uploads the image under its name, unless the registry has it already, and reports whether it
-// did.
+// Push uploads the image unless the registry already has the same image under that name. It reports whether it
+// uploaded the image.
 func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (pushed bool, err error) {
 	reference, err := r.reference(imageName)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (p
 	return true, nil
 }
 
-// mounting is an image with layers that its registry has in other repositories.
+// mounting is an image whose layers can be mounted from other repositories of the registry.
 type mounting struct {
 	v1.Image
 	layers []v1.Layer
@@ -67,8 +67,8 @@ type mounting struct {
 
 func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
 
-// mount returns the image with layers that need not be uploaded again: images of the same program share a layer, and
-// each is in its own repository.
+// mount returns the image with the layers that were pushed to other repositories marked as mountable. Images of the
+// same program share a layer although each image is in its own repository.
 func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
 	layers, err := image.Layers()
 	if err != nil || r.layers == nil {
@@ -90,7 +90,7 @@ func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, err
 	return mounted, nil
 }
 
-// Pull returns the image with the name. Its layers are fetched when they are read.
+// Pull returns the named image. Its layers are downloaded only when they are read.
 func (r Registry) Pull(ctx context.Context, imageName string) (v1.Image, error) {
 	reference, err := r.reference(imageName)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r Registry) Pull(ctx context.Context, imageName string) (v1.Image, error) 
 	return image, nil
 }
 
-// head returns the digest of the image with the name, or none.
+// head returns the digest of an image in the registry. The digest is zero if the image does not exist.
 func head(reference name.Reference, options []remote.Option) (v1.Hash, error) {
 	descriptor, err := remote.Head(reference, options...)
 	var refused *transport.Error
@@ -117,7 +117,7 @@ func head(reference name.Reference, options []remote.Option) (v1.Hash, error) {
 	}
 }
 
-// Same reports whether the two tags of a repository exist and are the same image.
+// Same reports whether both tags exist in the repository and refer to the same image.
 func (r Registry) Same(ctx context.Context, repository, tag, other string) (bool, error) {
 	var digests [2]v1.Hash
 	for i, tag := range []string{tag, other} {

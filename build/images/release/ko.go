@@ -15,16 +15,16 @@ import (
 
 // Ko builds images.
 type Ko struct {
-	// Command returns the command line that runs ko with these arguments in a directory from which
-	// it reaches the registry.
+	// Command returns the command line that runs ko with these arguments in the directory dir. The command must be
+	// able to reach the registry.
 	Command func(dir string, args ...string) []string
-	// Env is its environment.
+	// Env is the environment of ko.
 	Env []string
 	// Root is the repository's root.
 	Root string
-	// Insecure means that the registry may be without TLS.
+	// Insecure allows a registry without TLS.
 	Insecure bool
-	// Offline means that ko has no network but the registry: all modules are in the cache, since
+	// Offline means that ko can reach only the registry. All modules must be in the module cache, for example because
 	// the program was built before.
 	Offline bool
 }
@@ -32,20 +32,20 @@ type Ko struct {
 // KoVersion is the version of ko that builds the images.
 const KoVersion = "v0.19.1"
 
-// GoRunKo returns the command line of ko as Go builds and caches it. ko runs in dir, which is in
-// the program's module.
+// GoRunKo returns a command line that builds ko with "go run", which caches the result, and runs it in dir. The
+// directory dir must be in the program's module.
 func GoRunKo(dir string, args ...string) []string {
 	return append([]string{"env", "--chdir=" + dir, "go", "run", "github.com/google/ko@" + KoVersion}, args...)
 }
 
-// Target is the destination of an image, and its base.
+// Target describes the image to build: its destination, base image and labels.
 type Target struct {
 	Repository, Base string
 	Tags             []string
 	Labels           map[string]string
-	// Platform is the target platform. If it is empty, .ko.yaml decides.
+	// Platform is the target platform. If it is empty, the platforms in .ko.yaml apply.
 	Platform string
-	// SBOM means that ko pushes a list of the program's modules beside the image, in SPDX's form.
+	// SBOM is true if ko also pushes a list of the program's modules (SPDX) to the image's repository.
 	SBOM bool
 }
 
@@ -87,7 +87,7 @@ func (k Ko) environmentOf(to Target) []string {
 	env := slices.Concat(k.Env, []string{
 		"KO_DOCKER_REPO=" + to.Repository,
 		"KO_DEFAULTBASEIMAGE=" + to.Base,
-		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // ko would look for it in the module's directory
+		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // default: the module's directory
 		"GOWORK=off", "CGO_ENABLED=0",
 	})
 	if k.Offline {

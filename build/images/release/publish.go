@@ -18,13 +18,13 @@ import (
 type Publisher struct {
 	// Repository is the prefix of the images' repositories, such as registry.example/fnr.
 	Repository string
-	// Tag is the tag of the images, and Revision the commit that they are built from.
+	// Tag is the tag of the images. Revision is the commit that they are built from.
 	Tag, Revision string
-	// Ko builds them.
+	// Ko builds the images.
 	Ko Ko
-	// Layers is a directory for the bases' layers.
+	// Layers is the cache directory for the layers of the base images.
 	Layers string
-	// Out gets the names of the images.
+	// Out is the writer to which Publish prints the names of the pushed images.
 	Out io.Writer
 }
 
@@ -46,7 +46,7 @@ func (p Publisher) Publish(ctx context.Context) error {
 	return nil
 }
 
-// userLabels returns the labels that OCI's image specification defines for users.
+// userLabels returns the image's labels with the keys that the OCI image specification defines for users.
 func (p Publisher) userLabels(program Program) map[string]string {
 	const key = "org.opencontainers.image."
 	labels := map[string]string{
@@ -61,7 +61,7 @@ func (p Publisher) userLabels(program Program) map[string]string {
 	return labels
 }
 
-// pushBase pushes the base of the program's image.
+// pushBase pushes the base image of the program and returns a target with this base image.
 func (p Publisher) pushBase(ctx context.Context, program Program, spec image.Spec) (Target, error) {
 	to, err := name.NewRepository(p.Repository + "/" + program.Name)
 	if err != nil {

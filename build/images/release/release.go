@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release makes the images of the programs that users install, with ko and on bases with
-// the links that Porch's manifests need.
+// Package release builds the images of the programs that users install. It builds them with ko, on base images that
+// contain the symbolic links that Porch's manifests need.
 package release
 
 import (
@@ -21,24 +21,24 @@ type Program struct {
 	Module string
 	// Package is the program's package, relative to its module's directory.
 	Package string
-	// Links are symbolic links in the image, by their path. The program itself
-	// is /ko-app/NAME.
+	// Links maps the paths of symbolic links in the image to their targets. The program itself is /ko-app/NAME.
 	Links map[string]string
 	// Data is true if the image includes the files that `make kodata` writes into a directory next to the program. In
 	// the image they are in DataDir.
 	Data bool
 }
 
-// DataDir is the directory of the data in an image.
+// DataDir is the directory in an image that contains the program's data files.
 const DataDir = "/var/run/ko"
 
 // Programs lists the programs that users install.
 func Programs() []Program {
 	return []Program{
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
-			// Pods copy the program with its image's cp, or mount the image.
+			// Function pods get the program in one of two ways: an init container runs cp of this image, or the pod
+			// mounts the image.
 			"/bin/cp": "/ko-app/wrapper-server",
-			// The two directories that Porch's templates copy, in different versions.
+			// Different versions of Porch's pod templates copy different directories.
 			"/wrapper-server/wrapper-server":                 "/ko-app/wrapper-server",
 			"/wrapper-server/grpc-health-probe":              "/ko-app/wrapper-server",
 			"/home/nonroot/wrapper-server/wrapper-server":    "/ko-app/wrapper-server",
@@ -51,7 +51,7 @@ func Programs() []Program {
 	}
 }
 
-// functionRunnerLinks are the paths that Porch's manifests use, in different versions.
+// functionRunnerLinks returns links at the paths that the manifests of different Porch versions use.
 func functionRunnerLinks() map[string]string {
 	links := map[string]string{}
 	for _, dir := range []string{"", "/home/nonroot"} {
@@ -63,7 +63,7 @@ func functionRunnerLinks() map[string]string {
 	return links
 }
 
-// DataFiles lists the data files in the image.
+// DataFiles lists the data files of the image. Their paths are relative to DataDir.
 func (p Program) DataFiles(root string) ([]image.File, error) {
 	if !p.Data {
 		return nil, nil
@@ -84,8 +84,7 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 	return files, nil
 }
 
-// Base describes the image that the program's image is built on: it contains no user database,
-// and no other program can run in it.
+// Base describes the base of the program's image. It contains no programs.
 func (p Program) Base() image.Spec {
 	files := []image.File{
 		{Path: "/tmp", Mode: 0o777, Dir: true},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command function is the function that test/attack evaluates. It first performs the behaviour that the input's
-// function configuration names, and then returns its input.
+// Command function is the function that test/attack evaluates. It reads the name of a behaviour from the function
+// configuration in its input, performs this behaviour, and then returns its input.
 //
-// The behaviour comes with the input and not with the program's name, so that one program
-// server can serve harmless and hostile evaluations side by side.
+// The input selects the behaviour, not the program's name, so that a single server can serve harmless and hostile
+// evaluations concurrently.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"os"
 )
 
-// behaviours do something with the argument that the input has for them.
+// behaviours are the actions that the input can select by name. ARG is the argument in the input.
 var behaviours = map[string]func(arg string){
 	"hang":    hangForever,   // never ends, and ignores SIGTERM
 	"wait":    waitFor,       // ends after the duration ARG
@@ -22,20 +22,20 @@ var behaviours = map[string]func(arg string){
 	"orphans": leaveOrphans,  // leaves ARG processes in sessions of their own
 	"hide":    hideProcess,   // leaves a spy in the server's process group
 	"steal":   stealSecret,   // searches the memory of all processes for ARG
-	"look":    lookAtServer,  // opens the server's files in /proc
+	"look":    lookAtServer,  // opens files of the server in /proc
 	"signal":  signalServer,  // sends SIGTERM to the server
 	"limit":   lowerLimits,   // lowers the server's limit of open files
 	"connect": connectTo,     // connects to the address ARG
 	"read":    readPath,      // reads the file ARG
 	"leave":   leaveFile,     // leaves a file in the temporary directory
-	"find":    findFile,      // looks for such a file
+	"find":    findFile,      // searches for a file that "leave" left
 	"eat":     eatMemory,     // uses ARG bytes of memory
 	"tell":    writeLog,      // writes ARG to stderr and fails
 	"fill":    fillDirectory, // writes ARG bytes into the temporary directory
 }
 
 func main() {
-	// The behaviours start copies of this program with a role as their name.
+	// Some behaviours start copies of this program and pass the role of the copy as its argument 0.
 	if role := roles[os.Args[0]]; role != nil {
 		role()
 		return
@@ -53,7 +53,8 @@ func main() {
 	}
 }
 
-// readField returns a value of the input's function configuration, as [attacks.List] writes it.
+// readField returns a value of the function configuration in the input. The input must be formatted as [attacks.List]
+// formats it.
 func readField(input []byte, name string) string {
 	_, rest, found := bytes.Cut(input, []byte("\n    "+name+": \""))
 	if !found {
@@ -63,7 +64,8 @@ func readField(input []byte, name string) string {
 	return string(value)
 }
 
-// reportBreach reports a forbidden action that succeeded to the attack, through the log.
+// reportBreach writes to stderr that a forbidden action succeeded. The attack reads the message from the function's
+// log.
 func reportBreach(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "breach: "+format+"\n", args...)
 }

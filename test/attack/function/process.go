@@ -12,17 +12,18 @@ import (
 	"time"
 )
 
-// lifetime bounds the life of orphans, so that a broken run leaves none for ever.
+// lifetime is the maximum run time of orphans, so that they exit even if a broken run does not kill them.
 const lifetime = 2 * time.Minute
 
-// roles maps the names under which copies of this program are started to their behaviour.
+// roles maps argument 0 of a copy of this program to the function that the copy runs.
 var roles = map[string]func(){
 	"orphan": func() { hangForever("") },
 	"parent": func() { startRole("orphan", &syscall.SysProcAttr{Setsid: true}) },
 	"spy":    spy,
 }
 
-// startRole starts this program in a role, without pipes, and returns its process, or nil.
+// startRole starts a copy of this program in a role. The copy inherits no files. The process is nil if it failed to
+// start.
 func startRole(role string, attr *syscall.SysProcAttr) *os.Process {
 	self, err := os.Executable()
 	if err != nil {
@@ -47,7 +48,7 @@ func waitFor(arg string) {
 	}
 }
 
-// eatMemory uses memory, page by page, and keeps it for a while.
+// eatMemory allocates memory, writes to each page so that the memory is used, and keeps it for a second.
 func eatMemory(arg string) {
 	n, _ := strconv.Atoi(arg)
 	memory := make([]byte, n)
@@ -63,7 +64,8 @@ func writeLog(arg string) {
 	os.Exit(1)
 }
 
-// leaveOrphans starts each process by a parent that exits, so that it is not a child of this process.
+// leaveOrphans starts a parent process for each orphan. The parent starts the orphan and exits, so that the orphan is
+// not a child of this process.
 func leaveOrphans(arg string) {
 	n, _ := strconv.Atoi(arg)
 	for range n {
@@ -73,8 +75,8 @@ func leaveOrphans(arg string) {
 	}
 }
 
-// hideProcess leaves a process in the group of the server, which the server cannot kill as a
-// whole without ending itself.
+// hideProcess starts a process in the process group of the server. The server cannot kill this group because it would
+// kill itself.
 func hideProcess(string) {
 	group, err := syscall.Getpgid(os.Getppid())
 	if err != nil {

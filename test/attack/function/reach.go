@@ -69,7 +69,7 @@ func readPath(arg string) {
 	}
 }
 
-// writableDirectories returns where functions leave files, each once.
+// writableDirectories returns the directories in which functions may be able to leave files, without duplicates.
 func writableDirectories() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)
@@ -90,8 +90,8 @@ func findFile(string) {
 	}
 }
 
-// fillDirectory writes many files until they contain the given number of bytes or it is killed. Many files, because
-// the limit on the size of a single file is not under test.
+// fillDirectory writes files until they contain the given number of bytes or the function is killed. It writes many
+// small files because the limit on the size of a single file is not under test.
 func fillDirectory(arg string) {
 	most, _ := strconv.Atoi(arg)
 	part := make([]byte, 1<<20)

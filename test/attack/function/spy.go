@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// secret is a text in the lists of the callers that a spy searches for.
+// secret is a text in the resource lists of other callers. A spy searches for it.
 const secret = "secret-of-another-caller"
 
 // injected is the text that a spy adds to the output of another evaluation.
 const injected = "# added by another function\n"
 
-// spy looks for other evaluations as long as it may, and writes into their outputs.
+// spy searches for the processes of other evaluations until its lifetime is over, and writes into their outputs.
 func spy() {
 	signal.Ignore(syscall.SIGTERM)
 	for end := time.Now().Add(lifetime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -36,7 +36,7 @@ func spy() {
 	}
 }
 
-// stealSecret looks for the secret in the memory of all other processes for a second.
+// stealSecret searches the memory of all other processes for the text arg for a second.
 func stealSecret(arg string) {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for _, pid := range otherProcesses() {
@@ -60,7 +60,7 @@ func otherProcesses() []int {
 	return pids
 }
 
-// memoryHolds reports whether the memory of a process can be read and has text.
+// memoryHolds reports whether the memory of a process is readable and contains text.
 func memoryHolds(pid int, text []byte) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	maps, err := os.ReadFile(filepath.Join(dir, "maps"))

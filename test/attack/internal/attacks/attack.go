@@ -22,22 +22,22 @@ import (
 type Attack struct {
 	Name     string
 	Programs []string
-	// Short are the programs that the short form attacks.
+	// Short lists the programs to attack in the short form of the test (option -short).
 	Short []string
-	// Run attacks, and returns an error if an expectation of this attack fails. Every attack is also checked by the
-	// harness: the program must continue, free its memory and serve other callers. Run returns when ctx ends at the
-	// latest, and closes its connections.
+	// Run performs the attack and returns an error if the program responds wrongly. It must close its connections and
+	// return when ctx ends. The harness checks everything else: that the program continues, frees its memory and
+	// serves other callers.
 	Run func(ctx context.Context, target *Target) error
 }
 
-// Target is the program under attack and the bounds of the attack.
+// Target is the program under attack, with the options of the attack.
 type Target struct {
 	*system.System
 	// Brief is true if the attack must be short.
 	Brief bool
 }
 
-// chooseByTime returns brief for a short attack, else long.
+// chooseByTime returns brief if the attack must be short, otherwise long.
 func chooseByTime[T any](t *Target, brief, long T) T {
 	if t.Brief {
 		return brief
@@ -51,7 +51,7 @@ var (
 		system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver,
 	}
 	evaluators = []string{system.FunctionRunner, system.Gateway, system.WrapperServer}
-	runners    = []string{system.FunctionRunner, system.WrapperServer} // of processes
+	runners    = []string{system.FunctionRunner, system.WrapperServer} // programs that start functions as processes
 	runner     = []string{system.FunctionRunner}
 	gateway    = []string{system.Gateway}
 )
@@ -97,14 +97,14 @@ functionConfig:
 `, do, arg, strings.Repeat("x", padding))
 }
 
-// connectTo returns a gRPC client with a connection of its own, which the caller closes.
+// connectTo returns a gRPC client with its own connection. The caller must close it.
 func (t *Target) connectTo() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+t.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(wire.Dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 }
 
-// evaluate has the hostile function evaluated once.
+// evaluate sends the program a single evaluation on a new connection and returns the response.
 func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*evaluator.EvaluateFunctionResponse, error) {
 	conn, err := t.connectTo()
 	if err != nil {
@@ -126,7 +126,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// runAll does n things at once, and returns the first error.
+// runAll calls do n times concurrently, and returns the first error after all calls have returned.
 func runAll(n int, do func(i int) error) error {
 	var once sync.Once
 	var first error

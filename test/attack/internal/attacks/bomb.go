@@ -14,29 +14,28 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownField is a field that no message of the services has.
+// unknownField is a field number that no message of the services defines.
 const unknownField = 15
 
-// healthBomb sends health checks of half a megabyte that become more than the memory.
+// healthBomb sends a health check of about a megabyte that exceeds the memory limit once it is decompressed.
 var healthBomb = Attack{
 	Name: "gzip bomb to health", Programs: every, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, healthPath, 1200<<20, 1) },
 }
 
-// reflectionBomb does the same with reflection.
+// reflectionBomb sends the message of healthBomb to the reflection service.
 var reflectionBomb = Attack{
 	Name: "gzip bomb to reflection", Programs: every,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, reflectionPath, 1200<<20, 1) },
 }
 
-// manyBombs sends hundreds of evaluations of some kilobytes that become 5 MiB each.
+// manyBombs sends hundreds of compressed evaluations of some kilobytes. Each is 5 MiB long when it is decompressed.
 var manyBombs = Attack{
 	Name: "600 compressed requests", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.sendBombs(ctx, evaluatePath, 5<<20, 600) },
 }
 
-// sendBombs sends n requests at once, each with an unknown field of size bytes, compressed.
-// Whatever the answers are will do.
+// sendBombs sends n compressed requests at once, each with an unknown field of size bytes. It ignores the answers.
 func (t *Target) sendBombs(ctx context.Context, path string, size, n int) error {
 	message, err := compressBomb(size)
 	if err != nil {
@@ -46,7 +45,7 @@ func (t *Target) sendBombs(ctx context.Context, path string, size, n int) error 
 	return nil
 }
 
-// compressBomb returns a message that is size bytes long, compressed.
+// compressBomb returns a compressed message that contains an unknown field of size bytes.
 func compressBomb(size int) ([]byte, error) {
 	var message bytes.Buffer
 	w, err := gzip.NewWriterLevel(&message, gzip.BestSpeed)
@@ -67,8 +66,8 @@ func compressBomb(size int) ([]byte, error) {
 	return message.Bytes(), w.Close()
 }
 
-// postRepeatedly sends n requests at once over ten connections, and waits until all are answered or
-// ctx ends.
+// postRepeatedly sends n requests at once over ten connections, and waits until all requests are answered or ctx
+// ends. header contains the names and values of additional headers.
 func (t *Target) postRepeatedly(ctx context.Context, path string, body []byte, n int, header ...string) {
 	const connections = 10
 	var clients [connections]*http.Client

@@ -48,7 +48,8 @@ var chaos = Attack{
 	},
 }
 
-// cancelAtRandom evaluates and leaves after some time, if there is no answer before.
+// cancelAtRandom sends an evaluation and cancels it after a random time. If the answer arrives earlier, it must
+// belong to the request.
 func cancelAtRandom(
 	ctx context.Context, client evaluator.FunctionEvaluatorClient, request *evaluator.EvaluateFunctionRequest,
 ) error {
@@ -61,7 +62,7 @@ func cancelAtRandom(
 	return nil
 }
 
-// cutConnection sends a part of a request and breaks the connection.
+// cutConnection sends a part of a request and closes the connection after a random time.
 func (t *Target) cutConnection(ctx context.Context, request *evaluator.EvaluateFunctionRequest) {
 	ctx, cancel := context.WithTimeout(ctx, rand.N(100*time.Millisecond))
 	defer cancel()

@@ -15,13 +15,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// secret is a text in the package of another caller, and secretList is this package, whose function runs for a while.
+// secret is a text in the resource list of another caller. secretList is this list; its function runs for two
+// seconds.
 const secret = "secret-of-another-caller"
 
 var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
 
-// maxTempBytes is the default of FNR_MAX_TEMP_BYTES. A function may exceed it by less than a
-// quarter before it is killed: see docs/security.md.
+// maxTempBytes is the default of FNR_MAX_TEMP_BYTES. A function that exceeds this limit must be killed before it has
+// written a quarter more: see docs/security.md.
 const maxTempBytes = 256 << 20
 
 // Attacks on resources that functions must not reach.
@@ -40,7 +41,8 @@ func dockerConfig(*Target) string { return sandbox.DockerConfig }
 
 func anotherFunction(t *Target) string { return t.Function(system.Steady) }
 
-// confinement runs all of these attacks on a single program, for the short form.
+// confinement performs the attacks on a function's confinement on a single program one after another. It replaces
+// these attacks in the short form.
 var confinement = Attack{
 	Name: "confinement, all of it", Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -57,14 +59,14 @@ var confinement = Attack{
 	},
 }
 
-// confinementAttack returns an attack by a function on a resource that it must not reach. The function's log lists the
-// breaches.
+// confinementAttack returns an attack in which a function accesses a resource that it must not reach. The attack
+// fails if the function's log reports a breach.
 func confinementAttack(name, do, arg string) Attack {
 	return Attack{
 		Name: name, Programs: runners,
 		Run: func(ctx context.Context, t *Target) error {
 			if do == "steal" {
-				// Another evaluation must run, whose memory it could read.
+				// The function can read another caller's memory only while another evaluation runs.
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
@@ -77,8 +79,8 @@ func confinementAttack(name, do, arg string) Attack {
 	}
 }
 
-// inRunner returns an attack on resources that only function-runner contains: credentials of registries and many
-// functions.
+// inRunner returns an attack in which a function accesses a resource that exists only in function-runner: the
+// credentials of registries, or another function's program.
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,

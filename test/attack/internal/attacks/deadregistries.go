@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Registries whose answers never end, each in a different way. The programs are configured to use them.
+// Attacks by registries that never complete their answers. The programs are configured to use these registries.
 var (
 	silentRegistries = deadRegistries("registries that are silent", func(context.Context, net.Conn) {})
 	headerRegistries = deadRegistries("registries with headers only", answerHeader)
@@ -30,12 +30,13 @@ var (
 	})
 )
 
-// askers is the number of callers that concurrently request images of these registries. It exceeds the
+// askers is the number of callers that concurrently request images from such registries. It exceeds the
 // image-resolver's limit of concurrent fetches.
 const askers = 200
 
-// deadRegistries lets callers request images, one after another, from registries that respond by calling answer. The
-// connection stays open until answer returns, at the latest when ctx ends.
+// deadRegistries returns an attack in which each caller requests image after image from registries that never
+// complete an answer. The registries call answer for each request for a manifest, and then keep the connection open
+// until the client closes it or ctx ends.
 func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
 	return Attack{
 		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -61,7 +62,8 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 	}
 }
 
-// serveDead serves such registries until stop is called, which closes their connections.
+// serveDead serves the registries of deadRegistries on the addresses t.Registries. stop closes the listeners and the
+// connections.
 func (t *Target) serveDead(
 	ctx context.Context, answer func(ctx context.Context, conn net.Conn),
 ) (stop func(), err error) {
@@ -82,14 +84,14 @@ func (t *Target) serveDead(
 	return stop, nil
 }
 
-// acceptDead serves until listener is closed and ctx ends.
+// acceptDead serves a registry of deadRegistries on a listener until ctx ends.
 func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx context.Context, conn net.Conn)) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
 	for ctx.Err() == nil {
 		conn, err := listener.Accept()
 		if err != nil {
-			continue // the client has gone, or the listener is closed and ctx has exited
+			continue // the client closed the connection, or ctx ended and closed the listener
 		}
 		connections.Go(func() {
 			defer func() { _ = conn.Close() }()
@@ -102,7 +104,8 @@ func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx cont
 	}
 }
 
-// awaitManifest answers that this is a registry until a client asks for more.
+// awaitManifest answers requests for /v2/, with which clients check that the server is a registry. It reports true
+// when a client sends any other request.
 func awaitManifest(conn net.Conn) bool {
 	requests := bufio.NewReader(conn)
 	for {
@@ -119,7 +122,7 @@ func awaitManifest(conn net.Conn) bool {
 	}
 }
 
-// answerHeader begins an answer.
+// answerHeader sends the headers of an answer without its body.
 func answerHeader(_ context.Context, conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.oci.image.manifest.v1+json\r\n"+
 		"Content-Length: 100000\r\n\r\n")

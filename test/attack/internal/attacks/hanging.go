@@ -8,26 +8,27 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// hanging evaluates many functions that never exit, for callers that would wait for ever. Function pods are not
-// attacked: only gateways call a pod, and the pod-manager leases them its slots.
+// hanging evaluates many functions that never exit, for callers without a timeout. Function pods are not attacked
+// because only gateways call a pod, and only as often as they have leases from the pod-manager.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 0) },
 }
 
-// largeHanging does that with lists of 5 MB, which together are more than the memory budget.
+// largeHanging evaluates hanging functions with lists of 5 MB each. Together the lists exceed the memory budget.
 var largeHanging = Attack{
 	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hangFunctions(ctx, 60, 5<<20) },
 }
 
-// hangFunctions has so many callers evaluate lists with so much padding, again when they are refused.
+// hangFunctions evaluates the hanging function for the given number of callers. Each list has padding bytes of
+// padding. Callers that are rejected retry.
 func (t *Target) hangFunctions(ctx context.Context, callers, padding int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	list := List("hang", "", padding)
 	return runAll(callers, func(int) error {
-		// The server hears of no deadline: ctx ends by leaving.
+		// Requests have no deadline that the server could enforce: callers cancel them when ctx ends.
 		left, leave := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(ctx, leave)()
 		defer leave()

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// loggedSecret evaluates a failing function that writes a secret of its caller to stderr. The program's log, which
-// has other readers than the caller, must not contain the secret.
+// loggedSecret evaluates a failing function that writes a secret of its caller to stderr. The program's log must not
+// contain the secret because other people than the caller can read the log.
 var loggedSecret = Attack{
 	Name: "secrets in the log", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {

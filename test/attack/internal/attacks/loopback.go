@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// loopback has a function connect to a port of the server's network.
+// loopback evaluates a function that tries to connect to a port on loopback in the server's network namespace.
 var loopback = Attack{
 	Name: "connect to loopback", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

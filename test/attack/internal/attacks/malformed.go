@@ -34,10 +34,10 @@ var malformed = Attack{
 	},
 }
 
-// post begins a request of HTTP/1.
+// post is the beginning of an HTTP/1 request.
 const post = "POST " + evaluatePath + " HTTP/1.1\r\nHost: x\r\n"
 
-// malformedTexts are not even frames.
+// malformedTexts are malformed requests that are not sequences of HTTP/2 frames.
 var malformedTexts = [][]byte{
 	[]byte("POST /evaluator"),
 	[]byte(http2.ClientPreface + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
@@ -48,7 +48,8 @@ var malformedTexts = [][]byte{
 	[]byte(post + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"),
 }
 
-// malformedFrames returns connections whose frames, or their order, HTTP/2 does not allow.
+// malformedFrames returns the bytes of HTTP/2 connections that contain frames that HTTP/2 forbids, or contain them in
+// a forbidden order.
 func malformedFrames() [][]byte {
 	return [][]byte{
 		recordFrames(func(f *http2.Framer) { _ = f.WriteData(7, false, make([]byte, 100)) }),
@@ -74,7 +75,8 @@ func malformedFrames() [][]byte {
 	}
 }
 
-// recordFrames returns the bytes of a client that opens a connection correctly and then sends the output of write.
+// recordFrames returns the bytes of a connection that begins correctly and continues with the frames that write
+// writes.
 func recordFrames(write func(f *http2.Framer)) []byte {
 	out := bytes.NewBufferString(http2.ClientPreface)
 	f := http2.NewFramer(out, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// manyStreams opens streams on a single connection and sends nothing on them.
+// manyStreams opens 5,000 streams on a single connection and sends no messages on them.
 var manyStreams = Attack{
 	Name: "5,000 streams", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -20,7 +20,7 @@ var manyStreams = Attack{
 		}
 		for range 5000 {
 			if _, err := conn.Request(reflectionPath); err != nil {
-				return nil // the server has had enough
+				return nil // the server closed the connection
 			}
 		}
 		<-ctx.Done()
@@ -28,7 +28,7 @@ var manyStreams = Attack{
 	},
 }
 
-// manyConnections opens connections, on each of which a request begins and stays.
+// manyConnections opens 3,000 connections. On every second connection it begins a request and never completes it.
 var manyConnections = Attack{
 	Name: "3,000 connections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -37,7 +37,7 @@ var manyConnections = Attack{
 		for i := range 3000 {
 			conn, err := wire.Open(ctx, t.Address, 0)
 			if err != nil {
-				break // the server takes no more
+				break // the server accepts no more connections
 			}
 			if i%2 == 0 {
 				_, _ = conn.Request(evaluatePath)

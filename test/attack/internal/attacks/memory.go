@@ -10,14 +10,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions, and not
-// their server. It is not in the short form: while the kernel looks for memory in a container at its limit, all
-// processes there wait, so whether callers wait too long depends on luck.
+// eatMemory evaluates functions that use more memory than available. The kernel must kill the functions and not their
+// server. The attack is not in the short form because its result depends on luck: while the kernel reclaims memory in
+// a control group at its limit, all processes in the group wait, and other callers may wait too long.
 var eatMemory = Attack{
 	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {
 		if !t.Limited() {
-			return nil // they would use up this machine's memory
+			return nil // without a limit, the functions would use up this machine's memory
 		}
 		return runAll(4, func(int) error {
 			if _, err := t.evaluate(ctx, system.Hostile, List("eat", strconv.Itoa(2*system.Limit), 0)); err == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// inventedImages evaluates 200 images that do not exist. An image that exists must still get its own label in
-// metrics.
+// inventedImages evaluates 200 images that do not exist. An image that exists must still get its own label in the
+// program's metrics, whose number of labels is limited.
 var inventedImages = Attack{
 	Name: "200 invented images", Programs: []string{system.FunctionRunner, system.Gateway}, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -42,7 +42,7 @@ var inventedImages = Attack{
 		if err != nil {
 			return fmt.Errorf("read metrics: %w", err)
 		}
-		// A label is the last part of the name.
+		// The label of an image in metrics is the last part of the image's name.
 		if label := path.Base(system.Hostile); !strings.Contains(string(metrics), strconv.Quote(label)) {
 			return fmt.Errorf("after 200 invented images metrics have no label %s", label)
 		}
@@ -50,11 +50,11 @@ var inventedImages = Attack{
 	},
 }
 
-// inventTimeout bounds the wait of a caller for an image that does not exist: without Kubernetes, function-runner's
-// callers wait for a pod.
+// inventTimeout is the maximum time that a caller waits for an image that does not exist. The timeout is necessary
+// because function-runner lets callers wait for a pod, which cannot start without Kubernetes.
 const inventTimeout = 500 * time.Millisecond
 
-// inventImage has an image evaluated that does not exist.
+// inventImage sends an evaluation of an image that does not exist.
 func (t *Target) inventImage(ctx context.Context, image string) {
 	ctx, cancel := context.WithTimeout(ctx, inventTimeout)
 	defer cancel()

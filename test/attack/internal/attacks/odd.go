@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// oddLists evaluates lists of every kind of oddness, one after another.
+// oddLists evaluates unusual and malformed resource lists one after another. The program must answer each.
 var oddLists = Attack{
 	Name: "odd lists", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -23,10 +23,10 @@ var oddLists = Attack{
 	},
 }
 
-// list begins most of the odd lists.
+// list is the beginning of most odd lists.
 const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 
-// oddListsByKind returns odd lists by a description of their oddness.
+// oddListsByKind returns all odd lists. The keys describe why a list is odd.
 func oddListsByKind() map[string]string {
 	all := largeLists()
 	maps.Copy(all, small)
@@ -65,7 +65,7 @@ var small = map[string]string{
 	"directive":                "%YAML 3.0\n---\n" + list,
 }
 
-// largeLists returns lists of which there is too much of something.
+// largeLists returns lists that are odd because they are too long, too deep or have too many elements.
 func largeLists() map[string]string {
 	return map[string]string{
 		"deep":                list + "items: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),

@@ -10,11 +10,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// orphanTimeout bounds the life of a function's orphans, and the time until exited processes are reaped.
+// orphanTimeout is the time within which the server must kill the orphans of a function and reap exited processes.
 const orphanTimeout = 10 * time.Second
 
-// orphans leaves hundreds of processes behind while another evaluation hangs, to which
-// they might belong.
+// orphans evaluates functions that leave hundreds of processes while another evaluation hangs. The server must kill
+// these processes although they could belong to the evaluation that still runs.
 var orphans = Attack{
 	Name: "orphans beside a hang", Programs: runners, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -35,7 +35,8 @@ var orphans = Attack{
 	},
 }
 
-// noneLeft returns an error if processes in that role, or zombies, stay.
+// noneLeft returns an error if, after orphanTimeout, there are still functions' processes in the given role or
+// zombies.
 func (t *Target) noneLeft(ctx context.Context, role string) error {
 	for end := time.Now().Add(orphanTimeout); ; time.Sleep(100 * time.Millisecond) {
 		left, zombies := 0, t.Zombies()

@@ -23,11 +23,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// longestRetry is the longest time for which a pod may send callers away.
+// longestRetry is the longest retry delay that the gateway may pass on from a pod to callers.
 const longestRetry = 5 * time.Minute
 
-// hostilePod lets a pod send answers that are the gateway's alone: that no evaluator serves an image, and when to
-// retry.
+// hostilePod serves a pod that sends answers that only the gateway may send: that no evaluator serves an image, and
+// very long retry delays. The gateway must not pass these answers on.
 var hostilePod = Attack{
 	Name: "answers of a hostile pod", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -44,8 +44,8 @@ var hostilePod = Attack{
 	},
 }
 
-// smallFrames lets a pod answer with megabytes in frames of one byte, each of which occupies a hundred bytes of
-// memory until its message is complete. The gateway must reject the answer early.
+// smallFrames serves a pod that sends an answer of megabytes in frames of a single byte. Each frame occupies a
+// hundred bytes of memory until the message is complete, so the gateway must reject the answer early.
 var smallFrames = Attack{
 	Name: "answers in one-byte frames", Programs: gateway, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
@@ -64,7 +64,7 @@ var smallFrames = Attack{
 	},
 }
 
-// answerByByte answers an evaluation with a list of 5 MB, each byte in a frame.
+// answerByByte answers an evaluation with a list of 5 MB and sends each byte in its own frame.
 func answerByByte(w http.ResponseWriter, r *http.Request) {
 	message, _ := proto.Marshal(&evaluator.EvaluateFunctionResponse{ResourceList: make([]byte, 5_000_000)})
 	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
@@ -86,7 +86,7 @@ func withDetail(code connect.Code, message proto.Message) error {
 	return err
 }
 
-// liar is a pod that always answers the same.
+// liar is the evaluator of a pod that always returns the same error.
 type liar struct{ answer error }
 
 func (l liar) EvaluateFunction(
@@ -95,7 +95,8 @@ func (l liar) EvaluateFunction(
 	return nil, l.answer
 }
 
-// checkPassedOn returns an error if the gateway passes on a pod's answer that it should not.
+// checkPassedOn serves a pod that returns answer, and returns an error if the gateway passes on a forbidden part of
+// it.
 func (t *Target) checkPassedOn(ctx context.Context, answer error) error {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unreadQueries fills the gateway's history with long names, and has 40 callers ask for all of it on 100 streams
-// each and not read the answers.
+// unreadQueries fills the gateway's history with long image names. Then 40 callers query the whole history on 100
+// streams each and do not read the answers.
 var unreadQueries = Attack{
 	Name: "4000 unread histories", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -26,13 +26,13 @@ var unreadQueries = Attack{
 		all512 := []byte{2 << 3, 0x80, 4} // max: 512
 		err := t.leaveUnread(ctx, historyPath, wire.Envelope(all512, false, len(all512)), 40, 100, true)
 		if err != nil && ctx.Err() == nil {
-			return nil // the server ends connections of which it has had enough
+			return nil // servers may close connections with too many unread answers
 		}
 		return err
 	},
 }
 
-// fillHistory has images evaluated whose names are long, and not valid.
+// fillHistory evaluates images with long, invalid names, so that the history contains these names.
 func (t *Target) fillHistory(ctx context.Context) error {
 	conn, err := t.connectTo()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// innerRegistries names images whose registries are ports of the server's own network, or
-// the address at which clouds tell credentials. Nothing may connect there.
+// innerRegistries requests images from registries whose addresses are internal: ports on the server's loopback, and
+// the metadata address at which clouds serve credentials. The program must not connect to these addresses.
 var innerRegistries = Attack{
 	Name:     "registries inside",
 	Programs: []string{system.FunctionRunner, system.ImageResolver},
@@ -58,7 +58,7 @@ func (t *Target) newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
 }
 
-// nameRegistry has the target ask for an image and for its tags.
+// nameRegistry sends the program requests that make it fetch an image and list the tags of a repository.
 func (t *Target) nameRegistry(ctx context.Context, client *http.Client, repository string) {
 	if t.Name == system.FunctionRunner {
 		conn, err := t.connectTo()
@@ -81,7 +81,7 @@ func (t *Target) nameRegistry(ctx context.Context, client *http.Client, reposito
 	_, _ = resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 }
 
-// trap is addresses to which nothing should connect.
+// trap listens on addresses to which the program must not connect, and records connections.
 type trap struct {
 	listeners []net.Listener
 	mu        sync.Mutex
@@ -119,7 +119,7 @@ func (t *trap) close() {
 	}
 }
 
-// wasSprung returns an error if there was a connection.
+// wasSprung returns an error if the program connected to an address of the trap.
 func (t *trap) wasSprung() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// How long attacks last that would last for ever.
+// Durations of attacks that do not end on their own, in the short form and in the long form.
 const (
 	short = 5 * time.Second
 	long  = 30 * time.Second
 )
 
-// announced is the announced size of the uploads: the largest accepted size.
+// announced is the message size that slow uploads announce: the largest size that programs accept.
 const announced = 6<<20 - 5
 
-// The pace of an upload: just enough for the server's least pace, of 16 KiB in 30 s.
+// The pace of an upload: slightly faster than the server's minimum of 16 KiB in 30 s.
 const (
 	uploadPart  = 4 << 10
 	uploadPause = 5 * time.Second
@@ -30,13 +30,13 @@ var slowUploads = Attack{
 	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 1, 22) },
 }
 
-// manyUploads does the same with many connections and a single request on each.
+// manyUploads begins a large request on each of 200 connections and hardly sends their bodies.
 var manyUploads = Attack{
 	Name: "200 slow connections", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error { return t.uploadSlowly(ctx, 200, 1) },
 }
 
-// uploadSlowly has so many connections with so many slow uploads each.
+// uploadSlowly opens the given number of connections, each with the given number of slow uploads.
 func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
@@ -50,7 +50,7 @@ func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) err
 	})
 }
 
-// announceBodies begins so many large requests, and returns their streams.
+// announceBodies begins a large request on each of the given number of streams and returns the IDs of the streams.
 func announceBodies(conn *wire.Conn, streams int) (ids []uint32, err error) {
 	for range streams {
 		id, err := conn.Request(evaluatePath)
@@ -63,7 +63,7 @@ func announceBodies(conn *wire.Conn, streams int) (ids []uint32, err error) {
 	return ids, nil
 }
 
-// dripBodies sends a little on each stream from time to time, until ctx ends.
+// dripBodies sends a small part of the body on each stream every uploadPause until ctx ends.
 func dripBodies(ctx context.Context, conn *wire.Conn, ids []uint32) {
 	ticker := time.NewTicker(uploadPause)
 	defer ticker.Stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// decodeTimeout bounds the check of a list of any kind.
+// decodeTimeout is the time within which a program must answer any list.
 const decodeTimeout = 10 * time.Second
 
 // tagsInput sends lists whose results have a hundred thousand different tags.
@@ -31,7 +31,7 @@ var tagsInput = Attack{
 	},
 }
 
-// tagsOutput has a function write such results.
+// tagsOutput evaluates functions that write results with a hundred thousand different tags.
 var tagsOutput = Attack{
 	Name: "tags in an output", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -39,7 +39,8 @@ var tagsOutput = Attack{
 	},
 }
 
-// isDecided returns an error if there is no answer for a list in time.
+// isDecided evaluates a list and returns an error unless the program accepts or rejects the list within
+// decodeTimeout.
 func (t *Target) isDecided(ctx context.Context, list []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
 	defer cancel()

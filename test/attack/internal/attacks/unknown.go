@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unknownFields sends large evaluations with small lists, whose bytes are in unknown fields: the memory budget must
-// count all held bytes.
+// unknownFields sends evaluations whose lists are small but whose unknown fields are large. The memory budget must
+// count these bytes too.
 var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
@@ -25,7 +25,7 @@ var unknownFields = Attack{
 		add(imageField, []byte("attack.test/fns/hostile:v1"))
 		add(unknownField, make([]byte, 5<<20))
 		ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
-		defer cancel() // requests that were not evaluated by then were read nevertheless
+		defer cancel() // requests without an answer by then have been read, which is enough
 		t.postRepeatedly(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 150)
 		return nil
 	},

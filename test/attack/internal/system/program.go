@@ -160,7 +160,7 @@ func (p *Program) Memory() int64 {
 	return total
 }
 
-// Killed returns the number of processes the kernel has killed because the limit was reached.
+// Killed returns the number of processes that the kernel has killed because the memory limit was reached.
 func (p *Program) Killed() int64 {
 	if p.group == nil {
 		return 0
