@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// The runtimes, which are evaluators by their names.
+// The runtimes, in DisableRuntimes and in Config.Enabled. A runtime is the name of an evaluator.
 const (
 	RuntimeExec    = "exec"
 	RuntimeSandbox = "sandbox"
@@ -27,14 +27,14 @@ const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Config configures a gateway. Settings that every program supports are not part of it.
 type Config struct {
-	// Address is the address at which callers connect, as `host:port`. With `off`, only [callers with
-	// identities](#callers-with-identities) are served, at FNR_TLS_ADDRESS.
+	// Address is the address at which callers connect, as `host:port`. `off` closes this port, so that the gateway
+	// serves only [callers with identities](#callers-with-identities), at FNR_TLS_ADDRESS.
 	Address string `split_words:"true" default:":9445"`
 	// TLSAddress is the address of the port for [callers with identities](#callers-with-identities), such as `:9443`.
 	// There is no such port if it is empty.
 	TLSAddress string `split_words:"true"`
-	// Callers are the SPIFFE IDs whose certificates may call at FNR_TLS_ADDRESS. `/*` at the end matches all IDs
-	// below.
+	// Callers are patterns of the SPIFFE IDs that may call at FNR_TLS_ADDRESS. `/*` at the end of a pattern matches
+	// all IDs below that path.
 	Callers []string `default:"spiffe://function-runner/callers/*"`
 	// StatusAddress is the address of the [status page](metrics.md#status-page), as `host:port`. There is no page if
 	// it is empty.
@@ -45,8 +45,8 @@ type Config struct {
 	// MaxMessageBytes limits requests and responses. Set it to the same value for gateway and pod-manager.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
 	// MemoryBudgetBytes is the memory budget: bytes of requests that are being read, queued or evaluated, with their
-	// outputs. Zero means an eighth of the container's memory limit, and without a limit 128 MiB or four of the
-	// largest requests. A request that does not fit [waits](#memory). A larger request runs alone.
+	// outputs. Zero means an eighth of the container's memory limit. If the container has no limit, it means 128 MiB
+	// or four of the largest requests. A request that does not fit [waits](#memory). A larger request runs alone.
 	MemoryBudgetBytes int `split_words:"true" default:"0"`
 	// LogFunctionOutput is true if stderr and results of failed functions, which may contain secrets, are logged. If
 	// false, only image, reason, exit code and signal are logged.
@@ -62,15 +62,16 @@ type Config struct {
 	// DisableRuntimes are the runtimes not to use: `exec`, `sandbox`, `pod`.
 	DisableRuntimes []string `split_words:"true"`
 
-	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. Each address of the name, as of a
-	// headless Service, is a replica.
+	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. Each DNS address of the host, as
+	// for a headless Service, is a replica.
 	ImageResolver string `split_words:"true"`
-	// PodManager is the URL of the pod-manager, such as `http://name:9448`. Each address of the name is a replica.
-	// Without it functions run as local binaries only.
+	// PodManager is the URL of the pod-manager, such as `http://name:9448`. Each DNS address of the host is a
+	// replica. Without a pod-manager, functions run only as local binaries.
 	PodManager string `split_words:"true"`
 
 	// FunctionNetwork are patterns of repositories whose functions may use the network, such as
-	// `ghcr.io/example/fn-*`. `*` matches anything but a slash, `**` anything. Any name of a registry matches.
+	// `ghcr.io/example/fn-*`. `*` matches any text without a slash, `**` any text. A pattern may name a registry by
+	// any of the registry's names.
 	FunctionNetwork []string `split_words:"true"`
 	// Secrets are files and directories that no function may read.
 	Secrets []string `ignored:"true"`

@@ -18,19 +18,21 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// Services are the other services that the gateway calls, as clients or, in the same process, the services themselves.
+// Services are the other services that the gateway calls: clients of remote services, or services in the same
+// process.
 type Services struct {
-	// ImageResolver resolves images and lists tags. Without it (nil), version constraints match only the exec evaluator's
+	// ImageResolver resolves images and lists tags. If it is nil, version constraints match only the exec evaluator's
 	// images.
 	ImageResolver resolverclient.Resolver
-	// PodManager grants leases of function pods. Without it (nil), functions run as local binaries only.
+	// PodManager grants leases of function pods. If it is nil, the gateway uses no function pods.
 	PodManager lease.Manager
-	// PodIdentity is the certificate that the gateway shows to function pods. It defaults to the identity of the program.
+	// PodIdentity is the certificate that the gateway shows to function pods. The default is the identity of the
+	// program.
 	PodIdentity *mtls.Identity
 	// Binaries maps images of FunctionConfigs to local binaries. It is nil without FunctionConfigs.
 	Binaries binaries.Source
-	// Sandboxes starts functions in sandboxes of this machine, and Images stores the files of their images. Sandboxes is
-	// nil if there is no launcher.
+	// Sandboxes starts functions in sandboxes of this machine. It is nil if there is no launcher. Images stores the
+	// files of the functions' images.
 	Sandboxes *Sandboxes
 	Images    sandboxeval.Images
 
@@ -69,7 +71,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 	return s, nil
 }
 
-// newClient returns a client of the named service at address, which Close closes.
+// newClient returns a client of the named service at address. [Services.Close] closes the client.
 func (s *Services) newClient(address, name string, frame program.Frame) (*rpcclient.Client, error) {
 	client, err := rpcclient.New(address, frame.Identity.ClientOfSibling(name), frame.Telemetry)
 	s.clients = append(s.clients, client)

@@ -35,7 +35,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
-// maxLogRate is the maximum number of log lines per second, for evaluations that succeed and for evaluations that fail.
+// maxLogRate is the maximum number of log lines per second. It applies to successful and to failed evaluations
+// separately.
 const maxLogRate = 10
 
 // New returns a gateway as a component of a program.
@@ -150,8 +151,8 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 	return e, nil
 }
 
-// newChain returns the evaluators in order of preference. Results of local binaries are not cached, because their
-// images have no digest.
+// newChain returns the evaluators in order of preference. The cache does not wrap the exec evaluator, because images
+// of local binaries have no digest for the cache's key.
 func (e evaluators) newChain() (chain evaluation.Chain) {
 	if e.exec != nil {
 		chain = append(chain, e.exec)
@@ -200,7 +201,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, error) {
 	})
 }
 
-// newHandler returns the handler of the gateway's ports. Pools is nil without a pod-manager.
+// newHandler returns the handler of the gateway's ports for callers. pools is nil if there is no pod-manager.
 func newHandler(
 	cfg Config, pools lease.Manager, frame program.Frame, door *frontdoor.Handler, shown *status.Service,
 ) (http.Handler, error) {

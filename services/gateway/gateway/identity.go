@@ -20,10 +20,10 @@ import (
 // defaultCallers is the default of Config.Callers.
 const defaultCallers = "spiffe://function-runner/callers/*"
 
-// off is the value of Config.Address if only callers with identities are served.
+// off is the value of Config.Address that disables the port without TLS.
 const off = "off"
 
-// checkIdentities reports invalid settings of identities.
+// checkIdentities reports invalid settings of the port with TLS and its callers.
 func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
 		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})
@@ -38,12 +38,12 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	checks.That(err == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
 }
 
-// maxConnectionAge is the age at which a caller's connection is replaced, give or take a tenth, so that callers spread
-// over the replicas.
+// maxConnectionAge is the age at which the gateway closes a caller's connection, give or take a tenth. Callers then
+// connect again, so that they spread over the replicas.
 const maxConnectionAge = 5 * time.Minute
 
-// newEndpoints returns the ports of handler: a port for all callers, and a port with TLS for callers with a client
-// certificate.
+// newEndpoints returns the configured ports, all with the given handler: a port for all callers, and a port with TLS
+// for callers with a client certificate.
 func newEndpoints(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpoint, error) {
 	door := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,

@@ -22,7 +22,7 @@ import (
 const (
 	// connectTimeout limits the time of connecting to a new pod.
 	connectTimeout = 5 * time.Second
-	// maxIdleConns is the maximum number of idle connections to pods. Each uses about 30 KB.
+	// maxIdleConns is the maximum number of idle connections to pods. An idle connection uses about 30 KB.
 	maxIdleConns = 1000
 )
 
@@ -43,7 +43,8 @@ func newPod(cfg Config, services Services, conns *podconn.Pool, frame program.Fr
 	})
 }
 
-// poolService returns the service that shows the pools of m, so that users need only the gateway's address.
+// poolService returns a read-only PodManagerService with the pools of m. The gateway serves it so that users who list
+// pools need only the gateway's address.
 func poolService(cfg Config, m lease.Manager, q queries, frame program.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
@@ -56,10 +57,10 @@ func poolService(cfg Config, m lease.Manager, q queries, frame program.Frame) rp
 	}
 }
 
-// readOnly shows pools and grants no leases.
+// readOnly is a lease.Manager that lists pools and grants no leases.
 type readOnly struct{ lease.Manager }
 
-// Lease rejects all requests: callers of the gateway may evaluate functions, but may not call pods.
+// Lease rejects all requests, because callers of the gateway may evaluate functions but may not call pods directly.
 func (readOnly) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
 	return nil, fault.New(fault.Denied, "the gateway lends no pods: call EvaluateFunction, or ask the pod-manager itself")
 }

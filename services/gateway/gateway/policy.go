@@ -11,12 +11,12 @@ import (
 
 // PolicyConfig configures the images that callers may use. The zero value allows all images.
 type PolicyConfig struct {
-	// Allow are patterns of [repositories that may run](policy.md), such as `ghcr.io/org/**`, or `name=pattern`, for local
-	// binaries, sandboxes and pods. All may run if it is empty.
+	// Allow are patterns of [repositories that may run](policy.md), such as `ghcr.io/org/**`, or `name=pattern`. They
+	// apply to local binaries, sandboxes and pods. All repositories may run if the list is empty.
 	Allow []string
-	// Deny are patterns of repositories that may not run. It takes precedence.
+	// Deny are patterns of repositories that may not run. They override the allow list.
 	Deny []string
-	// RequireDigest is true if images must be named by digest.
+	// RequireDigest is true if callers must name images by digest.
 	RequireDigest bool `split_words:"true"`
 }
 

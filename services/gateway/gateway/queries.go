@@ -15,21 +15,23 @@ import (
 )
 
 const (
-	// maxQueries is the maximum number of concurrent queries, and maxQueriesPerPeer the maximum number from one address.
-	// Watches count as queries. Each query holds an answer in memory, about a megabyte in a large cluster.
+	// maxQueries is the maximum number of concurrent queries, and maxQueriesPerPeer the maximum number from one
+	// address. A watch of pools counts as a query while it lasts. Each query holds an answer in memory, about a
+	// megabyte in a large cluster.
 	maxQueries        = 64
 	maxQueriesPerPeer = 16
-	// queryTimeout limits the time of a query and its answer, except for watches.
+	// queryTimeout is the time within which the answer to a query must be written. Watches of pools have no such
+	// limit.
 	queryTimeout = 30 * time.Second
 )
 
-// queries limits the requests that show the state of the system. These requests do not use the memory budget, and no
-// evaluation waits for them.
+// queries limits the requests for the state of the system: status, evaluations and pools. These requests do not use
+// the memory budget, so that evaluations do not wait for them.
 type queries struct{ limit *serve.PeerLimit }
 
 func newQueries() queries { return queries{serve.NewPeerLimit(maxQueries, maxQueriesPerPeer)} }
 
-// limitQueries limits the requests that next serves, and rejects further requests.
+// limitQueries serves requests with next up to the limits, and rejects further requests.
 func (q queries) limitQueries(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +48,7 @@ func (q queries) limitQueries(next http.Handler) http.Handler {
 		}
 		defer q.limit.Release(peer)
 		if r.URL.Path != podmanagerv1connect.PodManagerServiceWatchPoolsProcedure {
-			// The answer stays in memory while its client does not read it.
+			// Without a deadline, the answer would stay in memory for as long as the client does not read it.
 			conn := http.NewResponseController(w)
 			_ = conn.SetWriteDeadline(time.Now().Add(queryTimeout))
 			defer func() { _ = conn.SetWriteDeadline(time.Time{}) }()

@@ -16,9 +16,9 @@ import (
 
 // ResultCacheConfig configures the cache of function results.
 type ResultCacheConfig struct {
-	// Images are patterns of the repositories of images whose [results are remembered](#result-cache), as for
-	// FNR_FUNCTION_NETWORK: pure functions, whose output depends on nothing but their image and their input. No result is
-	// remembered if it is empty.
+	// Images are patterns of the repositories whose [results are remembered](#result-cache), in the format of
+	// FNR_FUNCTION_NETWORK. List only pure functions: their output depends on nothing but their image and their
+	// input. No result is remembered if the list is empty.
 	Images []string
 	// MaxBytes is the size of the result cache, in addition to the memory budget. It is 32 MiB if it is zero.
 	MaxBytes int64 `ignored:"true"`

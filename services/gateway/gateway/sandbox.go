@@ -14,17 +14,19 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// UnprivilegedGroup is the group of sandboxes where this program runs as root. It must be able to read images.
+// UnprivilegedGroup is the group of sandboxes if this program runs as root. This group must be able to read the image
+// store.
 const UnprivilegedGroup = sandbox.Unprivileged
 
-// SandboxConfig configures the sandbox evaluator. Programs with images on disk set and validate it.
+// SandboxConfig configures the sandbox evaluator. Only programs with an image store (function-runner, fnctl) set and
+// validate it.
 type SandboxConfig struct {
 	// Launcher is the value of FNR_SANDBOX. Sandboxes are off if it is empty.
 	Launcher string
-	// Required makes it an error that auto finds no launcher.
+	// Required is true if FNR_SANDBOX=auto must find a launcher. Otherwise it is no error if no launcher works.
 	Required bool
-	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the processes of a sandbox. Where this
-	// program is root, MaxProcesses limits all bubblewrap sandboxes of a function together.
+	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the processes of a sandbox. If this
+	// program runs as root, all bubblewrap sandboxes of a function share the limit MaxProcesses.
 	MaxMemoryBytes, MaxProcesses int64
 }
 
@@ -40,8 +42,8 @@ func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 // Sandboxes starts functions in sandboxes of this machine. A nil *Sandboxes starts no function.
 type Sandboxes struct{ launcher *sandbox.Launcher }
 
-// FindSandboxes returns the launcher of sandboxes, or nil if sandboxes are off or no launcher works. It returns an
-// error if a launcher that is configured by name does not work.
+// FindSandboxes returns the launcher of sandboxes. It returns nil if sandboxes are off, or if FNR_SANDBOX is auto and
+// no launcher works. A launcher that is configured by name and does not work is an error.
 func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -49,7 +51,8 @@ func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandb
 	launcher, err := sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
-		// crun and runc add no variables.
+		// The launcher gets the settings of Go's runtime here, because crun and runc add no variables to a function's
+		// environment.
 		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
 	if launcher == nil || err != nil {
@@ -64,7 +67,8 @@ func (s *Sandboxes) String() string { return s.launcher.String() }
 // Direct reports whether functions run in place, as the user of this program.
 func (s *Sandboxes) Direct() bool { return s.launcher.Direct() }
 
-// Close releases the resources of sandboxes that no gateway uses. A gateway releases its own.
+// Close releases the launcher. Callers must call it only if they pass the sandboxes to no gateway: a gateway closes
+// its launcher itself.
 func (s *Sandboxes) Close() error {
 	if s == nil {
 		return nil
@@ -72,7 +76,7 @@ func (s *Sandboxes) Close() error {
 	return s.launcher.Close()
 }
 
-// newSandbox returns the sandbox evaluator. Its Maintain must run.
+// newSandbox returns the sandbox evaluator. Callers must run the evaluator's Maintain.
 func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {
@@ -84,7 +88,7 @@ func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeva
 		Service: function.ServiceConfig{
 			Program:  "gateway",
 			Settings: cfg.Exec.Settings,
-			Confinement: function.Confinement{ // of the launcher direct
+			Confinement: function.Confinement{ // applies only to the launcher direct
 				Confine: confine.Require, MaxTempBytes: cfg.MaxTempBytes,
 			},
 			MaxMessageBytes: cfg.MaxMessageBytes,

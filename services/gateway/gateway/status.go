@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// maxStatusRequestBytes is larger than any valid request for the status.
+	// maxStatusRequestBytes limits requests of the status service. Valid requests are smaller.
 	maxStatusRequestBytes = 4 << 10
-	// maxStatusResponseBytes is larger than the history of a gateway.
+	// maxStatusResponseBytes limits responses of the status service. The whole history of a gateway is smaller.
 	maxStatusResponseBytes = 8 << 20
 )
 
@@ -35,10 +35,10 @@ func statusService(s *status.Service, q queries) rpcserve.Service {
 	}
 }
 
-// maxStatusConnections limits the connections of browsers.
+// maxStatusConnections is the maximum number of connections to the port of the status page.
 const maxStatusConnections = 32
 
-// statusPage returns the port of the status page. The page shows no pods without a pod-manager.
+// statusPage returns the port of the status page. If there is no pod-manager, the page shows no pods.
 func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame program.Frame) serve.Endpoint {
 	var pools status.Pools
 	if manager != nil {

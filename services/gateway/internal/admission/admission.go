@@ -3,8 +3,8 @@
 // Package admission limits the numbers of running and of queued evaluations, and shares both fairly between functions
 // and between callers.
 //
-// A free slot is never withheld: a function may use all slots while no other function needs a slot. If all slots are
-// used:
+// A free slot is never withheld: a function may use all slots while no other function needs a slot. The following
+// rules apply while all slots are used:
 //
 //   - A function without running evaluations may start an evaluation in a small reserve, and
 //     so may such a caller. The two reserves are separate, so that a caller with many
@@ -28,18 +28,18 @@ import (
 type Limits struct {
 	// Concurrent is the maximum number of concurrent evaluations, at least 1.
 	Concurrent int
-	// Reserve is the number of additional slots for functions without running evaluations, and of as many for such
-	// callers.
+	// Reserve is the number of additional slots for functions without running evaluations. The same number of slots
+	// is added for callers without running evaluations.
 	Reserve int
 	// Queue is the maximum number of queued requests. Zero or less disables the queue.
 	Queue int
 }
 
-// Claim identifies the purpose of a slot.
+// Claim is the function and the caller of an evaluation that needs a slot.
 type Claim struct {
 	// Function is the function to run.
 	Function string
-	// Caller identifies the client, or empty if unknown.
+	// Caller identifies the client. It is empty if the client is unknown.
 	Caller string
 }
 
@@ -58,9 +58,9 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, slots: newSlots(limits), waiting: newQueue()}
 }
 
-// Acquire waits for a slot. Callers must call release after the evaluation; further calls do nothing. If ctx is
-// canceled first, the error belongs to its class. If the queue is full, the error is of class fault.Exhausted, with a
-// retry hint.
+// Acquire waits for a slot. Callers must call release after the evaluation; further calls of release do nothing. If
+// ctx ends before a slot is free, Acquire returns an error with the fault class of ctx.Err. If the queue is full, the
+// error is of class fault.Exhausted and contains a retry hint.
 func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, canceled(ctx)
@@ -77,8 +77,8 @@ func (g *Gate) Admit(ctx context.Context, function, caller string) (release func
 	return g.Acquire(ctx, Claim{Function: function, Caller: caller})
 }
 
-// ForEvaluations returns the limits of a number of concurrent evaluations: an eighth is added for functions that run
-// nothing, and an eighth for callers that run nothing.
+// ForEvaluations returns the limits for a number of concurrent evaluations. Each of the two reserves, for functions
+// and for callers, is an eighth of that number.
 func ForEvaluations(concurrent, queue int) Limits {
 	return Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: queue}
 }
@@ -112,7 +112,8 @@ func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error)
 	}
 }
 
-// startOrQueue returns a free slot, or else the queued request. It returns an error if the queue is full.
+// startOrQueue takes a free slot for the claim. If no slot is free, it returns a queued request for the claim
+// instead, or an error if the queue is full.
 func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,8 +134,8 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 // retryAfter is the retry hint of rejected requests.
 const retryAfter = time.Second
 
-// rejection returns the error of a rejected request. The arguments of text are the numbers of running evaluations and
-// of queued requests.
+// rejection returns the error of a rejected request. text is a format with two verbs: the number of running
+// evaluations and the number of queued requests.
 func (g *Gate) rejection(text string) error {
 	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
 	return fault.WithRetryAfter(err, retryAfter)
@@ -151,7 +152,7 @@ func (g *Gate) leaveSlot(slot *evaluation) {
 	}
 }
 
-// abandon removes a request from the queue, or frees the slot that it was given at the same moment.
+// abandon removes a request from the queue. If the request got a slot at the same moment, abandon frees that slot.
 func (g *Gate) abandon(r *request) {
 	g.mu.Lock()
 	waited := g.waiting.removeRequest(r)
@@ -161,7 +162,7 @@ func (g *Gate) abandon(r *request) {
 	}
 }
 
-// canceled returns the error for a caller whose ctx was canceled before its turn.
+// canceled returns the error for a caller whose ctx ended before the caller got a slot.
 func canceled(ctx context.Context) error {
 	return fault.New(fault.Of(ctx.Err()), "%w", context.Cause(ctx))
 }

@@ -4,25 +4,26 @@ package admission
 
 import "slices"
 
-// oldestEvery gives every fourth slot to the oldest request that may start, regardless of the shares of its function
-// and caller. Fairness by shares alone would delay a request while requests with smaller shares keep arriving.
+// oldestEvery is the interval of slots that are given by age: every fourth slot is given to the oldest request that
+// may start, regardless of the shares of its function and caller. Otherwise a request would wait for as long as
+// requests with smaller shares keep arriving.
 const oldestEvery = 4
 
 // request is a queued request.
 type request struct {
 	claim   Claim
 	arrival int
-	slot    *evaluation // set before decided gets nil
-	decided chan error  // of size one; nil means a slot
+	slot    *evaluation // slot of the request; set before decided receives nil
+	decided chan error  // buffered, size 1: receives nil for a slot, or the error of a rejection
 }
 
-// queue contains the queued requests, by claim and in order of arrival. Claims are few, so iterating over the first
-// request of each is fast.
+// queue contains the queued requests of each claim, in order of arrival. Searches iterate over the first request of
+// each claim, because there are few claims.
 type queue struct {
 	count    tally
 	claims   map[Claim][]*request
-	arrivals int // requests so far
-	turn     int // slots since the oldest request was served
+	arrivals int // number of requests since the start
+	turn     int // number of slots given since the oldest request got one
 }
 
 func newQueue() queue { return queue{count: newTally(), claims: map[Claim][]*request{}} }
@@ -51,8 +52,9 @@ func (q *queue) removeRequest(r *request) bool {
 	return true
 }
 
-// popNext removes and returns the request to start now, or nil if none may start. In a reserve, the oldest request that
-// may start may differ from the oldest of all: the turn of the latter then lasts until it gets a slot.
+// popNext removes and returns the request to start now. It returns nil if no request may start. If only a reserve is
+// free, the oldest request of all may have to wait while a newer request starts. It then remains the turn of the
+// oldest request, until the oldest request gets a slot.
 func (q *queue) popNext(s *slots) *request {
 	next := q.firstStartable(s, q.turn < oldestEvery-1)
 	if next == nil {
@@ -76,8 +78,8 @@ func (q *queue) oldest() *request {
 	return oldest
 }
 
-// firstStartable returns the oldest request that may start now; by shares, the oldest of those
-// whose function and caller run the fewest evaluations.
+// firstStartable returns the oldest request that may start now. If byShares is true, requests whose function and
+// caller run fewer evaluations precede older requests.
 func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	var first *request
 	least := 0
@@ -93,8 +95,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes space for a request in a full queue: it removes and returns the newest request of the claim with the
-// largest share of the queue. It returns nil if no share is larger than the new request's would be.
+// displace makes space for the claim added in a full queue. It removes and returns the newest request of the claim
+// with the largest share of the queue. It returns nil if no claim has a larger share than the claim added would have
+// with its new request.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

@@ -4,7 +4,7 @@ package admission
 
 import "slices"
 
-// tally counts requests, in all and by their function and caller.
+// tally counts evaluations or requests: their total, the number of each function, and the number of each caller.
 type tally struct {
 	total            int
 	function, caller map[string]int
@@ -34,10 +34,10 @@ func (t *tally) shareOf(claim Claim) int { return t.function[claim.Function] + t
 // evaluation is an evaluation with a slot.
 type evaluation struct {
 	claim   Claim
-	reserve *reserve // reserve of its slot, or nil
+	reserve *reserve // reserve that contains the slot; nil for a regular slot
 }
 
-// reserve is slots that only a function, or a caller, that runs nothing may start in.
+// reserve is a set of additional slots, either for functions or for callers without running evaluations.
 type reserve struct {
 	size int
 	used []*evaluation
@@ -57,7 +57,7 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// freeReserve returns the reserve in which a claim may start now, or nil if it must wait.
+// freeReserve returns the reserve in which a claim may start now. It returns nil if the claim may use no reserve.
 func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
 	case s.running.function[claim.Function] == 0 && !s.functions.isFull():
@@ -74,7 +74,7 @@ func (s *slots) fits(claim Claim) bool {
 	return s.running.total < s.concurrent || s.freeReserve(claim) != nil
 }
 
-// takeSlot takes a slot for a claim, or nil if none is free.
+// takeSlot returns a new evaluation of the claim with a slot. It returns nil if no slot is free.
 func (s *slots) takeSlot(claim Claim) *evaluation {
 	e := &evaluation{claim: claim}
 	if s.running.total >= s.concurrent {
@@ -87,8 +87,8 @@ func (s *slots) takeSlot(claim Claim) *evaluation {
 	return e
 }
 
-// freeSlot gives the slot of an evaluation back. If it is none of a reserve, an evaluation in a
-// reserve moves into it, so that the reserves are free again as soon as possible.
+// freeSlot frees the slot of an evaluation. If that slot is a regular slot, an evaluation moves into it from a
+// reserve, so that the reserves are free again as soon as possible.
 func (s *slots) freeSlot(e *evaluation) {
 	s.running.addCount(e.claim, -1)
 	if e.reserve == nil {
@@ -101,7 +101,7 @@ func (s *slots) freeSlot(e *evaluation) {
 	e.reserve = nil
 }
 
-// inReserve returns an evaluation of the reserve with more evaluations, or nil if both are empty.
+// inReserve returns an evaluation from the fuller of the two reserves, or nil if both reserves are empty.
 func (s *slots) inReserve() *evaluation {
 	used := s.functions.used
 	if len(s.callers.used) > len(used) {

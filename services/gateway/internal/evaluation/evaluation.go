@@ -25,25 +25,25 @@ type Request struct {
 	ResourceList []byte
 	// Caller is the address of the caller. It is empty if the address is unknown.
 	Caller string
-	// Limit limits all steps of the evaluation. A function's own limit takes precedence from the time at which the
-	// function gets its slot or its pod.
+	// Limit limits all steps of the evaluation. If the function has its own limit, that limit replaces this limit
+	// once the function has its slot or its pod.
 	Limit function.TimeLimit
 	// Measured records the progress of the evaluation. A nil *measure.Evaluation records nothing.
 	Measured *measure.Evaluation
 }
 
-// AllSlotsTaken is the reason of waits in the queue for local processes.
+// AllSlotsTaken is the reason that users see for an evaluation in the queue for local processes.
 const AllSlotsTaken = "others have all processes that may run at once"
 
 // Response is the output of a function that succeeded.
 type Response struct {
 	ResourceList []byte
 	Log          []byte
-	// Results are the results in the list.
+	// Results are the results in the resource list.
 	Results []resourcelist.Result
 	// Evaluator is the name of the evaluator that ran the function, or "cache".
 	Evaluator string
-	// Digest is the digest of the image that ran. It is empty if it is unknown, such as for a local binary.
+	// Digest is the digest of the image that ran. It is empty if the digest is unknown, such as for a local binary.
 	Digest string
 	// Cache is the outcome of the result cache. It is empty if the cache was not used.
 	Cache string
@@ -51,10 +51,10 @@ type Response struct {
 
 // Evaluator runs functions in one kind of environment.
 type Evaluator interface {
-	// Name returns the evaluator's name in --disable-runtimes.
+	// Name returns the evaluator's name, as in the setting DisableRuntimes.
 	Name() string
-	// Evaluate runs the function. An error of class fault.NotFound means only that this evaluator does not serve the
-	// image.
+	// Evaluate runs the function. It returns an error of class fault.NotFound only if this evaluator does not serve
+	// the image, because the chain then calls the next evaluator.
 	Evaluate(ctx context.Context, req Request) (Response, error)
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// InputError is an invalid resource list. Its text may contain parts of the list.
+// InputError is the error for an invalid resource list. Its text may contain parts of the list, so that the history
+// does not show it.
 type InputError struct{ error }
 
 // Unwrap returns the error for the caller.
