@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binaries passes on which images run as local binaries: from the pod-manager, which
-// reads FunctionConfig objects, to the gateway, in the same process or over RPC.
+// Package binaries carries the list of images that run as local binaries. The pod-manager reads the list from
+// FunctionConfig objects and sends it to the gateway, in the same process or over RPC.
 package binaries
 
 import (
@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// Binary is a program that runs images.
+// Binary is a program that the gateway runs in place of some images.
 type Binary struct {
 	// Config is the name of the FunctionConfig.
 	Config string
-	// Path is the program: absolute, or relative to the gateway's directory of functions.
+	// Path is the path of the program, absolute or relative to the gateway's directory of functions.
 	Path string
-	// Images are canonical names.
+	// Images contains the canonical names of the images that the program stands for.
 	Images []string
-	// Prefork is the number of spare processes. Nil means the gateway's default.
+	// Prefork is the number of spare processes to start for the program. Nil means the gateway's default.
 	Prefork *int
 }
 
@@ -29,32 +29,33 @@ func equalBinaries(a, b Binary) bool {
 	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
 }
 
-// Problems are the reasons for unusable binaries, by the name of their FunctionConfig. Nil means that no gateway has
-// reported yet.
+// Problems maps the name of a FunctionConfig to the reason why a gateway cannot use its binary. Nil means that no
+// gateway has reported yet.
 type Problems map[string]string
 
 // Source provides the list of binaries.
 type Source interface {
-	// Watch calls use with all binaries as soon as the list is available, and again with all of them after each change,
-	// until ctx is done or the source is lost. Lists are shared: use must not change them. Calls do not overlap. The
-	// problems that use returns appear in the status of FunctionConfigs until the watch stops or use returns different
-	// problems. Nil changes nothing.
+	// Watch calls use with the complete list as soon as it is available, and again after each change, until ctx is
+	// done or the connection to the source is lost. Calls do not overlap. Lists are shared, so use must not change
+	// them. The problems that use returns appear in the status of FunctionConfigs until the watch stops or use
+	// returns different problems. If use returns nil, the status does not change.
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
-// Board is a Source that has the latest list put on it. Use [NewBoard].
+// Board is a Source in this process: it passes the list of the latest call of Put to all watches. Use [NewBoard].
 type Board struct {
 	report    func(Problems)
 	reporting sync.Mutex
-	reports   map[*Problems]Problems // the latest of each watch
+	reports   map[*Problems]Problems // latest problems of each watch
 
 	mu      sync.Mutex
 	known   bool
 	list    []Binary
-	changed chan struct{} // closes with the next list
+	changed chan struct{} // closed by the next Put
 }
 
-// NewBoard returns a board without a list. The problems of all present watches together go to report.
+// NewBoard returns a board without a list. It calls report with the problems of all running watches whenever they
+// change.
 func NewBoard(report func(Problems)) *Board {
 	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
@@ -71,7 +72,7 @@ func (b *Board) Put(list []Binary) {
 	b.changed = make(chan struct{})
 }
 
-// latestList returns the list, false before the first Put, and a channel that closes at the next Put.
+// latestList returns the list and a channel that the next Put closes. Known is false before the first Put.
 func (b *Board) latestList() (list []Binary, known bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

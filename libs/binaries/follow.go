@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the wait before reconnecting to a lost source. Gateways often start before pod-managers,
-	// and evaluations need the list soon.
+	// minPause and maxPause bound the wait before Follow reconnects to a source. The first wait is short because
+	// gateways often start before pod-managers, and evaluations need the list.
 	minPause = 100 * time.Millisecond
 	maxPause = 2 * time.Second
 )
 
-// Follow watches a source until ctx is done, and reconnects when the source is lost: the last list stays in use until
-// then. A loss is logged once.
+// Follow watches a source until ctx is done. If the connection to the source is lost, Follow logs the loss once and
+// reconnects. The last list stays in use until then.
 func Follow(ctx context.Context, source Source, log *slog.Logger, use func([]Binary) Problems) {
 	backoff := retry.Backoff{First: minPause, Max: maxPause, Jitter: 1}
 	lost := false

@@ -10,13 +10,14 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// GatewayMark is the prefix of problems from a gateway in another process.
+// GatewayMark is the prefix of problems that a gateway in another process reported.
 const GatewayMark = "gateway: "
 
-// maxProblems bounds the problems of a gateway, and maxProblem each of them, in bytes.
+// maxProblems is the maximum number of problems in a request, and maxProblem the maximum length of each problem in
+// bytes.
 const maxProblems, maxProblem = 1000, 512
 
-// boundProblems returns as many problems as a request may have, each of bounded size.
+// boundProblems returns at most maxProblems of the problems, each shortened to maxProblem bytes.
 func boundProblems(problems Problems) Problems {
 	if problems == nil {
 		return nil
@@ -28,7 +29,7 @@ func boundProblems(problems Problems) Problems {
 	return some
 }
 
-// request returns the request for binaries, with the problems of the previous list.
+// request returns the request of a watch. It reports the problems that the gateway found in the previous list.
 func request(problems Problems) *podmanagerv1.WatchBinariesRequest {
 	if problems == nil {
 		return &podmanagerv1.WatchBinariesRequest{}

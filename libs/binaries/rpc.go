@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// MaxRequestBytes bounds requests: the problems of a gateway.
+	// MaxRequestBytes limits a request, which contains the problems of a gateway.
 	MaxRequestBytes = 1 << 20
-	// MaxResponseBytes bounds a message: images have up to a KiB each, and paths four.
+	// MaxResponseBytes limits a message with binaries: the name of an image has up to 1 KiB, and a path up to 4 KiB.
 	MaxResponseBytes = 16 << 20
-	// imagesPerMessage and binariesPerMessage bound a message.
+	// imagesPerMessage and binariesPerMessage are the maximum numbers of images and binaries in a message.
 	imagesPerMessage, binariesPerMessage = 5000, 1000
-	// maxImages bounds a list that is received.
+	// maxImages is the maximum number of images in a received list.
 	maxImages = 200_000
 )
 
-// Handler returns the BinaryService over a source in this process. When stopping closes, watches fail with an error of
-// class fault.Unavailable.
+// Handler returns a BinaryService that serves the lists of source. When stopping is closed, watches fail with an
+// error of class fault.Unavailable.
 func Handler(source Source, stopping <-chan struct{}) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping}
 }
@@ -58,7 +58,7 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// untilStopped cancels a watch when the program stops. Callers must call ended after the watch.
+// untilStopped calls cancel when h.stopping is closed. Callers must call ended after the watch.
 func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
 	done := make(chan struct{})
 	go func() {
@@ -71,7 +71,7 @@ func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
 	return func() { close(done) }
 }
 
-// splitMessages returns a list in messages of bounded size.
+// splitMessages splits a list into messages of bounded size. The last message is marked as complete.
 func splitMessages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 	last := &podmanagerv1.WatchBinariesResponse{}
 	all := []*podmanagerv1.WatchBinariesResponse{last}
@@ -91,7 +91,7 @@ func splitMessages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 	return all
 }
 
-// newMessage returns a binary with some of its images.
+// newMessage returns the message for a binary with the given part of its images.
 func newMessage(b Binary, images []string) *podmanagerv1.Binary {
 	m := &podmanagerv1.Binary{Config: b.Config, Path: b.Path, Images: images}
 	if b.Prefork != nil {
@@ -101,7 +101,7 @@ func newMessage(b Binary, images []string) *podmanagerv1.Binary {
 	return m
 }
 
-// Client is a Source in another process.
+// Client is a Source that receives its lists from the pod-manager over RPC.
 type Client struct {
 	rpc podmanagerv1connect.BinaryServiceClient
 }
@@ -124,7 +124,8 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watchOnce watches until the problems of the list change, and returns the new problems.
+// watchOnce sends the given problems and passes lists to use, until use returns different problems, and returns
+// those.
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,7 +133,7 @@ func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Bi
 	if err != nil {
 		return nil, rpcfault.FromConnect(err)
 	}
-	defer func() { cancel(); _ = stream.Close() }() // Close then does not wait for more messages
+	defer func() { cancel(); _ = stream.Close() }() // without the cancellation, Close would wait for more messages
 	for {
 		list, err := receiveList(stream)
 		if err != nil {
@@ -144,7 +145,7 @@ func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Bi
 	}
 }
 
-// receiveList returns the next list.
+// receiveList collects the messages of the next list up to the message that completes it.
 func receiveList(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinariesResponse]) ([]Binary, error) {
 	var list []Binary
 	images := 0

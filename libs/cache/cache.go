@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache stores the answers of a source within a bound of bytes, fetches each missing entry once for all
-// callers, and refreshes entries in use before they expire. [Last] is for sources that cache their answers themselves.
+// Package cache stores the answers of a source, up to a limit of bytes. It fetches a missing entry once for all
+// callers that wait for it, and refreshes entries in use before they expire. [Last] is for sources that cache their
+// answers themselves.
 package cache
 
 import (
@@ -19,29 +20,31 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// retryWhenFull is the retry hint for callers that found MaxFetches running.
+// retryWhenFull is the retry hint for callers whose fetch was rejected because MaxFetches were running.
 const retryWhenFull = time.Second
 
 // Config configures a Cache. All fields except KeepFor and MaxKept are required.
 type Config[K comparable, V any] struct {
 	// Fetch gets the value of a key from its source. Its errors have fault classes.
 	Fetch func(ctx context.Context, key K) (V, error)
-	// Lifetime returns how long the entry of a key is used.
+	// Lifetime returns the lifetime of the entry of a key.
 	Lifetime func(K) Lifetime
-	// MaxBytes bounds the entries, as Size counts them.
+	// MaxBytes limits the sum of the entries' sizes, as counted by Size.
 	MaxBytes int64
 	// Size returns the memory that a key and its value need, in bytes.
 	Size func(K, V) int64
 	// MaxFetches is the maximum number of concurrent fetches.
 	MaxFetches int
-	// FetchTimeout bounds a fetch. A fetch continues after its callers have left: the next caller finds the value.
+	// FetchTimeout limits a fetch. A fetch continues after its callers have left, so that the next caller finds the
+	// value.
 	FetchTimeout time.Duration
 	// StaleWait is the maximum wait for a fetch if there is a stale entry.
 	StaleWait time.Duration
-	// KeepFor is the time after its last use for which an entry is refreshed without a request for it, so that the next
-	// caller does not wait for the source. Zero refreshes entries only when they are used.
+	// KeepFor is the time for which an unused entry is still refreshed in the background, so that its next caller
+	// does not wait for the source. It begins with the last use of the entry. If it is zero, only uses refresh an
+	// entry.
 	KeepFor time.Duration
-	// MaxKept is the maximum number of entries that KeepFor applies to: the most recently used entries.
+	// MaxKept is the maximum number of entries that KeepFor applies to. The most recently used entries have priority.
 	MaxKept int
 }
 
@@ -50,25 +53,25 @@ type Answer[V any] struct {
 	Value V
 	// Age is the time since the source returned the value.
 	Age time.Duration
-	// Source says how the value was found.
+	// Source says where the value was found.
 	Source Source
 }
 
-// Source says how an answer was found. It is a label of metrics.
+// Source says where the cache found an answer. Metrics use it as a label.
 type Source string
 
 // The sources of answers.
 const (
-	Hit     Source = "hit"     // an entry
-	Refresh Source = "renewal" // an entry that is being fetched again in the background
-	Failure Source = "failure" // a cached failure
-	Miss    Source = "miss"    // fetched
+	Hit     Source = "hit"     // found in an entry
+	Refresh Source = "renewal" // found in an entry that a background fetch now refreshes
+	Failure Source = "failure" // found as a cached failure
+	Miss    Source = "miss"    // fetched from the source
 )
 
 // Cache stores values of type V, which are shared: callers must not change them. Use [New].
 type Cache[K comparable, V any] struct {
 	cfg      Config[K, V]
-	stopping context.Context //nolint:containedctx // ends all fetches, which belong to no single caller
+	stopping context.Context //nolint:containedctx // cancels all fetches, because a fetch may have several callers
 	stop     context.CancelCauseFunc
 	running  sync.WaitGroup
 
@@ -106,14 +109,14 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-// Cached returns an entry that [Cache.Get] would return without waiting, and starts its refresh if that is due.
+// Cached returns the value of key if [Cache.Get] would return it without waiting, and starts a refresh if one is due.
 func (c *Cache[K, V]) Cached(ctx context.Context, key K) (Answer[V], bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lookUp(ctx, key, c.useEntry(key))
 }
 
-// Renew fetches key, even if there is an entry. It returns the same errors as [Cache.Get].
+// Renew fetches the value of key, even if there is an entry. It returns the same errors as [Cache.Get].
 func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	c.useEntry(key)
@@ -126,9 +129,10 @@ func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 }
 
 // Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if
-// there is a stale entry. It returns shortly before the deadline of ctx. Errors are the errors of Fetch, the progress
-// of a fetch that took longer than ctx (see [Progress]) or else the error of ctx, fault.Exhausted if MaxFetches are
-// running, and fault.Unavailable for a fetch that timed out.
+// there is a stale entry. It returns shortly before the deadline of ctx. It returns the error of Fetch if the fetch
+// fails. If ctx is done before the fetch is complete, it returns the error that the fetch last recorded (see
+// [Progress]), or else the error of ctx. The class of the error is fault.Exhausted if MaxFetches are running, and
+// fault.Unavailable if the fetch timed out.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)
@@ -154,7 +158,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	return c.awaitFetch(ctx, f, nil)
 }
 
-// lookUp is Cached. c must be locked.
+// lookUp implements Cached for the entry e of key. c must be locked.
 func (c *Cache[K, V]) lookUp(ctx context.Context, key K, e *entry[V]) (Answer[V], bool) {
 	switch e.stateAt(c.cfg.Lifetime(key), time.Now()) {
 	case fresh:
@@ -169,8 +173,8 @@ func (c *Cache[K, V]) lookUp(ctx context.Context, key K, e *entry[V]) (Answer[V]
 	}
 }
 
-// startRefresh starts a fetch in the background, unless a fetch of the key or MaxFetches are running, and reports
-// whether it did. c must be locked.
+// startRefresh starts a fetch of key in the background, and reports whether it did. It does not if a fetch of key or
+// MaxFetches fetches are running. c must be locked.
 func (c *Cache[K, V]) startRefresh(ctx context.Context, key K) bool {
 	if _, running := c.fetches[key]; running {
 		return false
@@ -193,7 +197,8 @@ func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 	}
 	f := &fetch[V]{since: time.Now(), generation: c.generation, done: make(chan struct{})}
 	c.fetches[key] = f
-	// The fetch keeps the caller's trace, but not its deadline: other callers wait for the same answer.
+	// The fetch belongs to the caller's trace, but ignores the caller's deadline because other callers wait for it
+	// too.
 	ctx = context.WithValue(context.WithoutCancel(ctx), progressKey{}, &f.progress)
 	c.running.Go(func() { c.runFetch(ctx, key, f) })
 	return f, nil
@@ -202,12 +207,12 @@ func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 // runFetch fetches key, stores the result and wakes the callers.
 func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer context.AfterFunc(c.stopping, func() { cancel(errStopping) })() //nolint:contextcheck // it ends the fetch
+	defer context.AfterFunc(c.stopping, func() { cancel(errStopping) })() //nolint:contextcheck // stops the fetch
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, c.cfg.FetchTimeout, errTimeout)
 	defer cancelTimeout()
 	func() {
 		defer func() {
-			if f.panicked = recover(); f.panicked != nil { // the callers that wait may recover from it
+			if f.panicked = recover(); f.panicked != nil { // callers may recover: see awaitFetch
 				f.err = fault.New(fault.Internal, "the fetch panicked: %v", f.panicked)
 			}
 		}()
@@ -225,7 +230,8 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	close(f.done)
 }
 
-// explainError returns the error of a fetch with its progress and with the cause of its cancellation.
+// explainError adds to the error of a fetch the error that the fetch last recorded, and the cause of its
+// cancellation.
 func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
@@ -240,8 +246,8 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	return err
 }
 
-// awaitFetch waits for f until shortly before the deadline of ctx. If stale is not nil, wait returns it if f takes
-// longer than StaleWait or ctx permits, or if the source is unavailable.
+// awaitFetch waits for f until shortly before the deadline of ctx. If stale is not nil, awaitFetch returns the stale
+// entry when f exceeds StaleWait or the deadline, or when the source is unavailable.
 func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
@@ -273,8 +279,8 @@ func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[
 	return none, f.err
 }
 
-// Run refreshes entries in use until ctx is done. Then it cancels all fetches and waits for them. The cache fetches
-// nothing after that.
+// Run refreshes entries in use until ctx is done. Then it cancels all fetches and waits for their end. Later fetches
+// fail.
 func (c *Cache[K, V]) Run(ctx context.Context) error {
 	c.keepRefreshed(ctx)
 	c.mu.Lock()
@@ -287,15 +293,16 @@ func (c *Cache[K, V]) Run(ctx context.Context) error {
 // progressKey is the context key of a fetch's progress.
 type progressKey struct{}
 
-// Progress records that the fetch of ctx retries after err. Callers whose deadline passes before the fetch is complete
-// get that error.
+// Progress records that the fetch with the context ctx retries after err. A caller whose deadline passes before the
+// fetch is complete gets err.
 func Progress(ctx context.Context, err error) {
 	if progress, ok := ctx.Value(progressKey{}).(*atomic.Pointer[error]); ok {
 		progress.Store(&err)
 	}
 }
 
-// timeoutError returns the error for a caller whose context was done, with err, before f.
+// timeoutError returns the error for a caller whose context was done before f was complete. Err is the context's
+// error.
 func (f *fetch[V]) timeoutError(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {

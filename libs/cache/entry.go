@@ -14,14 +14,16 @@ import (
 )
 
 const (
-	// outageMemory is the time after retryAt for which an outage still counts: callers get stale entries without waiting,
-	// since the source would hang or fail.
+	// outageMemory is the time for which the cache assumes an outage to last after retryAt. Until then, callers get
+	// stale entries without waiting, because the source would hang or fail.
 	outageMemory = time.Minute
-	// maxRetryAfter bounds the retry hint of a source whose entries never expire.
+	// maxRetryAfter limits the retry hint of a source if its entries never expire. Otherwise the TTL limits it.
 	maxRetryAfter = 5 * time.Minute
-	// keepInterval is the interval between two searches for entries to refresh. Each search spreads its fetches over it.
+	// keepInterval is the interval between two searches for entries to refresh. The fetches after a search are spread
+	// over the interval.
 	keepInterval = time.Minute
-	// entryBytes is the memory of an entry without its key and value: list element, share of the map, entry.
+	// entryBytes is the memory of an entry without its key and value: its list element, its share of the map and the
+	// struct.
 	entryBytes = 344
 	// failureBytes is the memory of a failure without its text.
 	failureBytes = 512
@@ -29,8 +31,8 @@ const (
 
 // Lifetime is the lifetime of an entry.
 type Lifetime struct {
-	// TTL is the age up to which an entry is returned without waiting for its source. From half of it, an entry in use
-	// is fetched again in the background. Zero means that the entry never expires.
+	// TTL is the age up to which an entry is returned without waiting for its source. When an entry older than half
+	// of the TTL is used, it is fetched again in the background. Zero means that the entry never expires.
 	TTL time.Duration
 	// Stale is the age up to which an entry is returned if its source is unavailable or slower than StaleWait.
 	Stale time.Duration
@@ -64,8 +66,8 @@ const (
 func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
-	// An outage lasts beyond retryAt, or callers would wait again and again for a hanging source. A refusal invalidates a
-	// stale value.
+	// An outage counts for longer than retryAt, because otherwise callers would wait again and again for a hanging
+	// source. A refusal by the source invalidates a stale value.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && (life.TTL == 0 || age < life.TTL/2):
@@ -84,8 +86,8 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	}
 }
 
-// isOutage reports whether a failure says nothing about the key: the source cannot be reached, limits its requests, or
-// had too little time.
+// isOutage reports whether a failure is about the source instead of the key: the source cannot be reached, limits its
+// requests, or had too little time.
 func isOutage(err error) bool {
 	switch fault.Of(err) {
 	case fault.Unavailable, fault.Exhausted, fault.DeadlineExceeded, fault.Canceled:
@@ -100,7 +102,8 @@ func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// recordFailure records a failed fetch. A retry hint of the source counts, up to the TTL.
+// recordFailure records a failed fetch. The failure is cached for the retry hint of the source, up to the TTL, if
+// that is longer than life.Failure.
 func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {
@@ -110,7 +113,8 @@ func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	e.retryAt = now.Add(hold)
 }
 
-// useEntry returns the entry of a key, or a zero entry, and records its use. c must be locked.
+// useEntry returns the entry of a key and records its use. It returns a zero entry if there is none. c must be
+// locked.
 func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	e, ok := c.entries.Get(key)
 	if !ok {
@@ -120,7 +124,7 @@ func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	return e
 }
 
-// Peek returns the value of an entry, however old.
+// Peek returns the value of a key's entry, even if the entry has expired.
 func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,8 +142,8 @@ func (c *Cache[K, V]) Put(key K, value V) {
 	c.storeResult(key, value, nil)
 }
 
-// storeResult stores the result of a fetch and evicts the least recently used entries if that is too much. A value that
-// is larger than the cache is not stored, and evicts nothing. c must be locked.
+// storeResult stores the result of a fetch, and then evicts the least recently used entries while the cache exceeds
+// MaxBytes. A result larger than MaxBytes is not stored and evicts nothing. c must be locked.
 func (c *Cache[K, V]) storeResult(key K, value V, err error) {
 	now := time.Now()
 	e := &entry[V]{usedAt: now}
@@ -167,7 +171,7 @@ func (c *Cache[K, V]) storeResult(key K, value V, err error) {
 func (c *Cache[K, V]) sizeOf(key K, e *entry[V]) int64 {
 	n := entryBytes + c.cfg.Size(key, e.value)
 	if e.failure != nil {
-		n += failureBytes + 2*int64(len(e.failure.Error())) // the text, and the parts that it was put together from
+		n += failureBytes + 2*int64(len(e.failure.Error())) // its text and the texts that it wraps
 	}
 	return n
 }
@@ -179,7 +183,8 @@ func (c *Cache[K, V]) Bytes() int64 {
 	return c.bytes
 }
 
-// ForgetFailures removes all failures, also of running fetches, because their cause may be gone. Values stay.
+// ForgetFailures removes all cached failures and prevents running fetches from caching theirs, for callers that have
+// removed a possible cause. Values stay.
 func (c *Cache[K, V]) ForgetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,7 +224,8 @@ func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	}
 }
 
-// dueKeys returns the keys of entries in use that are to be refreshed now.
+// dueKeys returns the keys of the entries to refresh: they are among the MaxKept entries in use and older than half
+// of their TTL.
 func (c *Cache[K, V]) dueKeys(now time.Time) []K {
 	type used struct {
 		key K

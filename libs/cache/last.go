@@ -17,24 +17,25 @@ import (
 )
 
 const (
-	// maxLastAge is the maximum age of an answer that is used while the service is away.
+	// maxLastAge is the maximum age of an answer that Last returns while the service is unavailable.
 	maxLastAge = time.Hour
-	// maxLastWait bounds the wait for the service if there is an earlier answer. Callers with less time wait for half of
-	// it.
+	// maxLastWait limits the wait for the service if there is an earlier answer. A caller also waits at most for half
+	// of the time until its deadline.
 	maxLastWait = 3 * time.Second
-	// retryInterval is the interval between two questions while the service is away.
+	// retryInterval is the interval between two queries while the service is unavailable.
 	retryInterval = 5 * time.Second
 )
 
-// Last queries another service each time, and uses its last answers while the service is away. It is for services that
-// cache their answers themselves, such as the image-resolver, which answers within a millisecond. Use [NewLast].
+// Last queries a service for each call, and returns the service's last answers while the service is unavailable. It
+// is for services that cache their answers themselves, such as the image-resolver, which answers within a
+// millisecond. Use [NewLast].
 type Last[K comparable, V any] struct {
 	cfg LastConfig[K, V]
 
 	mu      sync.Mutex
 	answers *simplelru.LRU[K, lastAnswer[V]]
 	bytes   int64
-	// retryAt is the time of the next question to a service that is away. It is zero if the service answers.
+	// retryAt is the time of the next query to an unavailable service. It is zero if the service is available.
 	retryAt time.Time
 }
 
@@ -42,11 +43,11 @@ type Last[K comparable, V any] struct {
 type LastConfig[K comparable, V any] struct {
 	// Ask queries the service. Its errors have fault classes.
 	Ask func(ctx context.Context, key K) (V, error)
-	// MaxBytes bounds the answers, as Size counts them.
+	// MaxBytes limits the sum of the answers' sizes, as counted by Size.
 	MaxBytes int64
 	// Size returns the memory that a key and its answer need, in bytes.
 	Size func(K, V) int64
-	// Stale is called for each earlier answer that is used; it may be nil.
+	// Stale is called whenever Get returns an earlier answer because the service is unavailable. It may be nil.
 	Stale func(context.Context)
 }
 
@@ -63,7 +64,7 @@ func NewLast[K comparable, V any](cfg LastConfig[K, V]) *Last[K, V] {
 	return l
 }
 
-// StaleCounter returns a function that counts stale answers of a kind.
+// StaleCounter returns a function for LastConfig.Stale that counts the calls in a metric, under the given kind.
 func StaleCounter(meters metric.MeterProvider, kind string) (func(context.Context), error) {
 	counter, err := meters.Meter("cache").Int64Counter("fn.stale.answers",
 		metric.WithDescription("Old answers that were used because the image-resolver did not answer."))
@@ -74,8 +75,8 @@ func StaleCounter(meters metric.MeterProvider, kind string) (func(context.Contex
 	return func(ctx context.Context) { counter.Add(ctx, 1, ofKind) }, nil
 }
 
-// Get returns the answer of the service, or the last answer if the service is away. Answers are shared: callers must
-// not change them. Errors are the errors of Ask and of ctx.
+// Get returns the answer of the service, or the last answer if the service is unavailable. Answers are shared, so
+// callers must not change them. Get returns errors of Ask and of ctx.
 func (l *Last[K, V]) Get(ctx context.Context, key K) (V, error) {
 	last, known := l.Known(key)
 	if !known {
@@ -101,7 +102,7 @@ func (l *Last[K, V]) Get(ctx context.Context, key K) (V, error) {
 	return last, nil
 }
 
-// lastWait returns how long a caller with an earlier answer waits.
+// lastWait returns the timeout of a query whose caller can use an earlier answer instead.
 func lastWait(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(maxLastWait, time.Until(deadline)/2)
@@ -117,8 +118,8 @@ func (l *Last[K, V]) Known(key K) (value V, ok bool) {
 	return a.value, ok && time.Since(a.at) < maxLastAge
 }
 
-// claimQuestion reports whether the caller queries the service: while it is away, only a single caller per interval
-// does.
+// claimQuestion reports whether the caller should query the service. While the service is unavailable, it returns
+// true for a single caller per retryInterval.
 func (l *Last[K, V]) claimQuestion() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 // Container is the path of a container's own control group.
 const Container = "/sys/fs/cgroup"
 
-// limits are the files with the memory limit, of version 2 and of version 1.
+// limits contains the names of the files with the memory limit, in version 2 and version 1 of control groups.
 var limits = []string{"memory.max", "memory/memory.limit_in_bytes"}
 
-// unlimited is below version 1's number for no limit.
+// unlimited is the value from which a limit counts as no limit. Version 1 writes a larger number if there is none.
 const unlimited = 1 << 60
 
 // MemoryLimit returns the memory limit of the container whose control group is at root, in bytes, or false if it is
-// unlimited or unknown. It may change while the container runs.
+// unlimited or unknown. The limit may change while the container runs.
 func MemoryLimit(root string) (limit int64, ok bool) {
 	for _, name := range limits {
 		content, err := os.ReadFile(filepath.Join(root, name))

@@ -14,19 +14,19 @@ import (
 )
 
 // Kills distinguishes processes that the kernel killed because their container ran out of memory from processes that
-// another process killed: the signal is SIGKILL in both cases. The zero value and nil know no kills. It is safe for
-// concurrent use.
+// another process killed: the signal is SIGKILL in both cases. The zero value and nil never explain a kill. It is
+// safe for concurrent use.
 type Kills struct {
-	root, counter string // control group, and the file in it
+	root, counter string // directory of the control group, and its file that counts kills
 
 	mu        sync.Mutex
 	explained int64 // kills before the start, or already returned by Explain
 }
 
-// counters are the files that count kills, of control groups of version 2 and of version 1.
+// counters contains the names of the files that count kills, in version 2 and version 1 of control groups.
 var counters = []string{"memory.events", "memory/memory.oom_control"}
 
-// NewKills returns the kills in the control group at root, such as [Container].
+// NewKills returns a Kills for the control group at root, such as [Container].
 func NewKills(root string) *Kills {
 	for _, counter := range counters {
 		k := &Kills{root: root, counter: filepath.Join(root, counter)}
@@ -55,7 +55,7 @@ func (k *Kills) Explain() string {
 	return k.Text()
 }
 
-// Text returns the cause and the remedy of a function that ran out of memory.
+// Text returns the message for a function that ran out of memory: the cause and the remedy.
 func (k *Kills) Text() string { return "out of memory: " + k.remedy() }
 
 // countKills reads the number of kills, or false if it is unknown.

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// uses are the files of version 2 and of version 1 with the used memory and its details, and the names of cached files
-// in the details.
+// uses contains, for version 2 and version 1 of control groups, the file with the used memory, the file with its
+// details, and the names of the values for cached files in the latter.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -21,8 +21,9 @@ var uses = []struct{ used, details, inactive, active, mapped string }{
 	},
 }
 
-// MemoryUse returns the memory that the container whose control group is at root needs, in bytes, without cached
-// files, which the kernel drops when it needs memory, except the running programs. It returns false if it is unknown.
+// MemoryUse returns the used memory of the container whose control group is at root, in bytes. Cached files do not
+// count, because the kernel drops them when it needs memory, except those of running programs. MemoryUse returns
+// false if the used memory is unknown.
 func MemoryUse(root string) (used int64, ok bool) {
 	for _, names := range uses {
 		content, err := os.ReadFile(filepath.Join(root, names.used))
@@ -44,7 +45,7 @@ func MemoryUse(root string) (used int64, ok bool) {
 	return 0, false
 }
 
-// readNumbers returns the values of lines that are a name and a number.
+// readNumbers parses lines with a name and a number, and returns the numbers by their names.
 func readNumbers(content []byte) map[string]int64 {
 	values := map[string]int64{}
 	lines := bufio.NewScanner(bytes.NewReader(content))

@@ -35,9 +35,8 @@ func Load(cfg Validator) error {
 	return Rename(cfg.Validate(), Variable)
 }
 
-// Fill fills cfg without validating it, for programs whose flags override the environment. A
-// variable with our prefix and no matching field is an error: it is most often a typing error, and
-// would have no effect.
+// Fill fills cfg without validating it, for programs whose flags override the environment. A variable with our prefix
+// and without a matching field is an error, because it would have no effect and is most often a typing error.
 func Fill(cfg any) error {
 	if err := FillKnown(cfg); err != nil {
 		return err
@@ -45,8 +44,8 @@ func Fill(cfg any) error {
 	return checkUnknown(cfg)
 }
 
-// FillKnown fills cfg as Fill does, and ignores variables of other programs: it is for tools that users run in a shell
-// with such variables.
+// FillKnown fills cfg as Fill does, but ignores variables without a matching field. It is for tools that users run in
+// a shell with variables of our other programs.
 func FillKnown(cfg any) error {
 	if err := envconfig.Process(Prefix, cfg); err != nil {
 		return describeError(err)
@@ -54,14 +53,14 @@ func FillKnown(cfg any) error {
 	return nil
 }
 
-// IsSet reports whether the environment has the variable of a field, even if it is empty. It is for
-// programs that combine services and leave some of their settings out.
+// IsSet reports whether the environment contains the variable of a field, even with an empty value. It is for
+// programs that combine services and ignore some of the services' settings.
 func IsSet(field string) bool {
 	_, ok := os.LookupEnv(Variable(field)) //nolint:forbidigo // main reads the environment with this package
 	return ok
 }
 
-// describeError turns an error of envconfig into an error that begins with the variable.
+// describeError turns an error of envconfig into an error that begins with the name of the variable.
 func describeError(err error) error {
 	if p, ok := errors.AsType[*envconfig.ParseError](err); ok {
 		return fmt.Errorf("environment: %s is %q, which is not a %s: %w", p.KeyName, p.Value, p.TypeName, p.Err)
@@ -98,8 +97,8 @@ func quoteValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Rename returns err with each Problem's setting renamed by name(field): fields are variables in some programs and
-// flags in others.
+// Rename returns err with each Problem's field replaced by name(field), because a field is set by a variable in some
+// programs and by a flag in others.
 func Rename(err error, name func(field string) string) error {
 	return changeProblems(err, func(p Problem) *Problem {
 		p.name = name(p.Field)
@@ -107,7 +106,7 @@ func Rename(err error, name func(field string) string) error {
 	})
 }
 
-// changeProblems returns err with change applied to each Problem in it.
+// changeProblems replaces each Problem in err by the result of change.
 func changeProblems(err error, change func(Problem) *Problem) error {
 	changed := splitErrors(err)
 	for i, e := range changed {
@@ -118,7 +117,7 @@ func changeProblems(err error, change func(Problem) *Problem) error {
 	return errors.Join(changed...)
 }
 
-// splitErrors returns the errors that err joins, in a new slice.
+// splitErrors returns a new slice with the errors that err joins, or with err itself.
 func splitErrors(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.Clone(joined.Unwrap())
@@ -145,22 +144,22 @@ type Checks struct {
 	problems []error
 }
 
-// That records a problem with field unless ok.
+// That records a problem with the setting field if ok is false.
 func (c *Checks) That(ok bool, field string, value any, want string) {
 	if !ok {
 		c.problems = append(c.problems, &Problem{Field: field, Value: value, Want: want})
 	}
 }
 
-// ServiceURL records a problem with field unless address is empty or the URL of a service.
+// ServiceURL records a problem with the setting field unless address is empty or the URL of a service.
 func (c *Checks) ServiceURL(field, address string) {
 	u, err := url.Parse(address)
 	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 	c.That(ok || address == "", field, address, "http://host:port or https://host:port")
 }
 
-// Within adds the problems of a nested configuration, found in err, under the field that holds it;
-// the empty field is the configuration itself.
+// Within adds the problems in err, the result of validating a nested configuration. Field is the name of the nested
+// struct, which becomes a prefix of the problems' fields. An empty field adds no prefix.
 func (c *Checks) Within(field string, err error) {
 	err = changeProblems(err, func(p Problem) *Problem {
 		if field != "" {
@@ -173,8 +172,8 @@ func (c *Checks) Within(field string, err error) {
 	}
 }
 
-// Err returns all problems, or nil. Services that share a setting have the same problem with it, which is
-// returned once.
+// Err returns all problems, or nil. If several services report the same problem with a shared setting, it returns the
+// problem once.
 func (c *Checks) Err() error {
 	var unique []error
 	for _, problem := range c.problems {

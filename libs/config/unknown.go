@@ -12,12 +12,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
-// foreign are variables with our prefix that tests of the project read. They have no effect on
-// programs, which may be started among them.
+// foreign contains variables with our prefix that only the project's tests read. Programs ignore them, because tests
+// start programs with these variables in the environment.
 var foreign = []string{"FNR_BED", "FNR_EVIDENCE", "FNR_PORCH", "FNR_SKAFFOLD", "FNR_TOOLBOX_IMAGE"}
 
-// checkUnknown returns an error that names each variable with our prefix that cfg has no setting
-// for: it is most often a typing error, or meant for another program, and would have no effect.
+// checkUnknown returns an error that names each variable with our prefix but without a setting in cfg. Such a
+// variable would have no effect. It is most often a typing error, or meant for another program.
 func checkUnknown(cfg any) error {
 	var known []string
 	for _, s := range Settings(cfg) {
@@ -35,7 +35,7 @@ func checkUnknown(cfg any) error {
 	return errors.Join(unknown...)
 }
 
-// adviceFor returns the remedy for an unknown variable.
+// adviceFor returns the remedy for an unknown variable: the known variable with a similar name, if there is one.
 func adviceFor(name string, known []string) string {
 	if near := typo.Nearest(name, known, maxTypingErrors); near != "" {
 		return fmt.Sprintf(": is %s meant?", near)

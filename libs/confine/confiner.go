@@ -19,7 +19,7 @@ type Confiner struct {
 	cfg         Config
 	kernel      kernel
 	files       fileRules
-	filters     map[bool]*filter // by network permission, or nil without seccomp
+	filters     map[bool]*filter // key: whether the function may use the network; nil without seccomp
 	temp        *tempDirs
 	shared      sharedDirs
 	sharedRules fileRules
@@ -65,7 +65,7 @@ func (cfg Config) probeFeatures() kernel {
 	return probeKernel()
 }
 
-// buildShared creates the resources that all processes share.
+// buildShared creates the filters, rules and directories that the confiner uses for all processes.
 func (c *Confiner) buildShared() error {
 	if c.kernel.seccomp {
 		c.filters = map[bool]*filter{}
@@ -103,8 +103,9 @@ func (c *Confiner) Close() {
 	c.temp.close()
 }
 
-// Start calls start on a confined thread, with env and, if the process gets a temporary directory, TMPDIR. The caller
-// removes the returned directory, which may be nil, after the process has exited.
+// Start calls start on a confined thread, with env. If the process gets a temporary directory, Start adds TMPDIR to
+// env and returns the directory; otherwise it returns nil. The caller must remove the directory after the process has
+// exited.
 func (c *Confiner) Start(
 	fn Function, env []string, start func(env []string) (*os.Process, error),
 ) (*os.Process, *TempDir, error) {

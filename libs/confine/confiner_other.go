@@ -13,7 +13,7 @@ import (
 // Confiner starts processes without restrictions, which only Linux supports.
 type Confiner struct{}
 
-// New returns nil, the Confiner that does nothing. With Require it fails.
+// New returns a nil Confiner, which restricts nothing. With Require it fails.
 func New(cfg Config) (*Confiner, error) {
 	if err := cfg.Level.checkOtherSystem(runtime.GOOS); err != nil {
 		return nil, err
@@ -51,5 +51,5 @@ func (d *TempDir) RemoveLater() {}
 // Limit returns 0.
 func (d *TempDir) Limit() int64 { return 0 }
 
-// Free reports that there is no directory.
+// Free returns true, because there is no directory whose limits could be exceeded.
 func (d *TempDir) Free() (bytes int64, ok bool) { return 0, true }

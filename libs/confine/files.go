@@ -13,14 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights of Landlock, in groups.
+// Groups of Landlock access rights.
 const (
 	readFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readDir  = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// writeFile are the rights to a device that discards or generates bytes.
+	// writeFile contains the rights to devices that discard or generate bytes, such as /dev/null.
 	writeFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// own are the rights to the function's temporary directory: all but creating devices.
+	// own contains the rights to the function's temporary directory: all rights except those to create and control
+	// devices.
 	own = readDir | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
@@ -29,8 +30,9 @@ const (
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Readable files of functions that run next to each other and next to a server with secrets: programs, libraries and
-// their information about the system. Of /etc only public files: other settings may contain credentials.
+// Files that functions may read if they run next to other functions and next to a server with secrets: programs,
+// libraries and information about the system. In /etc these are only public files, because other files there may
+// contain credentials.
 var (
 	readable = []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt",
@@ -45,10 +47,10 @@ var (
 		"pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "resolv.conf",
 		"rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	// processes contains information that runtimes read about themselves: Node.js starts a millisecond slower if it
-	// cannot read its own memory map, and reads its memory limit from its cgroup. Memory, environment and files of
-	// processes outside of a function's domain stay unreadable, by Landlock's rule on tracing, and the directory cannot
-	// be listed.
+	// processes is readable because runtimes read information about themselves there: Node.js starts a millisecond
+	// slower if it cannot read its own memory map, and reads its memory limit from its cgroup. The function cannot
+	// list the directory. It cannot read memory, environment and files of processes outside of its domain either,
+	// because Landlock treats that as tracing.
 	processes = "/proc"
 	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )
@@ -59,7 +61,7 @@ type fileRule struct {
 	access uint64
 }
 
-// fileRules are Landlock rules with open files.
+// fileRules is a list of Landlock rules. Callers must close its files with closeFiles.
 type fileRules []fileRule
 
 // openFiles opens the files that all functions may use. It skips missing files.
@@ -94,7 +96,8 @@ func (rules fileRules) closeFiles() {
 	}
 }
 
-// openPath opens a file or directory only to name it, which requires no right to read it.
+// openPath opens a file or directory with O_PATH. The result only identifies the file in a rule, so that this program
+// needs no right to read the file.
 func openPath(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -126,8 +129,8 @@ func (cfg Config) readablePaths() []string {
 	return paths
 }
 
-// pathsWithout returns paths that cover root except hidden paths below it. Landlock rules can only allow, so a
-// directory with something hidden in it is replaced by its other entries.
+// pathsWithout returns paths that cover root except the hidden paths below it. Landlock rules can only allow access,
+// so that a directory with a hidden path below it is replaced by its other entries.
 func pathsWithout(root string, hidden []string) []string {
 	if slices.Contains(hidden, root) {
 		return nil
@@ -146,7 +149,7 @@ func pathsWithout(root string, hidden []string) []string {
 	return paths
 }
 
-// resolvePath returns path without symbolic links, as far as it exists.
+// resolvePath returns path as an absolute path. If the file exists, it also resolves symbolic links.
 func resolvePath(path string) string {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute

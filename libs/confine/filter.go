@@ -18,30 +18,30 @@ import (
 // filter is a seccomp program, ready to be loaded.
 type filter struct{ program []unix.SockFilter }
 
-// Offsets in struct seccomp_data. Of an argument, the filter reads the half that the kernel uses for an int, on
-// little-endian machines such as amd64 and arm64.
+// Offsets of fields in struct seccomp_data. The filter reads only the lower half of an argument, which is the half
+// that the kernel uses for an int. Its offset is the argument's on little-endian machines such as amd64 and arm64.
 const (
 	numberOffset    = 0
 	archOffset      = 4
 	argumentsOffset = 16
 )
 
-// lastReviewed is the highest system call number that the rules cover: file_setattr of Linux 6.17. Higher numbers are
-// answered with "not implemented", so that programs use older calls until the rules cover the new calls. The calls of
-// amd64 with 32-bit pointers use higher numbers too.
+// lastReviewed is the highest system call number that the rules cover: file_setattr of Linux 6.17. The filter answers
+// higher numbers with "not implemented", so that programs use older calls until the rules cover the new calls. It
+// thereby also rejects the amd64 calls with 32-bit pointers (x32), whose numbers are higher.
 const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
 // newFilter returns a filter that allows everything except calls.
 //
-// It finds a call by binary search. When a filter is loaded, the kernel runs it for each number: with a list of
-// comparisons that lasts three times as long as starting a thread.
+// The filter finds a call by binary search. When a filter is loaded, the kernel runs it once for each number. With
+// sequential comparisons, loading would last three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
 	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	program := []bpf.Instruction{
-		// Other architectures use other numbers.
+		// Calls of another architecture have other numbers than those in the rules.
 		bpf.LoadAbsolute{Off: archOffset, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: native, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
@@ -63,7 +63,8 @@ func newFilter(calls []call) (*filter, error) {
 // maxRun is the maximum number of calls that are compared sequentially.
 const maxRun = 8
 
-// searchCalls returns instructions that find the loaded number among sorted calls, and answer it.
+// searchCalls returns instructions that search the loaded call number in the sorted calls and return the call's
+// answer.
 func searchCalls(calls []call) []bpf.Instruction {
 	if len(calls) <= maxRun {
 		return compareCalls(calls)
@@ -72,14 +73,14 @@ func searchCalls(calls []call) []bpf.Instruction {
 	lower, higher := searchCalls(calls[:middle]), searchCalls(calls[middle:])
 	return slices.Concat([]bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: calls[middle].number, SkipTrue: 1},
-		// A jump without a condition reaches farther.
+		// A conditional jump skips at most 255 instructions, and an unconditional jump any number.
 		bpf.Jump{Skip: uint32(len(lower))}, //nolint:gosec // a program has at most 4,096 instructions
 	}, lower, higher)
 }
 
-// compareCalls returns instructions that compare the loaded number with each of some calls.
+// compareCalls returns instructions that compare the loaded call number with the number of each call.
 func compareCalls(calls []call) []bpf.Instruction {
-	// Built from the end, because jumps are relative to the answers at the end.
+	// The program is built from its end, because each comparison jumps to an answer at the end.
 	program := []bpf.Instruction{allowed, forbidden, notImplemented}
 	for _, c := range slices.Backward(calls) {
 		beyond := uint8(len(program)) //nolint:gosec // eight calls have less than 256 instructions
@@ -103,19 +104,19 @@ func skipIf(number uint32, instructions uint8) bpf.Instruction {
 	return bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipTrue: instructions}
 }
 
-// call is a system call that is not allowed, or not with all arguments.
+// call is a system call that the filter forbids, either always or with some arguments.
 type call struct {
 	name   string
 	number uint32
 	answer bpf.RetConstant
-	// cases are the forbidden arguments; if it is empty, the call is forbidden with all arguments.
+	// cases describes the forbidden arguments. If it is empty, the call is forbidden with all arguments.
 	cases []match
 }
 
-// match is conditions that hold together.
+// match is a set of conditions. A call matches if all of them are true.
 type match []condition
 
-// condition compares the lower half of an argument.
+// condition compares the lower half of an argument of the call with a value.
 type condition struct {
 	argument uint32
 	test     bpf.JumpTest
@@ -142,13 +143,13 @@ func allowAll() *filter {
 	return &filter{program: []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}}
 }
 
-// loadFilter puts the calling thread under the filter. A nil filter is none.
+// loadFilter applies the filter to the calling thread. A nil filter does nothing.
 func (f *filter) loadFilter() error {
 	if f == nil {
 		return nil
 	}
-	// Without the flag, kernels before 5.16 slow down filtered processes with mitigations against speculation, which are
-	// for programs that run foreign code next to their own secrets.
+	// Without the flag, kernels before 5.16 slow down filtered processes by mitigations against speculation attacks.
+	// Functions do not need them, because they do not run foreign code next to secrets of their own.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
 	program := unix.SockFprog{Len: length, Filter: &f.program[0]}

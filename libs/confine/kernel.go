@@ -2,7 +2,7 @@
 
 package confine
 
-// Versions of Landlock's interface that introduced features used here.
+// Versions of Landlock's interface in which the features used here appeared.
 const (
 	abiFiles     = 1 // rules for files; no tracing across domains
 	abiRefer     = 2 // renaming across directories
@@ -31,8 +31,8 @@ func (k kernel) missingFeatures() []string {
 	return lacks
 }
 
-// replacedFeatures returns the restrictions that this kernel implements differently than newer kernels, with the
-// drawbacks.
+// replacedFeatures returns the restrictions for which this kernel needs another implementation than newer kernels,
+// and the drawbacks of that implementation.
 func (k kernel) replacedFeatures() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 func probeKernel() kernel {
-	// A trial says more than the version: a container's own filter may forbid the calls.
+	// We try the calls instead of checking the version, because the container's own filter may forbid them.
 	k := kernel{abi: landlockABI()}
 	thread.Own(func() {
 		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
@@ -36,8 +36,8 @@ func landlockABI() int {
 	return int(abi)
 }
 
-// tryRestrict puts the calling thread into a domain that forbids nothing that this program
-// does on it.
+// tryRestrict puts the calling thread into a domain that only forbids creating block devices, which this program
+// never does.
 func tryRestrict() error {
 	fd, err := createRuleset(&unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK})
 	if err != nil {

@@ -15,15 +15,15 @@ type Level string
 const (
 	Require    Level = "require"     // do not start
 	BestEffort Level = "best-effort" // confine as far as possible
-	Off        Level = "off"         // hold back nothing
+	Off        Level = "off"         // do not confine
 )
 
-// Check adds a problem if the setting of that name is no level. Empty is BestEffort.
+// Check records a problem with the setting of that name if l is not a level. Empty means BestEffort.
 func (l Level) Check(checks *config.Checks, name string) {
 	checks.That(l == "" || l == Require || l == BestEffort || l == Off, name, string(l), "require, best-effort or off")
 }
 
-// checkOtherSystem returns an error if a program must not start on a system other than Linux.
+// checkOtherSystem returns an error if the level requires restrictions. It is for systems other than Linux.
 func (l Level) checkOtherSystem(system string) error {
 	if l != Require {
 		return nil

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitProcess limits a process. Errors are ignored: the process may have exited.
+// limitProcess sets the limits of a process. It ignores errors, because the process may have exited.
 func (c *Confiner) limitProcess(pid int) { _ = Limits{FileBytes: c.cfg.MaxTempBytes}.Set(pid, 0, 0) }
 
-// Set limits a process that runs as a user and a group; zero means this program's user. It never raises a limit. When
-// memory runs out, the kernel kills the process first.
+// Set sets the limits of a process that runs as the given user and group. User zero means this program's user. Set
+// never raises a limit. It also marks the process as the first to be killed when memory runs out.
 func (l Limits) Set(pid int, user, group uint32) (err error) {
 	if user == 0 {
 		return l.setAll(pid)
@@ -26,14 +26,14 @@ func (l Limits) Set(pid int, user, group uint32) (err error) {
 	return err
 }
 
-// asThread calls f on a thread with the real ids of a user and a group: the kernel permits limiting a process by the
-// real ids, or by a capability that root lacks in containers. If the ids cannot be set, f is called anyway. The
-// effective ids, which matter otherwise, do not change.
+// asThread calls f on a thread with the real ids of a user and a group. The kernel permits a thread to limit a
+// process if their real ids are equal, or with a capability that root lacks in containers. If the ids cannot be set,
+// f is called anyway. The effective ids do not change.
 func asThread(user, group uint32, f func()) {
 	runtime.LockOSThread()
 	uid, gid := os.Getuid(), os.Getgid()
 	const same = ^uintptr(0)
-	set := func(user, group uintptr) error { // only for this thread, unlike package syscall
+	set := func(user, group uintptr) error { // for this thread; package syscall sets them for all
 		_, _, err := unix.RawSyscall(unix.SYS_SETRESGID, group, same, same)
 		if err == 0 {
 			_, _, err = unix.RawSyscall(unix.SYS_SETRESUID, user, same, same)
@@ -72,7 +72,7 @@ func (l Limits) setAll(pid int) error {
 	return nil
 }
 
-// lowerLimit makes a limit at most value.
+// lowerLimit lowers a limit to value. It does not change a lower limit.
 func lowerLimit(pid, resource int, value uint64) error {
 	var now unix.Rlimit
 	if err := unix.Prlimit(pid, resource, nil, &now); err != nil {
@@ -80,7 +80,7 @@ func lowerLimit(pid, resource int, value uint64) error {
 	}
 	limit := unix.Rlimit{Cur: min(now.Cur, value), Max: min(now.Max, value)}
 	if resource == unix.RLIMIT_CORE {
-		limit.Cur = limit.Max // above zero, see [MaxCore]
+		limit.Cur = limit.Max // the soft limit must be above zero: see [MaxCore]
 	}
 	return unix.Prlimit(pid, resource, &limit, nil)
 }

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OCISeccomp returns the rules of [SandboxFilter] as the seccomp section of an OCI runtime's configuration, in JSON. A
-// runtime ignores unknown names of calls.
+// OCISeccomp returns the rules of [SandboxFilter] as the seccomp section of an OCI runtime's configuration, in JSON.
+// Runtimes ignore names of calls that they do not know.
 func OCISeccomp() ([]byte, error) {
 	calls, err := kernel{abi: newestNeeded}.filteredCalls(true)
 	if err != nil {
@@ -58,8 +58,8 @@ type ociRule struct {
 	Arguments []ociArgument `json:"args,omitempty"`
 }
 
-// Operators of comparisons: "the bits in Mask equal Value", and "all 64 bits differ from Mask". A rule may use an
-// argument only once, so "neither a nor b" must be a single comparison, with the first operator.
+// Operators of comparisons: "the bits in Mask equal Value", and "the 64 bits are not equal to Mask". A rule may
+// compare each argument only once, so that "neither a nor b" requires rules with the first operator: see [allBut].
 const (
 	bitsAre  = "SCMP_CMP_MASKED_EQ"
 	notEqual = "SCMP_CMP_NE"
@@ -73,7 +73,7 @@ type ociArgument struct {
 	Operator string `json:"op"`
 }
 
-// ociArguments returns the arguments of rules that together match the same calls as cases.
+// ociArguments translates cases: it returns the arguments of OCI rules that together match the same calls.
 func ociArguments(cases []match) (rules [][]ociArgument) {
 	for _, conditions := range cases {
 		matching := [][]ociArgument{nil}
@@ -95,8 +95,8 @@ func ociArguments(cases []match) (rules [][]ociArgument) {
 	return rules
 }
 
-// ociAlternatives returns comparisons of an argument that together express the conditions about it. The result limited
-// is false if there are no conditions.
+// ociAlternatives translates the conditions on an argument: they are true if one of the returned comparisons is true.
+// Limited is false if there are no conditions on the argument.
 func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument, limited bool) {
 	var others []uint32
 	for _, c := range conditions {
@@ -118,7 +118,7 @@ func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument
 				others = append(others, value)
 			}
 		case bpf.JumpGreaterThan, bpf.JumpLessThan, bpf.JumpLessOrEqual, bpf.JumpBitsNotSet:
-			panic("no rule has such a condition") // a test makes all rules
+			panic("no rule has such a condition") // a test builds all rules
 		}
 	}
 	if len(others) == 1 {
@@ -129,13 +129,13 @@ func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument
 	return alternatives, limited
 }
 
-// compareBits returns the comparison of the bits in mask, in the lower half of an argument.
+// compareBits returns a comparison that is true if the bits in mask are equal in the argument and in value.
 func compareBits(index, mask, value uint32) ociArgument {
 	return ociArgument{index, uint64(mask), uint64(value & mask), bitsAre}
 }
 
-// allBut returns comparisons that together match all values except the given ones: it descends from the highest bit
-// while a given value starts with the same bits, and emits the other branches.
+// allBut returns comparisons that together match all values except the given ones: it walks the tree of bit prefixes
+// from the highest bit, descends where a given value has the prefix, and returns a comparison for each other prefix.
 func allBut(values []uint32, index uint32) (comparisons []ociArgument) {
 	var down func(prefix uint32, length int)
 	down = func(prefix uint32, length int) {

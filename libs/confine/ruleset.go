@@ -15,10 +15,10 @@ import (
 // ruleset contains the Landlock rules of a process.
 type ruleset struct{ fd int }
 
-// noRules is the ruleset without Landlock.
+// noRules is the ruleset for kernels without Landlock.
 var noRules = ruleset{-1}
 
-// newRules returns the rules of a process that runs fn, with its temporary directory.
+// newRules returns the rules of a process that runs fn and may use temp as its temporary directory.
 func (c *Confiner) newRules(fn Function, temp *TempDir) (ruleset, error) {
 	if c.kernel.abi < abiFiles {
 		return noRules, nil
@@ -32,7 +32,7 @@ func (c *Confiner) newRules(fn Function, temp *TempDir) (ruleset, error) {
 	if !filepath.IsAbs(program) {
 		program = filepath.Join(fn.Dir, program)
 	}
-	private := fileRules(nil).addPath(program, readFile) // no rule if the program is missing: the start reports that
+	private := fileRules(nil).addPath(program, readFile) // without a rule if it is missing: the start reports that
 	for _, path := range fn.Readable {
 		private = private.addPath(path, readDir)
 	}
@@ -60,7 +60,8 @@ func (r ruleset) addRules(k kernel, rules fileRules) error {
 	return nil
 }
 
-// rulesetAttributes returns the rights that a domain denies on this kernel unless a rule allows them.
+// rulesetAttributes returns the rights that a new domain denies, unless a rule allows them, as far as this kernel
+// supports them.
 func (k kernel) rulesetAttributes() *unix.LandlockRulesetAttr {
 	attr := &unix.LandlockRulesetAttr{Handled_access_fs: k.handled()}
 	if k.abi >= abiScopes {
@@ -73,10 +74,10 @@ func (k kernel) rulesetAttributes() *unix.LandlockRulesetAttr {
 func (k kernel) handled() uint64 {
 	rights := uint64(handled)
 	if k.abi < abiRefer {
-		rights &^= unix.LANDLOCK_ACCESS_FS_REFER // always forbidden there
+		rights &^= unix.LANDLOCK_ACCESS_FS_REFER // these kernels always forbid it
 	}
 	if k.abi < abiTruncate {
-		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE // the filter does it
+		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE // the seccomp filter forbids truncate instead
 	}
 	if k.abi < abiIoctl {
 		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // functions can open no device for which it matters

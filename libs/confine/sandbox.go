@@ -10,7 +10,7 @@ import (
 )
 
 // SandboxFilter returns a seccomp program for functions that a launcher starts in separate namespaces, in the format
-// of seccomp(2). Sockets and signals are allowed: they reach only the same namespaces.
+// of seccomp(2). It allows sockets and signals, because they reach only processes in the same namespaces.
 func SandboxFilter() ([]byte, error) {
 	calls, err := kernel{abi: newestNeeded}.filteredCalls(true)
 	if err != nil {

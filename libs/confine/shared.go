@@ -12,7 +12,7 @@ import (
 // sharedDirs are the directories of [Config.Shared].
 type sharedDirs struct {
 	paths []string
-	// kept are the entries that were there before the first function.
+	// kept contains the entries that existed before the first function started. EmptyShared keeps them.
 	kept map[string]bool
 }
 
@@ -24,7 +24,7 @@ func newSharedDirs(paths []string) sharedDirs {
 	return s
 }
 
-// entries returns the paths of the directories' entries.
+// entries returns the paths of all entries in the shared directories.
 func (s sharedDirs) entries() (entries []string) {
 	for _, dir := range s.paths {
 		found, _ := os.ReadDir(dir) // a missing directory is of no use to a function either

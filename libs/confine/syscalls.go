@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Answers of the filter. Callers of "not implemented" calls fall back to other calls.
+// Answers of the filter to a call. Programs react to "not implemented" by using another call.
 var (
 	forbidden      = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	notImplemented = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
 	unsupported    = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)}
 )
 
-// rules are the answers of the filter by call name; without cases, a rule matches all arguments.
+// rules maps the names of forbidden calls to the forbidden arguments. A rule without cases forbids all arguments.
 type rules map[string][]match
 
 // always lists calls that no function needs, grouped by purpose.
@@ -27,13 +27,13 @@ var always = []string{
 	// Other processes.
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
 	"pidfd_getfd", "migrate_pages",
-	// Memory and queues that outlive processes, and are shared by all of a user.
+	// Memory and queues that outlive processes, and that all processes of a user share.
 	"shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
 	"mq_open", "mq_unlink",
-	// Names of files in others' directories, which Landlock does not hide. The kernel limits instances per user of the
-	// machine.
+	// Watches show the names of files in other functions' directories, which Landlock does not hide. The kernel also
+	// limits the number of inotify instances of a user on the whole machine.
 	"inotify_add_watch", "inotify_init", "inotify_init1",
-	// Parts of the kernel with a history of holes.
+	// Parts of the kernel with a history of vulnerabilities.
 	"bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "memfd_secret", "fanotify_init",
 	// File systems.
 	"mount", "umount2", "move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick",
@@ -43,29 +43,31 @@ var always = []string{
 	"acct", "syslog", "vhangup", "settimeofday", "clock_settime", "sethostname", "setdomainname", "iopl", "ioperm",
 }
 
-// otherwise are the calls that programs try first, and whose effects cannot be filtered, or are
-// counted for the whole machine.
+// otherwise lists calls that programs can replace by older calls. A filter cannot see their effects, or the kernel
+// limits their use for the whole machine.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional lists calls that programs can do without: they write the space of files instead of allocating it, and skip
-// attributes, which would persist.
+// optional lists calls that programs can do without. Instead of allocating the space of a file, they write to it.
+// Attributes of files, which would persist, they skip.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
 }
 
-// recent lists calls that are missing in the library's table. Their numbers are the same on all architectures.
+// recent contains the numbers of calls that are missing in the library's table. They are the same on all
+// architectures.
 var recent = map[string]uint32{"file_getattr": 468, "file_setattr": 469}
 
 // offline lists socket calls that functions without network do not need. Socket pairs stay allowed, because programs
 // use them to communicate with their children.
 var offline = []string{"socket", "connect", "bind", "listen", "accept", "accept4"}
 
-// namespaces are the flags of clone and unshare that make namespaces.
+// namespaces contains the flags with which clone and unshare create namespaces.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// filteredCalls returns the calls that are not allowed on this architecture.
+// filteredCalls returns the calls that the filter does not allow, with their numbers on this architecture. Network is
+// true for functions that may use the network.
 func (k kernel) filteredCalls(network bool) ([]call, error) {
 	here, err := arch.GetInfo("")
 	if err != nil {
@@ -73,7 +75,8 @@ func (k kernel) filteredCalls(network bool) ([]call, error) {
 	}
 	var calls []call
 	add := func(name string, answer bpf.RetConstant, cases []match) {
-		// The library provides names and numbers: constants of golang.org/x/sys differ between architectures.
+		// The numbers are the library's, because golang.org/x/sys lacks constants for calls that an architecture does
+		// not have.
 		number, ok := here.SyscallNames[name]
 		if n, isRecent := recent[name]; isRecent {
 			number, ok = int(n), true
@@ -94,7 +97,7 @@ func (k kernel) filteredCalls(network bool) ([]call, error) {
 	return calls, nil
 }
 
-// anyArguments are cases that together match all arguments.
+// anyArguments contains two cases that together match all arguments.
 var anyArguments = []match{{{0, bpf.JumpNotEqual, 0}}, {{0, bpf.JumpEqual, 0}}}
 
 // forbiddenCalls returns the rules for this kernel.
@@ -110,8 +113,8 @@ func (k kernel) forbiddenCalls(network bool) rules {
 			r[name] = nil
 		}
 	}
-	// A pair of datagram sockets could send to any other local socket. For other families than local sockets, the kernel
-	// loads modules.
+	// Datagram socket pairs are forbidden because they could send to any other local socket. Other families than
+	// local sockets are forbidden because the kernel would load modules for them.
 	r["socketpair"] = []match{{{0, bpf.JumpNotEqual, unix.AF_UNIX}}, {{1, bpf.JumpBitsSet, unix.SOCK_DGRAM}}}
 	if k.abi < abiScopes {
 		addSignals(r)
@@ -129,18 +132,19 @@ func (k kernel) notImplemented() []string {
 	return otherwise
 }
 
-// othersProcesses returns rules for calls that a function may make only about itself.
+// othersProcesses returns rules for calls that a function may use only on itself.
 func othersProcesses() rules {
 	r := rules{
 		"setpriority": {{{0, bpf.JumpGreaterOrEqual, unix.PRIO_USER}}, {{1, bpf.JumpNotEqual, 0}}},
 		"ioprio_set":  {{{0, bpf.JumpGreaterOrEqual, 3}}, {{1, bpf.JumpNotEqual, 0}}}, // 3 is IOPRIO_WHO_USER
-		// With CLONE_PARENT, the child would be the server's.
+		// With CLONE_PARENT, the new process would become a child of the server.
 		"clone":       {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_PARENT}}},
 		"unshare":     {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_NEWTIME}}},
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
 	}
-	// Programs that run as another user than who starts them: where the server is root, a function owns all of root's
-	// files. openat2, whose mode is in memory, is not implemented.
+	// Set-user-id programs run as the owner of their file: if the server is root, a function could create such
+	// programs of root. The rules do not include openat2, because the filter answers it with "not implemented": it
+	// cannot read the mode, which is in memory.
 	for name, mode := range map[string]uint32{
 		"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mknod": 1, "mknodat": 2,
 	} {
@@ -151,15 +155,15 @@ func othersProcesses() rules {
 	} {
 		r[name] = []match{{{0, bpf.JumpNotEqual, 0}}}
 	}
-	// Signals by the kernel, leases that delay other programs when they open a file, and the older API to watch a
-	// directory.
+	// The commands make the kernel send signals, take leases that delay other programs when they open a file, or use
+	// the older API to watch a directory.
 	for _, command := range []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE, unix.F_NOTIFY} {
 		r["fcntl"] = append(r["fcntl"], match{{1, bpf.JumpEqual, command}})
 	}
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
-	// Older ways to allocate space.
+	// Requests that allocate space for a file, as fallocate does.
 	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
-	// Flags of files persist.
+	// Requests that change flags of files, which persist.
 	const fsSetFlags, fsSetAttributes, fsEnableVerity = 0x40086602, 0x401c5820, 0x40806685
 	for _, request := range []uint32{
 		fioSetOwn, siocSetGroup, unix.TIOCSTI, unix.TIOCLINUX, fsReserve, fsReserve64, fsZero,
@@ -170,9 +174,9 @@ func othersProcesses() rules {
 	return r
 }
 
-// otherSockets matches sockets that programs with network do not need: all except network sockets of usual protocols,
-// and the sockets that resolvers use to query the kernel. Local sockets of other programs are files without a Landlock
-// rule, or names without files.
+// otherSockets matches the sockets that functions with network do not need. Needed are only network sockets of usual
+// protocols and the netlink sockets that resolvers use to query the kernel. Local sockets are not needed: those of
+// other programs are files without a Landlock rule, or abstract names.
 func otherSockets() []match {
 	var families match
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
@@ -187,9 +191,10 @@ func otherSockets() []match {
 	return []match{families, protocols, {{0, bpf.JumpEqual, unix.AF_NETLINK}, {2, bpf.JumpNotEqual, unix.NETLINK_ROUTE}}}
 }
 
-// addSignals adds rules for kernels without Landlock's signal scope. A filter cannot tell the owner of a number. A
-// process may signal its group, and use tgkill, by which Go and C libraries signal their own threads, except for this
-// program: a function that guesses thread numbers of another function can signal it.
+// addSignals adds rules for kernels without Landlock's signal scope. A filter cannot tell to whom a process number
+// belongs. A process may signal its own group. It may also use tgkill, with which Go and C libraries signal their own
+// threads, but not on this program. A function that guesses thread numbers of another function can therefore signal
+// it.
 func addSignals(r rules) {
 	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}

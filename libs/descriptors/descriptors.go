@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// CloseOnExec marks all descriptors of this program as close-on-exec, except standard input, output and error. Go opens
-// files that way. Descriptors that this program inherited from its parent, and descriptors of C libraries, may lack the
-// mark.
+// CloseOnExec marks all descriptors of this program as close-on-exec, except standard input, output and error. Go
+// opens all files with this mark. Descriptors that this program inherited from its parent, and descriptors of C
+// libraries, may lack it.
 func CloseOnExec() {
 	const first = 3
 	if closeRange(first) == nil {

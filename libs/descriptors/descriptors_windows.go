@@ -3,5 +3,5 @@
 // Package descriptors keeps open files of this program from the programs that it starts.
 package descriptors
 
-// CloseOnExec does nothing: on Windows, programs inherit only the handles that they are given.
+// CloseOnExec does nothing: on Windows, a program inherits only the handles that its parent passes explicitly.
 func CloseOnExec() {}

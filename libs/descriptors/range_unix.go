@@ -6,5 +6,5 @@ package descriptors
 
 import "errors"
 
-// closeRange fails: the system call is Linux's.
+// closeRange fails, because only Linux has the system call.
 func closeRange(uint) error { return errors.ErrUnsupported }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dial opens connections to new addresses: function pods and their Services.
+// Package dial opens connections to addresses that have just been created: function pods and their Services.
 //
-// Nodes drop packets to an address whose rules they do not have yet, and the kernel sends them again after a second.
-// So further attempts begin while the first is not answered, and the first that succeeds is the connection.
+// A node drops packets to an address until it has the network rules for it, and the kernel repeats a packet only
+// after a second. Therefore we make further attempts while the first attempt is unanswered, and use the connection of
+// the first attempt that succeeds.
 package dial
 
 import (
@@ -17,17 +18,18 @@ import (
 const (
 	// firstGap is the time between the first attempts. It doubles after each round of attempts.
 	firstGap = 25 * time.Millisecond
-	// round is the number of attempts in a round, and the maximum number of concurrent attempts: an attempt is cancelled
-	// after that many further attempts have begun. On slow networks, attempts of a later round succeed.
+	// round is the number of attempts in a round, and the maximum number of concurrent attempts, because each attempt
+	// is cancelled after seven gaps. On slow networks, attempts of a later round succeed, because they have more
+	// time.
 	round = 8
 )
 
-// Func makes a single attempt, as [net.Dialer.DialContext] does.
+// Func makes a single attempt to connect, as [net.Dialer.DialContext] does.
 type Func func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Staggered opens a connection over TCP. It makes attempts until an attempt succeeds, ctx is done, or an attempt fails
-// for another reason than a missing answer: a refused connection is an error, and retries after it are the caller's
-// job. When ctx is done, the error is the error of the last cancelled attempt, if any.
+// Staggered opens a connection over TCP. It makes attempts until an attempt succeeds, ctx is done, or an attempt
+// fails for another reason than a missing answer. It does not retry refused connections, which callers may do. When
+// ctx is done, it returns the error of the last attempt that timed out, if any.
 func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx) // cancels the remaining attempts
 	defer cancel()
@@ -65,7 +67,8 @@ type result struct {
 	err  error
 }
 
-// tryConnect makes a single attempt. It closes a connection that arrives too late.
+// tryConnect makes a single attempt and sends its result to results. It closes the connection if ctx is done before
+// the result is received.
 func tryConnect(ctx context.Context, attempt Func, address string, timeout time.Duration, results chan<- result) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -79,7 +82,7 @@ func tryConnect(ctx context.Context, attempt Func, address string, timeout time.
 	}
 }
 
-// wasUnanswered reports whether an attempt failed because nothing answered.
+// wasUnanswered reports whether an attempt timed out.
 func wasUnanswered(err error) bool {
 	failed, ok := errors.AsType[net.Error](err)
 	return ok && failed.Timeout()

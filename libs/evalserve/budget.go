@@ -15,30 +15,34 @@ import (
 const (
 	// retryAfter is the retry hint for rejected callers.
 	retryAfter = time.Second
-	// timeout limits how long a request is queued. A rejection costs callers that do not retry more than a wait.
+	// timeout limits the time of a request in the queue. It is long, because a rejection costs callers that do not
+	// retry more than a wait.
 	timeout = 5 * time.Minute
 	// maxQueued is the maximum length of the queue. One address may use half of it.
 	maxQueued = 1000
 
-	// shareDivisor: an address leaves a fourth of the budget, and a function leaves a fourth of an address's share.
+	// shareDivisor determines shares: an address may use all but a fourth of the budget, and a function all but a
+	// fourth of an address's share.
 	shareDivisor = 4
-	// answerDivisor: an answer that is larger than its request may exceed both the budget and the address's share by an
-	// eighth of the budget. Otherwise the work of its evaluation would be lost.
+	// answerDivisor determines the extra room for answers: an answer that is larger than its request may exceed the
+	// budget and the address's share by an eighth of the budget. Otherwise the result of the evaluation would be
+	// lost.
 	answerDivisor = 8
-	// unreadDivisor: queued requests without a reservation may use half of the budget in receive buffers, in addition to
-	// the budget. One address may use half of that.
+	// unreadDivisor determines the memory for receive buffers of queued requests without a reservation: half of the
+	// budget, in addition to the budget. One address may use half of these buffers.
 	unreadDivisor = 2
 )
 
-// Budget limits the bytes of requests and answers in memory, and shares them between clients, by their addresses, and
-// between functions. Other queues limit the number of evaluations, but memory is used up by their size.
+// Budget limits the bytes of requests and answers in memory. Each client address and each function may use only a
+// share of the budget. Other queues limit the number of evaluations, but a few large requests can use up the memory.
 //
-// The size of a request is reserved as a whole before the request is read, so that requests with partial reservations
-// never wait for each other. A request that does not fit waits in the queue. A request that is larger than the budget
-// or than its address's share is admitted when the budget or the share is unused.
+// The budget reserves the whole size of a request before the request is read, so that requests with partial
+// reservations never wait for each other. A request that does not fit waits in the queue. A request that is larger
+// than the budget or than its address's share is admitted when the budget or the share is entirely unused.
 //
-// Requests of an address are admitted in order. An address that has used up its share does not delay other addresses.
-// The queue also contains requests whose function has used up its share, and answers that do not fit.
+// Requests from an address are admitted in order. They do not delay requests from other addresses when their address
+// has used up its share. The queue also contains requests whose function has used up its share, and answers that do
+// not fit.
 type Budget struct {
 	limit   int64
 	windows serve.Windows
@@ -51,7 +55,7 @@ type Budget struct {
 	queue     []*waiter
 }
 
-// usage is the memory of a function's evaluations.
+// usage records the memory that the evaluations of a function use.
 type usage struct {
 	bytes int64
 	ended time.Time // time at which the last evaluation ended, or the first began
@@ -66,9 +70,9 @@ func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
 	}
 }
 
-// DefaultBytes returns the budget for a server in the container whose control group is at root, with messages of up to
-// maxMessage bytes: an eighth of the container's memory limit. Without a limit it is the budget for a container of a
-// gigabyte, or four of the largest messages.
+// DefaultBytes returns the budget for a server in the container whose control group is at root, with messages of up
+// to maxMessage bytes: an eighth of the container's memory limit. If the container has no limit, it returns 128 MiB,
+// an eighth of a gigabyte, or the size of four of the largest messages if that is more.
 func DefaultBytes(root string, maxMessage int) int64 {
 	if limit, ok := cgroup.MemoryLimit(root); ok {
 		return limit / 8
@@ -90,17 +94,17 @@ func (b *Budget) Queued() int64 {
 	return int64(len(b.queue))
 }
 
-// addressShare returns the maximum number of bytes for an address, and functionShare the maximum for the evaluations of
-// a function.
+// addressShare returns the maximum number of bytes for requests and answers of an address, and functionShare the
+// maximum for evaluations of a function.
 func (b *Budget) addressShare() int64  { return b.limit - b.limit/shareDivisor }
 func (b *Budget) functionShare() int64 { return b.addressShare() - b.addressShare()/shareDivisor }
 
 // source is the origin of a request.
 type source struct {
-	conn, peer string // addresses, with and without port
+	conn, peer string // client's address with port and without port
 }
 
-// stage is the reason of a wait.
+// stage is the stage of an evaluation in which its reservation waits.
 type stage int
 
 const (
@@ -109,16 +113,16 @@ const (
 	answered              // an answer waits to be written
 )
 
-// waiter is a reservation in the queue.
+// waiter is an entry of the queue: a reservation that waits for more memory or for its function's share.
 type waiter struct {
 	*Reservation
 	stage    stage
 	bytes    int64         // size of the reservation after the wait
-	function string        // function whose share the reservation then uses, for received
+	function string        // in stage received: function whose share the reservation waits for
 	admitted chan struct{} // closed when the wait ends
 }
 
-// orderKey returns the key of the waiters that the waiter must not overtake.
+// orderKey returns the key of the waiter's order: it must not overtake earlier waiters with the same key.
 func (w *waiter) orderKey() string {
 	if w.stage == received {
 		return "function " + w.function
@@ -126,7 +130,8 @@ func (w *waiter) orderKey() string {
 	return "address " + w.from.peer
 }
 
-// enqueue admits w, or appends it to the queue. It returns an error if the queue is full.
+// enqueue admits w immediately if it fits, and otherwise appends it to the queue. It returns an error if the queue is
+// full.
 func (b *Budget) enqueue(w *waiter) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +147,7 @@ func (b *Budget) enqueue(w *waiter) error {
 	return nil
 }
 
-// checkQueue returns an error if w, its last entry, makes the queue too long. The caller holds mu.
+// checkQueue returns an error if the queue has become too long with its last entry, w. The caller holds mu.
 func (b *Budget) checkQueue(w *waiter) error {
 	window := int64(b.windows.Request)
 	count, countPeer := 0, 0
@@ -164,7 +169,7 @@ func (b *Budget) checkQueue(w *waiter) error {
 			conn += buffered
 		}
 	}
-	first := all == min(w.bytes, window) // the only unread request may always wait
+	first := all == min(w.bytes, window) // a request may always wait if no other request is unread
 	switch {
 	case w.stage == answered:
 		return nil
@@ -177,12 +182,12 @@ func (b *Budget) checkQueue(w *waiter) error {
 	return nil
 }
 
-// maxUnread limits the receive buffers of a connection's queued requests: requests that are being read need the rest of
-// the connection's window.
+// maxUnread is the maximum number of bytes in receive buffers for queued requests of a connection. Requests that are
+// being read need the rest of the connection's window.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue removes w from the queue if reason returns an error, and returns that error. It returns nil if w was
-// admitted.
+// leaveQueue calls reason if w is still in the queue. If reason returns an error, leaveQueue removes w from the queue
+// and returns the error.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,7 +203,7 @@ func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	return err
 }
 
-// changeReservations changes reservations, and admits what fits then.
+// changeReservations calls change, which may release memory, and then admits waiters that fit.
 func (b *Budget) changeReservations(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,7 +211,7 @@ func (b *Budget) changeReservations(change func()) {
 	b.admitFitting()
 }
 
-// admitFitting admits the requests and answers that fit, in order. The caller holds mu.
+// admitFitting admits the waiters that fit, in the order of the queue. The caller holds mu.
 func (b *Budget) admitFitting() {
 	blocked := make(map[string]bool)
 	b.queue = slices.DeleteFunc(b.queue, func(w *waiter) bool {
@@ -249,7 +254,7 @@ func (b *Budget) resizeReservation(r *Reservation, bytes int64) {
 	r.size = bytes
 }
 
-// beginUse adds r to the usage of a function, and endUse removes it. The caller holds mu.
+// beginUse adds the bytes of r to the usage of a function, and endUse subtracts them. The caller holds mu.
 func (b *Budget) beginUse(r *Reservation, function string) {
 	u := b.functions[function]
 	if u == nil {
@@ -272,7 +277,7 @@ func (b *Budget) endUse(r *Reservation) {
 	r.function, r.used = "", 0
 }
 
-// errFull returns the error for a request that does not fit. The caller holds mu.
+// errFull returns the error for a request that does not fit into the budget. The caller holds mu.
 func (b *Budget) errFull() error {
 	return errExhausted("requests of %d bytes are being read, queued or evaluated, and the server's memory budget is %d: "+
 		"try again later, run more replicas, or give them more memory", b.reserved, b.limit)

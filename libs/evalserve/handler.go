@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evalserve serves evaluations: it bounds the memory of their messages, and does not copy resource lists.
+// Package evalserve serves an evaluator service over gRPC. It limits the memory of the messages, and does not copy
+// the resource lists in them.
 //
-// The bytes of a request take this way, each step in a file of its own:
+// A request passes these steps, each of which has its own file:
 //
 //	HTTP/2        libs/serve: connections, GOAWAY, windows, pace of answers: handler.go there
 //	limits        libs/rpcserve: access, no compression, pace of requests
@@ -30,11 +31,12 @@ import (
 )
 
 const (
-	// prefixBytes is the length of gRPC's prefix of a message: a byte of flags, and the message's length in four.
+	// prefixBytes is the length of the prefix that gRPC writes before a message: one byte of flags, and four bytes
+	// with the message's length.
 	prefixBytes = 5
 	// listField is the number of the field resource_list, in requests and in responses.
 	listField = protowire.Number(1)
-	// fieldBytes is the maximum length of a field's number and length.
+	// fieldBytes is the maximum number of bytes that a field's number and length use in a message.
 	fieldBytes = 2 * 10
 )
 
@@ -49,18 +51,19 @@ type Config struct {
 	Rejected func(context.Context, error)
 }
 
-// call is a request with its reservation and with the lists that Connect does not see. Only one goroutine may use it.
+// call is the state of a request: its reservation, and the resource lists that bypass Connect. Only one goroutine may
+// use it.
 type call struct {
 	reservation       *Reservation
 	proto             bool   // true for protocol buffers over gRPC
-	request, response []byte // lists
-	split             bool   // true if Connect's request lacks its list
+	request, response []byte // resource lists of the request and of the response
+	split             bool   // true if the list was removed from the request before Connect read it
 }
 
 // callKey is the key of a call in its context.
 type callKey struct{}
 
-// Of returns the reservation of the request of ctx. It is nil if the request has none.
+// Of returns the reservation of the request that ctx belongs to. It returns nil if the request has no reservation.
 func Of(ctx context.Context) *Reservation {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c.reservation
@@ -73,7 +76,7 @@ func Of(ctx context.Context) *Reservation {
 func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, handler http.Handler) {
 	// The first interceptor is the outermost one: tracing measures whole messages.
 	options = append([]connect.HandlerOption{connect.WithInterceptors(exchangeLists(cfg.MaxMessageBytes))}, options...)
-	// A list is written into a message that is not compressed.
+	// Connect must not compress messages, because response inserts the list into the message that Connect writes.
 	options = append(options, connect.WithCompressMinBytes(math.MaxInt))
 	path, next := evaluatorconnect.NewFunctionEvaluatorHandler(cfg.Service, options...)
 	return path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +97,8 @@ func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, hand
 	})
 }
 
-// exchangeLists passes the lists of requests to the service, and hides the lists of responses from Connect.
+// exchangeLists puts the list of a request back into the message for the service, and removes the list of the
+// service's response from the message for Connect.
 func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
@@ -106,7 +110,8 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 			if err != nil {
 				return nil, err
 			}
-			// Connect rejects a response that is too large, and writes other encodings itself.
+			// A response that is too large keeps its list, so that Connect rejects it. In other encodings than
+			// protocol buffers of gRPC, Connect writes the list.
 			msg, isResponse := resp.Any().(*evaluator.EvaluateFunctionResponse)
 			if ok && isResponse && c.proto && int64(proto.Size(msg)) <= maxMessage {
 				c.response, msg.ResourceList = msg.GetResourceList(), nil

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// maxRestBytes limits the fields next to a list. Connect decodes a larger message, because its list, however small,
-	// would retain the memory of the whole message.
+	// maxRestBytes limits the size of the fields next to a list. If they are larger, Connect decodes the whole
+	// message: the list refers to the memory of the message, and would retain all of it.
 	maxRestBytes = 64 << 10
 	// firstBytes is the number of bytes that must arrive before memory of the announced size is allocated.
 	firstBytes = 64 << 10
 )
 
-// errSecondMessage rejects a request with more than one message, before the second message is read: memory was
+// errSecondMessage rejects a request with a second message. The second message is not read, because memory is only
 // reserved for the first.
 var errSecondMessage = connect.NewError(connect.CodeUnimplemented, errors.New("unary request has multiple messages"))
 
@@ -46,22 +46,22 @@ func isProto(contentType string) bool {
 	}
 }
 
-// body is the request body for Connect. A message of gRPC lacks its list.
+// body is the request body that Connect reads. From a gRPC message, it leaves out the resource list.
 type body struct {
 	io.ReadCloser
 	call *call
-	max  int64 // bytes of a message; Connect rejects larger messages
+	max  int64 // maximum size of a message; Connect rejects larger messages
 
-	err      error       // error for Connect; replaces the request
+	err      error       // error that Connect gets instead of the request
 	rejected error       // reason why the request was not read to its end
-	ahead    net.Buffers // bytes that Connect has not read yet
-	whole    bool        // true if the message was read and nothing may follow
+	ahead    net.Buffers // bytes that Connect reads next
+	whole    bool        // true if the whole message was read, so that no bytes may follow
 	ended    bool        // true if the request has ended
-	read     int64       // bytes of a request without prefix
+	read     int64       // bytes that Connect has read of a request without prefix
 }
 
-// receiveRequest reserves memory for a request, and then reads a message of gRPC. Connect reads requests of its own
-// protocol from the client: their messages are not larger once they are decoded.
+// receiveRequest reserves memory for a request, and then reads the message if the request is gRPC. A request in
+// Connect's own protocol is left for Connect to read, because its message does not become larger when it is decoded.
 func (b *body) receiveRequest(r *http.Request) {
 	if !isGRPC(r.Header.Get("Content-Type")) {
 		size := r.ContentLength
@@ -87,15 +87,15 @@ func (b *body) receiveRequest(r *http.Request) {
 	}
 }
 
-// reserveMemory reserves memory for a request. Connect answers with the error if there is none.
+// reserveMemory reserves memory for a request. If that fails, Connect answers the request with the error.
 func (b *body) reserveMemory(ctx context.Context, size int64) {
 	if b.rejected = b.call.reservation.acquire(ctx, size); b.rejected != nil {
 		b.err = rpcfault.ToConnect(b.rejected)
 	}
 }
 
-// failRequest passes an error of the client's connection to Connect. The error for a client that sends too slowly is
-// rpcserve's, and a *connect.Error.
+// failRequest passes an error of reading the request to Connect. If package rpcserve rejected a client that sends too
+// slowly, the error is a *connect.Error and counts as a rejection.
 func (b *body) failRequest(err error) {
 	b.err = err
 	if given, ok := errors.AsType[*connect.Error](err); ok {
@@ -103,7 +103,8 @@ func (b *body) failRequest(err error) {
 	}
 }
 
-// receiveMessage reads a message of size bytes. A message that ends early is passed to Connect unchanged.
+// receiveMessage reads a message of size bytes and splits off its list. A message that ends early is passed to
+// Connect unchanged.
 func (b *body) receiveMessage(prefix []byte, size int) error {
 	message, err := b.readMessage(size)
 	if err != nil {
@@ -121,7 +122,7 @@ func (b *body) receiveMessage(prefix []byte, size int) error {
 	return nil
 }
 
-// readMessage reads a message of size bytes, or as much of it as the client sends.
+// readMessage reads a message of size bytes. If the client sends less, it returns the bytes that were sent.
 func (b *body) readMessage(size int) ([]byte, error) {
 	message := make([]byte, min(size, firstBytes))
 	n, err := b.readFull(message)
@@ -143,7 +144,7 @@ func (b *body) readFull(p []byte) (int, error) {
 	return n, err
 }
 
-// pushAhead appends parts to what Connect reads next.
+// pushAhead appends parts to the bytes that Connect reads next.
 func (b *body) pushAhead(parts ...[]byte) {
 	for _, part := range parts {
 		if len(part) > 0 {
@@ -175,7 +176,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readEnd returns io.EOF, or an error if another message follows.
+// readEnd returns io.EOF at the end of the request, and errSecondMessage if more bytes follow.
 func (b *body) readEnd() error {
 	var next [1]byte
 	if n, err := io.ReadFull(b.ReadCloser, next[:]); n == 0 {
@@ -184,8 +185,9 @@ func (b *body) readEnd() error {
 	return errSecondMessage
 }
 
-// splitList returns the list in a message, and a copy of the other fields. Like any decoder, it uses the last of
-// several lists. ok is false if the message is not a protocol buffer.
+// splitList returns the resource list in a message without copying it, and a copy of the other fields. If a message
+// contains several lists, the last list counts, as for any decoder. ok is false if the message is not a protocol
+// buffer.
 func splitList(message []byte) (list, rest []byte, ok bool) {
 	for len(message) > 0 {
 		number, wire, tag := protowire.ConsumeTag(message)

@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// answerTimeout limits how long an answer waits. It is short, because the answer uses memory while it waits.
+	// answerTimeout limits the wait of an answer for memory. It is short, because the answer itself uses memory while
+	// it waits.
 	answerTimeout = 5 * time.Second
-	// stuckTimeout is the time without an ended evaluation after which requests that wait for their function's share are
-	// rejected in favor of other requests of their address.
+	// stuckTimeout applies to requests that wait for their function's share. If no evaluation of the function ends
+	// for this time, and other requests of the same address wait for memory, the former are rejected.
 	stuckTimeout = time.Minute
 )
 
-// Reservation is the part of the memory budget that a request uses. Only one goroutine may use it. A nil *Reservation
-// has no limits.
+// Reservation is the part of the memory budget that a request uses. Only one goroutine may use it. The methods of a
+// nil *Reservation return immediately.
 type Reservation struct {
 	budget   *Budget
 	from     source
 	size     int64
 	function string // function whose share the reservation uses; empty before Claim
-	used     int64  // bytes of that share
+	used     int64  // bytes of the function's share
 }
 
-// acquire returns when size bytes are reserved for a request. The error is of class fault.Exhausted after the timeout,
-// and of ctx's class if ctx ends.
+// acquire waits until size bytes are reserved for a request. The error has the class fault.Exhausted after the
+// timeout, and the class of ctx's error if ctx is done.
 func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	w := &waiter{Reservation: r, stage: unread, bytes: size}
 	return r.awaitAdmission(ctx, w, timeout, "the request waited for the server's memory", func() error {
@@ -42,9 +43,9 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	})
 }
 
-// Claim returns when a function may evaluate the request. A second call replaces the function. The request waits while
-// the function's evaluations use its share of the memory budget. The error is of class fault.Exhausted if no evaluation
-// of the function ends and other requests of the address need memory, and of ctx's class if ctx ends.
+// Claim waits until function may evaluate the request: until the function's evaluations leave room in its share of
+// the memory budget. A second call replaces the function. The error has the class fault.Exhausted if no evaluation of
+// the function ends and other requests of the address need memory, and the class of ctx's error if ctx is done.
 func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil
@@ -66,9 +67,9 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 	})
 }
 
-// Answer ends the evaluation of a request, and returns when its answer of size bytes may be written. Answers that are
-// larger than their requests wait for memory. The error is of class fault.Exhausted if the client does not read its
-// other answers. Callers must then drop the answer.
+// Answer ends the evaluation of a request, and waits until its answer of size bytes may be written. Only an answer
+// that is larger than its request waits, for the additional memory. The error has the class fault.Exhausted if the
+// client does not read its other answers. Callers must then drop the answer.
 func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
@@ -81,19 +82,19 @@ func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	})
 }
 
-// Fail ends the evaluation of a request without an answer.
+// Fail ends the evaluation of a request without an answer, and releases the reservation.
 func (r *Reservation) Fail() {
 	if r != nil {
 		r.release()
 	}
 }
 
-// shrink releases the bytes that a request does not need.
+// shrink reduces the reservation to the given number of bytes.
 func (r *Reservation) shrink(to int64) {
 	r.budget.changeReservations(func() { r.budget.resizeReservation(r, min(r.size, to)) })
 }
 
-// release ends the reservation. Further calls do nothing.
+// release releases all bytes of the reservation. Further calls do nothing.
 func (r *Reservation) release() {
 	r.budget.changeReservations(func() {
 		r.budget.endUse(r)
@@ -101,8 +102,8 @@ func (r *Reservation) release() {
 	})
 }
 
-// awaitAdmission returns when w is admitted. After each interval it calls reject, which holds the budget's lock, and
-// returns its error unless it is nil. Text begins the error for a context that ends.
+// awaitAdmission waits until w is admitted. After each interval it calls reject with the budget locked, and returns
+// the error of reject if it is not nil. Text is the beginning of the error if ctx is done.
 func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

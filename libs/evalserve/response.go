@@ -19,20 +19,21 @@ type response struct {
 // Unwrap is for http.ResponseController.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// trailers is the flag of gRPC-Web's trailers in the body.
+// trailers is the flag in a gRPC-Web prefix for trailers instead of a message.
 const trailers = 0x80
 
-// errNotAPrefix is for a version of Connect that writes messages in another form. The message would lack its list.
+// errNotAPrefix is returned if Connect, in some later version, writes messages in another form. Otherwise the client
+// would get the message without its list.
 var errNotAPrefix = errors.New("the response does not begin with the prefix of an uncompressed message of gRPC")
 
-// Write implements http.ResponseWriter. Connect writes a message's prefix with its first call.
+// Write implements http.ResponseWriter. The first call by Connect contains the prefix of the message.
 func (r *response) Write(p []byte) (int, error) {
 	list := r.call.response
 	if len(list) == 0 {
 		return r.ResponseWriter.Write(p)
 	}
 	r.call.response = nil
-	if len(p) > 0 && p[0]&trailers != 0 { // trailers explain why the message could not be encoded
+	if len(p) > 0 && p[0]&trailers != 0 { // Connect could not encode the message: the trailers contain the reason
 		return r.ResponseWriter.Write(p)
 	}
 	if len(p) < prefixBytes || p[0] != 0 {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Start returns the first limit bytes of s, and whether that is all of it. It keeps characters of
-// valid UTF-8 whole.
+// Start returns the first limit bytes of s, or less if limit would split a character of valid UTF-8. All is true if
+// start is the whole of s.
 func Start(s string, limit int) (start string, all bool) {
 	if len(s) <= limit {
 		return s, true

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Visible returns a text in which hidden characters are escaped, as \u202e: see [IsHidden].
+// Visible returns text with each hidden character (see [IsHidden]) replaced by an escape sequence such as \u202e.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, IsHidden) {
 		return text
@@ -28,8 +28,9 @@ func Visible(text string) string {
 }
 
 // IsHidden reports whether a character is invisible, or changes the display order of characters, without being a
-// control character: bidirectional overrides and isolates, zero-width characters, line separators and tags. With such
-// characters, a text can look like another text. The two variation selectors of emoji are harmless, and not hidden.
+// control character: bidirectional overrides and isolates, zero-width characters, line separators and tags. An
+// attacker can use such characters to make a text look like another text. The two variation selectors of emoji are
+// harmless, and not hidden.
 func IsHidden(r rune) bool {
 	return r > unicode.MaxASCII && r != '\ufe0e' && r != '\ufe0f' &&
 		unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point,

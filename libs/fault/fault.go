@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault sorts errors into the few classes that callers act on.
+// Package fault assigns errors to a few classes, which determine how callers react.
 //
-// An error is classified where its meaning is clear, with [New]; wrapping it with fmt.Errorf and %w keeps the class.
-// The only mapping of classes to RPC codes is in package rpcfault. Only the health service answers by itself, with
-// NotFound for an unknown service, as its protocol requires.
+// Use [New] to classify an error where its meaning is clear. An error that wraps it, by fmt.Errorf with %w, has the
+// same class. Package rpcfault maps all classes to RPC codes. The only exception is the health service, which must
+// answer with NotFound for an unknown service.
 package fault
 
 import (
@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Class is the meaning of an error for the caller.
+// Class is the class of an error. Each class is described by the situation in which an error has it.
 type Class int
 
 const (
-	// Internal is a defect or a failing function: trying again is no help.
+	// Internal is a defect of the program or a failing function. Retrying does not help.
 	Internal Class = iota
-	// Invalid is a request that can never succeed as it is.
+	// Invalid is a request that can never succeed without changes to it.
 	Invalid
 	// NotFound is an image that no enabled evaluator serves, and nothing else. The chain of evaluators continues with the
 	// next evaluator; Porch stops the rendering, as with each error.
@@ -32,17 +32,17 @@ const (
 	Precondition
 	// Exhausted is a limit that was reached: a queue, a size, a quota.
 	Exhausted
-	// Unavailable is a component that cannot be reached now; trying again may help.
+	// Unavailable is a component that currently cannot be reached. Retrying may help.
 	Unavailable
 	// DeadlineExceeded is a caller's deadline that passed.
 	DeadlineExceeded
-	// Canceled is a caller that left.
+	// Canceled is a request that its caller canceled.
 	Canceled
-	// Unimplemented is a call that this version does not have.
+	// Unimplemented is a call that this version does not implement.
 	Unimplemented
 )
 
-// classNames are the names as logs and metrics show them.
+// classNames contains the names of the classes in logs and metrics.
 var classNames = [...]string{
 	Internal: "internal", Invalid: "invalid", NotFound: "not_found", Denied: "denied",
 	Precondition: "precondition", Exhausted: "exhausted", Unavailable: "unavailable",
@@ -70,8 +70,8 @@ func New(class Class, format string, args ...any) error {
 	return classError{error: fmt.Errorf(format, args...), class: class}
 }
 
-// Of returns the class of the outermost classified error in err's chain. A bare
-// context error has the class of its name; anything else is Internal.
+// Of returns the class of the outermost classified error in err's chain. A context error without a class is
+// DeadlineExceeded or Canceled. All other errors are Internal.
 func Of(err error) Class {
 	if c, ok := errors.AsType[classError](err); ok {
 		return c.class
@@ -85,7 +85,7 @@ func Of(err error) Class {
 	return Internal
 }
 
-// retryHint is an error with a hint when to try again.
+// retryHint is an error with the time after which a retry makes sense.
 type retryHint struct {
 	error
 	after time.Duration
@@ -93,12 +93,13 @@ type retryHint struct {
 
 func (e retryHint) Unwrap() error { return e.error }
 
-// WithRetryAfter adds to err the hint that trying again makes sense after d.
+// WithRetryAfter adds to err the hint that callers should retry after d.
 func WithRetryAfter(err error, d time.Duration) error {
 	return retryHint{error: err, after: d}
 }
 
-// RetryAfter returns the outermost hint of [WithRetryAfter] in err's chain.
+// RetryAfter returns the hint that [WithRetryAfter] added to err or to an error in its chain, the outermost hint if
+// there are several.
 func RetryAfter(err error) (time.Duration, bool) {
 	r, ok := errors.AsType[retryHint](err)
 	return r.after, ok

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filewatch reports changes of the content of a file or of a directory, so that
-// configuration can change without a restart.
+// Package filewatch reports changes of a file's content or of a directory, so that programs apply new configuration
+// without a restart.
 package filewatch
 
 import (
@@ -19,24 +19,26 @@ import (
 )
 
 const (
-	// settle is the time for which a file must be unchanged before it is read: editors and
-	// Kubernetes write in several steps.
+	// settle is the time without changes after which a file is read. Editors and Kubernetes change a file in several
+	// steps.
 	settle = 50 * time.Millisecond
-	// poll is the interval at which a file is read without a notification. Some file systems send
-	// none, a directory may be created later, and the node may have reached its inotify limit.
+	// poll is the interval at which a file is read even without a notification. Notifications are missing on some
+	// file systems, for a directory that did not exist before, and if the node has reached its inotify limit.
 	poll = 10 * time.Second
 )
 
-// Watch calls changed with the content of the file at path whenever it differs from the previous content, initially
-// last, and with an error when the file is no longer readable. It returns when ctx is done. Calls do not overlap.
+// Watch calls changed with the content of the file at path whenever it differs from the previous content. Initially,
+// the previous content is last. When the file is no longer readable, Watch calls changed with an error. It returns
+// when ctx is done. Calls do not overlap.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
-// Follow calls use with the parsed content of the file at path, whenever the content differs from the previous content,
-// initially last. Content that cannot be read or parsed changes nothing and is logged; what names the file in the log.
-// A file may be missing from the start. Follow returns when ctx is done.
+// Follow calls use with the parsed content of the file at path, whenever the content differs from the previous
+// content. Initially, the previous content is last; if last is nil, the file may be missing. If the content cannot be
+// read or parsed, Follow does not call use but logs an error, in which what describes the file. It returns when ctx
+// is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {
@@ -66,8 +68,8 @@ func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look fun
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
-// followDirectory is WatchDirectory with the notifications of a watcher. If there is no watcher, because other programs
-// on the node use up the inotify limit, it polls: a late change is better than a missed change.
+// followDirectory implements WatchDirectory with the notifications of a watcher. If newWatcher fails, because other
+// programs on the node use up the inotify limit, it only polls, so that changes are noticed late instead of never.
 func followDirectory(ctx context.Context, log *slog.Logger, path string, look func(),
 	newWatcher func() (*fsnotify.Watcher, error),
 ) {
@@ -80,7 +82,7 @@ func followDirectory(ctx context.Context, log *slog.Logger, path string, look fu
 		return
 	}
 	defer func() { _ = watcher.Close() }()
-	// Adding a directory again is no error, and finds a directory that was created again.
+	// We add the directory before each wait, so that a directory that was deleted and created again is watched too.
 	runLoop(ctx, look, watcher, func() { _ = watcher.Add(path) })
 }
 
@@ -88,7 +90,7 @@ func followDirectory(ctx context.Context, log *slog.Logger, path string, look fu
 func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
-	settled := time.NewTimer(0) // finds a change from before the watch at once
+	settled := time.NewTimer(0) // first call of look: the directory may have changed before the watch
 	defer settled.Stop()
 	for {
 		add()
@@ -97,7 +99,7 @@ func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add fu
 			return
 		case <-watcher.Events:
 			settled.Reset(settle)
-		case <-watcher.Errors: // such as an overflow: read the file to be sure
+		case <-watcher.Errors: // such as an overflow: events may be lost
 			settled.Reset(settle)
 		case <-settled.C:
 			look()
