@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attribution marks the resources of Google's Config Connector as rendered, as kpt does.
+// Package attribution adds kpt's attribution annotation to resources of Google's Config Connector.
 package attribution
 
 import (
@@ -13,14 +13,14 @@ import (
 const (
 	annotation = "cnrm.cloud.google.com/blueprint"
 	prefix     = "krm"
-	// rendered is kpt's name for its commands that run functions.
+	// rendered is the name of kpt's command group that runs functions (kpt fn).
 	rendered = "fn"
 )
 
-// groups are the groups of kpt's commands, in the order of the annotation.
+// groups lists the command groups of kpt in the order in which the annotation contains them.
 var groups = []string{"pkg", rendered, "live"}
 
-// Mark adds to the annotation of each Config Connector resource that functions rendered it.
+// Mark adds the group fn to the attribution annotation of each Config Connector resource.
 func Mark(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		if !strings.Contains(r.GetApiVersion(), ".cnrm.") || r.Field(yaml.MetadataField).IsNilOrEmpty() {
@@ -33,7 +33,8 @@ func Mark(resources []*yaml.RNode) error {
 	return nil
 }
 
-// marked returns a value of the annotation, a list, with the command's group in its entries of kpt.
+// marked returns the annotation's value, a comma-separated list, with the group fn in each entry of kpt. It appends
+// an entry if the list contains no entry of kpt.
 func marked(value string) string {
 	if value == "" {
 		return prefix + "-" + rendered

@@ -19,23 +19,22 @@ import (
 
 // Environment is the part of the process that a command uses: settings, streams and variables.
 type Environment struct {
-	// Address is the default of the flag --address. If it is empty, that is
-	// [DefaultAddress].
+	// Address is the default of the flag --address. Empty means [DefaultAddress].
 	Address string
-	// Namespace is the namespace of the gateway in a cluster unless a flag says otherwise. Empty means no cluster.
+	// Namespace is the default of the flag --namespace. Empty means that fnctl connects to --address directly.
 	Namespace string
 	// NoColour turns colours off, on terminals too.
 	NoColour bool
 	// ForceColour turns colours on, on pipes too.
 	ForceColour bool
-	// NoAttribution leaves out the annotations of attribution.
+	// NoAttribution is true if render must not add attribution annotations to resources.
 	NoAttribution bool
-	// ImagePrefix is put before images without a slash. If it is empty, the gateway uses its own.
+	// ImagePrefix is prepended to image names without a slash. If it is empty, the gateway prepends its own prefix.
 	ImagePrefix string
-	// ContainerRuntime is the program that runs containers for the help of functions. If it is empty, that is
-	// docker.
+	// ContainerRuntime is the container runtime for fnctl doc and, on systems without sandboxes, for --local. If it
+	// is empty, fnctl doc uses docker.
 	ContainerRuntime string
-	// ImageProgram is a program of this machine that runs instead of all images, unless it is empty.
+	// ImageProgram is a program of this machine that replaces every image. Empty means that the images run.
 	ImageProgram string
 	// Environ is the environment of functions that are programs of this machine.
 	Environ        []string
@@ -98,7 +97,8 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	return exitCode(err)
 }
 
-// hasNoColour reports whether arguments of fnctl have the flag --no-color, which errors of other flags honour too.
+// hasNoColour reports whether the arguments contain --no-color. Run calls it before it parses the flags, so that
+// errors about other flags have no colour either.
 func hasNoColour(args []string) bool {
 	if dash := slices.Index(args, "--"); dash >= 0 {
 		args = args[:dash]
@@ -106,7 +106,7 @@ func hasNoColour(args []string) bool {
 	return slices.Contains(args, "--no-color") || slices.Contains(args, "--no-color=true")
 }
 
-// printError prints the last lines of the output for an error; nothing for nil.
+// printError prints the error, its remedy and its trace. It prints nothing if err is nil.
 func (e Environment) printError(err error) {
 	if err != nil {
 		for i, line := range errorLines(err) {
@@ -135,13 +135,13 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth returns the current number of columns of a terminal. It is 0 if w is no terminal.
+// terminalWidth returns the current number of columns of the terminal w. It is 0 if w is not a terminal.
 func terminalWidth(w io.Writer) int {
 	width, _ := terminalSize(w)
 	return width
 }
 
-// terminalHeight returns the current number of lines of a terminal. It is 0 if w is no terminal.
+// terminalHeight returns the current number of lines of the terminal w. It is 0 if w is not a terminal.
 func terminalHeight(w io.Writer) int {
 	_, height := terminalSize(w)
 	return height

@@ -13,11 +13,10 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/forward"
 )
 
-// clusterNames are the flags of a gateway that is reached through the API server of its cluster, as kubectl has
-// the first three.
+// clusterNames lists the flags that select a gateway in a cluster. They have the names of kubectl's flags.
 var clusterNames = []string{"namespace", "context", "kubeconfig"}
 
-// clusterFlags are their values.
+// clusterFlags holds the values of the flags in clusterNames.
 type clusterFlags struct{ forward.Cluster }
 
 func (f *clusterFlags) register(flags *pflag.FlagSet, env Environment) {
@@ -28,10 +27,10 @@ func (f *clusterFlags) register(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "with --namespace: kubeconfig file")
 }
 
-// isUsed reports whether a gateway is to be reached so.
+// isUsed reports whether fnctl reaches the gateway through the API server of its cluster.
 func (f *clusterFlags) isUsed() bool { return f.Namespace != "" }
 
-// checkUnused returns an error if there are flags of a cluster without its namespace.
+// checkUnused returns an error if --context or --kubeconfig is set without --namespace.
 func (f *clusterFlags) checkUnused() error {
 	if *f != (clusterFlags{}) {
 		return errors.New("takes --" + strings.Join(clusterNames[1:], ", --") + " with --namespace only")
@@ -39,11 +38,11 @@ func (f *clusterFlags) checkUnused() error {
 	return nil
 }
 
-// The Service of a gateway, as Porch calls it.
+// Default Service and port of a gateway in a cluster: the names that Porch uses.
 const clusterService, clusterPort = "function-runner", "9445"
 
-// forwardTo makes a client connect to a Service of the cluster: the address's host and port, unless they are the
-// default of this machine.
+// forwardTo makes the client connect to a Service of the cluster. The host and port of config.Address name the
+// Service. [DefaultAddress] means the default Service.
 func (f *clusterFlags) forwardTo(config *client.Config) {
 	scheme, service, port := serviceOf(config.Address)
 	forwarder := forward.New(forward.Config{Cluster: f.Cluster, Service: service, Port: port})
@@ -52,7 +51,8 @@ func (f *clusterFlags) forwardTo(config *client.Config) {
 	config.Unreachable = "check --namespace and --context, and that kubectl port-forward works there"
 }
 
-// serviceOf returns the Service at an address, and its scheme.
+// serviceOf returns the scheme, Service and port in an address. It returns the default Service and port for
+// [DefaultAddress] and for an address without a port.
 func serviceOf(address string) (scheme, service, port string) {
 	scheme, where, found := strings.Cut(address, "://")
 	if !found {

@@ -65,7 +65,7 @@ func kptfiles(typed string) []string {
 	return found
 }
 
-// completeImages completes the images of the Kptfiles here and of the gateway's pods.
+// completeImages completes images from the Kptfiles below the current directory and from the gateway's pods.
 func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range kptfiles("") {

@@ -26,7 +26,7 @@ podman or nerdctl (KPT_FN_RUNTIME); --exec asks a program of your machine.`
 const docExamples = `  fnctl doc --image set-namespace:v0.4.5
   fnctl doc --exec "go run ./my-function"`
 
-// containerRuntimes are the programs that kpt can run containers with.
+// containerRuntimes lists the container runtimes that kpt supports.
 var containerRuntimes = []string{"docker", "podman", "nerdctl"}
 
 func newDoc(env Environment) *cobra.Command {

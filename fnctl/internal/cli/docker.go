@@ -44,26 +44,26 @@ const dockerVersion = "29.0.0"
 const (
 	exitNoContainer = 125
 	exitNoProgram   = 127
-	// exitSignaled plus the number of a signal is the exit code for a function that the signal ended.
+	// exitSignaled plus the number of a signal is docker's exit code if that signal killed the function.
 	exitSignaled = 128
 )
 
-// containerExit is an error with an exit code of docker. A nil error prints nothing.
+// containerExit is an error with an exit code of docker. If its error is nil, fnctl prints nothing.
 type containerExit struct {
 	code int
 	error
 }
 
-// standIn is the advice for invalid command lines.
+// standIn is the advice for command lines of docker that fnctl does not support.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
-// notPossible returns the error of an unsupported command line.
+// notPossible adds docker's exit code and the advice to the error of an unsupported command line.
 func notPossible(err error) error {
 	return containerExit{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
 }
 
-// Arguments returns the arguments of a command line. If fnctl is called by the name of a container runtime, they begin
-// with docker.
+// Arguments returns fnctl's arguments in a command line. If the program is called by the name of a container runtime,
+// Arguments inserts the command docker before them.
 func Arguments(commandLine []string) []string {
 	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	if slices.Contains(containerRuntimes, name) {
@@ -137,7 +137,7 @@ func newDockerInstall(env Environment) *cobra.Command {
 	}
 }
 
-// linkRuntimes creates links with the names of container runtimes to this program in dir.
+// linkRuntimes creates links to this program in dir. Each link has the name of a container runtime.
 func linkRuntimes(dir string) error {
 	program, err := os.Executable()
 	if err == nil {
@@ -272,7 +272,8 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	return errors.Join(err, logErr)
 }
 
-// impliedVariables are variables that kyaml passes to all functions. Functions at a gateway run without them.
+// impliedVariables lists the variables that kyaml passes to every function. A gateway passes no variables on: fnctl
+// drops these silently, and rejects all other variables.
 var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 
 // environment returns the variables of the function, or an error for variables that a gateway does not pass on.
@@ -299,7 +300,7 @@ func (c *dockerRun) reportFailure(err error) error {
 		code = int(failed.Failure.GetExitCode())
 	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
 		code = exitSignaled + signalNumber(failed.Failure.GetSignal())
-	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // runners without details
+	case functionrunnerv1.FunctionFailure_REASON_UNSPECIFIED: // reason of runners that send no details
 		return containerExit{exitFunction, errors.New(failed.Message)}
 	case functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
 		return containerExit{exitNoProgram, errors.New(failed.Message)}
@@ -327,7 +328,8 @@ func signalNumber(name string) int {
 	return int(syscall.SIGKILL)
 }
 
-// writeResults writes a ResourceList with the results of a failed function. Callers ignore its items.
+// writeResults writes a ResourceList with the results of a failed function. It has no items, because callers ignore
+// the items of a failed function.
 func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error {
 	if len(failure.GetResults()) == 0 {
 		return nil

@@ -41,14 +41,15 @@ type diagnosis struct {
 		Launcher string            `json:"launcher,omitempty"`
 		Tried    []runner.Launcher `json:"tried"`
 		Problem  string            `json:"problem,omitempty"`
-		// Mend is a command after which functions run in sandboxes. It is empty if they do, or if no command is known.
+		// Mend is a command that makes sandboxes work on this machine. It is empty if sandboxes work already, or if
+		// no command is known.
 		Mend string `json:"mend,omitempty"`
 	} `json:"local"`
 	Registry probe `json:"registry"`
 	Gateway  probe `json:"gateway"`
 }
 
-// probe is the result of a call of a server.
+// probe is the result of a call to a server.
 type probe struct {
 	Address string `json:"address"`
 	Version string `json:"version,omitempty"`
@@ -118,7 +119,8 @@ func (d *diagnosis) checkLocal(ctx context.Context, env Environment) {
 	}
 }
 
-// namespaceSettings are kernel settings for user namespaces, with the values that refuse and that permit namespaces.
+// namespaceSettings lists kernel settings for user namespaces. Each has a value that forbids namespaces, and a value
+// that permits them.
 var namespaceSettings = []struct{ name, refused, permitted string }{
 	{"kernel.apparmor_restrict_unprivileged_userns", "1", "0"},
 	{"kernel.unprivileged_userns_clone", "0", "1"},
@@ -131,7 +133,7 @@ func readSetting(name string) string {
 	return strings.TrimSpace(string(value))
 }
 
-// mendCommand returns a command after which functions run in sandboxes. It is empty if no command is known.
+// mendCommand returns a command that makes sandboxes work on this machine. It is empty if no command is known.
 func mendCommand(setting func(name string) string, lookPath func(program string) (string, error)) string {
 	var commands []string
 	for _, s := range namespaceSettings {
@@ -186,7 +188,7 @@ func (f *gatewayFlags) checkGateway(ctx context.Context, env Environment) probe 
 		defer gateway.Close()
 		status, statusErr := gateway.Status(ctx)
 		found.Version = status.GetVersion()
-		if !client.IsUnimplemented(statusErr) { // older gateways
+		if !client.IsUnimplemented(statusErr) { // older gateways lack the status service
 			err = statusErr
 		}
 	}
@@ -232,7 +234,7 @@ func (d *diagnosis) printReport(env Environment, inJSON bool) error {
 	return nil
 }
 
-// describeAnswer returns the line for a server.
+// describeAnswer returns the report's line about a server.
 func (p probe) describeAnswer() string {
 	answer := cmp.Or(p.Problem, strings.TrimSpace("answers "+p.Version))
 	return checkMark(p.Problem == "") + " " + p.Address + ": " + ui.Printable(answer)

@@ -68,7 +68,7 @@ func (c *evalCommand) register(cmd *cobra.Command) {
 	c.kpt.reject(flags, "include-meta-resources", errMetaResources.Error())
 }
 
-// parseAndRun runs the command. Arguments after the dashes belong to the function.
+// parseAndRun runs the command. The arguments after "--" are the function's configuration.
 func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
 	where, pairs := targetArgument(cmd, args), []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// pairsConfig returns the configuration of arguments: key=value pairs, in their order, for a
-// ConfigMap, or for the kind that the first argument names. It also returns the pairs.
+// pairsConfig returns the function's configuration from key=value arguments, in their order, and the pairs as a map.
+// The configuration is a ConfigMap unless the first argument names another kind.
 func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 	config, values := noConfig(), map[string]string{}
 	if !strings.Contains(args[0], "=") {
@@ -38,14 +38,14 @@ func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 	return config, values, nil
 }
 
-// noConfig returns the configuration of a function that has none. Some functions read it anyway,
-// and kpt passes them this default.
+// noConfig returns the configuration that kpt passes to a function without a configuration. Some functions read their
+// configuration in any case.
 func noConfig() *yaml.RNode {
 	return yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
 }
 
-// readConfig returns the configuration in a file. If the file is inside of the package in dir, links must not lead out
-// of the package.
+// readConfig returns the configuration in a file. If the file is inside the package in dir, it must not be a link
+// that leaves the package.
 func readConfig(file, dir string) (*yaml.RNode, error) {
 	read := os.ReadFile
 	if inside, err := relativePath(dir, file); err == nil && filepath.IsLocal(filepath.FromSlash(inside)) {

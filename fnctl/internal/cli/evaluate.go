@@ -29,7 +29,7 @@ func (c *evalCommand) runOnFiles(ctx context.Context, renderer *pipeline.Rendere
 	if c.function.save && pkgtree.KptfileOf(tree.Root.Resources) == nil {
 		return fmt.Errorf("--save: %s has no Kptfile to save the function in", where)
 	}
-	// As in kpt, the configuration is not part of its own function's input.
+	// As in kpt, the file of --fn-config is not part of the function's input.
 	input, configs := c.function.withoutConfig(dir, tree.Root.Resources)
 	resources, err := c.runFunction(ctx, renderer, tree.Root, config, input)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *evalCommand) runOnFiles(ctx context.Context, renderer *pipeline.Rendere
 	return c.output.writeResources(ctx, c.env, dir, tree, resources)
 }
 
-// readTarget reads a directory or a file, and returns the directory.
+// readTarget reads a directory or a single file. It returns the directory, or the directory of the file.
 func readTarget(where string) (string, *pkgtree.Tree, error) {
 	if info, err := os.Stat(where); err == nil && !info.IsDir() {
 		tree, err := pkgtree.ReadFile(where)
@@ -89,8 +89,8 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 	return output, errors.Join(err, c.results.write(c.env, []pipeline.Step{step}))
 }
 
-// saveFunction adds the function to the Kptfile, if the user wants it. With --output, the package itself
-// changes in nothing else, as in kpt.
+// saveFunction adds the function to the Kptfile if --save is set. With --output, the Kptfile is the only file that
+// changes in the package itself, as in kpt.
 func (c *evalCommand) saveFunction(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	if !c.function.save {
 		return nil

@@ -20,7 +20,7 @@ const (
 	exitOther    = 2
 	// exitChanges is the code of render --check if files would change.
 	exitChanges = 3
-	// exitInterrupted is the usual code of programs that Ctrl-C stops.
+	// exitInterrupted is the code after Ctrl-C: 128 plus the number of SIGINT, as in shells.
 	exitInterrupted = 130
 )
 
@@ -62,8 +62,8 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// summarizeError returns the last line of the output. It omits the reason of a function's failure: that is on the
-// screen already.
+// summarizeError returns the last line of the output. It omits the reason of a function's failure, because the
+// progress display has shown the reason.
 func summarizeError(err error) error {
 	written := "nothing was written"
 	partly, isPartly := errors.AsType[*partlyWritten](err)

@@ -14,10 +14,10 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// toTerminal is the value of --explain without a file.
+// toTerminal is the value of --explain if the user gives no file. The changes are then shown on the terminal.
 const toTerminal = "-"
 
-// explainFlags are the flags of explanations: the changes of each function.
+// explainFlags holds the flag --explain, which shows the changes of each function.
 type explainFlags struct{ target string }
 
 func (f *explainFlags) register(flags *pflag.FlagSet) {
@@ -28,7 +28,7 @@ func (f *explainFlags) register(flags *pflag.FlagSet) {
 
 func (f *explainFlags) isWanted() bool { return f.target != "" }
 
-// check reports a file that cannot be written, before any function runs.
+// check returns an error if the file of --explain cannot be written. It is called before any function runs.
 func (f *explainFlags) check() error {
 	if f.target == "" || f.target == toTerminal {
 		return nil

@@ -46,7 +46,7 @@ func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtr
 	return changes, err
 }
 
-// addAttribution adds annotations of attribution, unless the user does not want them.
+// addAttribution adds attribution annotations to resources, unless [Environment].NoAttribution is set.
 func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
 	if c.env.NoAttribution {
 		return nil
@@ -54,7 +54,8 @@ func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
 	return attribution.Mark(resources)
 }
 
-// setStatus writes the status into the Kptfile, if it is rendered in place and was not deleted.
+// setStatus writes the status of a rendering into the Kptfile. It does nothing with --no-status, with --output, or if
+// a function deleted the Kptfile.
 func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.Rendering, failure error) error {
 	root := pkgtree.KptfileOf(resources)
 	if c.noStatus || c.output.target != "" || root == nil {
@@ -63,8 +64,8 @@ func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.R
 	return report.SetStatus(root, rendering, failure)
 }
 
-// writeFailure writes the rest of a failed rendering: the status of the Kptfile, and, if that
-// says so, the changes before the failure. It returns the failure.
+// writeFailure writes the status of a failed rendering into the Kptfile, and returns the failure. If the Kptfile
+// requests it by an annotation, the changes of the functions before the failure are written too.
 func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
 	failure error,
 ) error {
@@ -92,9 +93,9 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 	return &partlyWritten{failure, written}
 }
 
-// failUnplanned writes into the Kptfile that its package cannot be read or planned, so that the status of an earlier
-// rendering does not stay. It returns the failure. As in kpt, nothing is written if the Kptfile itself is at fault. The
-// tree is nil if the package cannot be read.
+// failUnplanned returns the failure of a package that cannot be read or planned. It first writes the failure into the
+// Kptfile, because otherwise the Kptfile would still show the status of an earlier rendering. As in kpt, nothing is
+// written if the Kptfile itself is invalid. The tree is nil if the package cannot be read.
 func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkgtree.Tree, failure error) error {
 	invalid, ok := errors.AsType[*kptfile.FieldError](failure)
 	if ok && tree != nil && strings.HasSuffix(invalid.Field, ".configPath") && invalid.File == tree.Root.Kptfile.File &&
@@ -113,7 +114,7 @@ func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkg
 	return c.writeFailure(ctx, dir, tree, rendering, failure)
 }
 
-// failureChanges returns the changes of files after a failure. No file is deleted.
+// failureChanges returns the changes to write after a failure. It omits deletions, so that a failure deletes no file.
 func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.Rendering, failure error,
 ) ([]pkgtree.Change, error) {
 	resources := rendering.Resources
@@ -129,7 +130,7 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
 }
 
-// partlyWritten is a failure after which something was written.
+// partlyWritten is the error of a failed rendering that wrote files. Its text written describes the files.
 type partlyWritten struct {
 	error
 	written string

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagGroups are the titles of groups of flags in the help, with the names, or beginnings of names, of their flags.
-// All further flags are the command's own, and are listed first.
+// flagGroups lists the groups of flags in the help, by title. A name that ends with a dash selects all flags that
+// begin with it. Flags in no group belong to the command alone, and the help lists them first.
 var flagGroups = []struct {
 	title string
 	names []string

@@ -17,7 +17,7 @@ import (
 // here is the default target of commands.
 const here = "."
 
-// targetArgument returns the argument before any dashes; the current directory if there is none.
+// targetArgument returns the argument before "--". The default is the current directory.
 func targetArgument(cmd *cobra.Command, args []string) string {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return here
@@ -25,8 +25,7 @@ func targetArgument(cmd *cobra.Command, args []string) string {
 	return args[0]
 }
 
-// oneTarget requires at most one argument before any dashes; its error describes the argument with
-// what.
+// oneTarget requires at most one argument before "--". Its error describes the argument by the text what.
 func oneTarget(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -54,7 +53,7 @@ func (f *resultsFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "results-dir", "", "write what the functions report to results.yaml in this directory")
 }
 
-// prepare makes the directory, before any function runs.
+// prepare creates the directory of --results-dir before any function runs, so that an invalid directory fails early.
 func (f *resultsFlags) prepare() error {
 	if f.dir == "" {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// oneFunction is the function of fnctl eval, as flags describe it.
+// oneFunction holds the flags that describe the function of fnctl eval.
 type oneFunction struct {
 	kptfile.Function
 
@@ -56,7 +56,8 @@ func registerSelector(flags *pflag.FlagSet, s *kptfile.Selector, name, what stri
 	flags.Var(pairs{&s.Labels}, name+"-labels", what+" label, KEY=VALUE; may be repeated")
 }
 
-// check checks the flags of the function that runs on where, on this machine if local.
+// check checks the flags of a function that runs on the target where. If local is true, the function runs on this
+// machine.
 func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	switch {
 	case f.Image == "" && f.Exec == "":
@@ -82,8 +83,8 @@ func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	return nil
 }
 
-// variables returns the variables of the flag --env as KEY=VALUE. Variables without a value get their value of environ,
-// or are left out if they have none there, as in kpt.
+// variables returns the variables of the flag --env as KEY=VALUE. As in kpt, a variable without a value gets its
+// value from environ. It is omitted if environ lacks it.
 func (f *oneFunction) variables(environ []string) []string {
 	var all []string
 	for _, variable := range f.environment {
@@ -142,7 +143,7 @@ func relativePath(dir, file string) (string, error) {
 	return filepath.ToSlash(file), err
 }
 
-// saveTo adds the function to a Kptfile in dir, and describes what it did.
+// saveTo adds the function to a Kptfile in dir, and returns a message for the user.
 func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, error) {
 	saved := f.Function
 	saved.ConfigMap = f.data

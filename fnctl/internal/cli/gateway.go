@@ -26,9 +26,9 @@ const DefaultAddress = "localhost:9445"
 
 const (
 	defaultTimeout = 5 * time.Minute
-	// defaultMaxMessageBytes is the default of Porch and of all runners.
+	// defaultMaxMessageBytes is the default maximum size of a ResourceList in Porch and in all function runners.
 	defaultMaxMessageBytes = 6 << 20
-	// localMaxMessageBytes is the default for functions of this machine, which no gateway limits.
+	// localMaxMessageBytes is the default maximum size for functions of this machine, because no gateway limits them.
 	localMaxMessageBytes = 64 << 20
 )
 
@@ -41,13 +41,13 @@ type gatewayFlags struct {
 	local, offline  bool
 	cache           bool
 	cluster         clusterFlags
-	// environment contains further variables of functions.
+	// environment contains variables that are added to the environment of functions, as KEY=VALUE.
 	environment []string
 }
 
-// Address returns the gateway's address from the environment: FNCTL_ADDRESS, or FNR_ADDRESS, its
-// earlier name, if that is an address to call. The services have a setting of that name too: the
-// address on which they listen.
+// Address returns the gateway's address from FNCTL_ADDRESS or else from FNR_ADDRESS, the earlier name of the
+// variable. It ignores FNR_ADDRESS if the host is empty or a wildcard, because services read the address on which
+// they listen from the same variable.
 func Address(getenv func(name string) string) string {
 	if address := getenv("FNCTL_ADDRESS"); address != "" {
 		return address
@@ -101,7 +101,7 @@ func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// noGateway is the advice to users who gave no address if no gateway listens at the default address.
+// noGateway is the advice if the user gave no address and no gateway listens at the default address.
 const noGateway = "run functions on this machine with --local, start a function runner here, or give the address " +
 	"of one with --address or FNCTL_ADDRESS"
 
@@ -136,8 +136,8 @@ type evaluator struct {
 	close func() error
 }
 
-// open returns an evaluator of images, at the gateway or on this machine, and of programs of this machine. It
-// shows on progress the phases of an evaluation, if the flags say so. Callers must close the evaluator.
+// open returns an evaluator. It evaluates images at the gateway or on this machine, and programs on this machine.
+// Depending on the flags, it shows the phases of an evaluation on progress. Callers must close the evaluator.
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
 	e := &evaluator{Evaluator: local.Evaluator{
 		Environment:    slices.Concat(env.Environ, f.environment),

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ignored are kpt's flags that change nothing here, with their types and reasons.
+// ignored contains kpt's flags that fnctl accepts without an effect: the type of each flag, and the reason.
 var ignored = map[string]struct{ kind, reason string }{
 	"image-pull-policy":   {"string", "the cluster decides when images are pulled"},
 	"allow-network":       {"bool", "the function runner decides whether functions have a network"},
@@ -22,7 +22,7 @@ var ignored = map[string]struct{ kind, reason string }{
 	"log-flush-frequency": {"string", "nothing is logged"},
 }
 
-// everywhere are the flags that all commands of kpt have.
+// everywhere lists the flags that every command of kpt accepts.
 var everywhere = []string{"truncate-output", "stack-trace", "log-flush-frequency"}
 
 // kptFlags are the flags of kpt that a command accepts without an effect, or rejects with a reason.
@@ -85,5 +85,5 @@ func (k *kptFlags) reportIgnored(env Environment, flags *pflag.FlagSet) {
 	}
 }
 
-// errMetaResources is kpt's answer to a flag that it had once.
+// errMetaResources is the error for --include-meta-resources, a flag that kpt removed.
 var errMetaResources = errors.New("takes no --include-meta-resources: they are always included")

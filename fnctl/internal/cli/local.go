@@ -14,8 +14,9 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// containerNames returns the container runtimes for --local: the container runtime of FNR_SANDBOX or, on systems
-// without sandboxes, the container runtime of KPT_FN_RUNTIME or all runtimes. On Linux it is empty by default.
+// containerNames returns the candidates for the container runtime of --local. FNR_SANDBOX may name the runtime on
+// every system. Otherwise, the result is empty on Linux, where functions run in sandboxes. On other systems it is the
+// runtime in KPT_FN_RUNTIME, or else every supported runtime.
 func (e Environment) containerNames(system string) []string {
 	if name := e.lookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
 		return []string{name}

@@ -99,8 +99,8 @@ func createdPaths(changes []pkgtree.Change) []string {
 	return paths
 }
 
-// reportHidden names each new file that directory listings do not show: editors, shells and CI systems run some of
-// them, and a function has made them.
+// reportHidden prints the path of each new hidden file. Functions created these files. Directory listings do not show
+// them, but editors, shells and CI systems run some of them.
 func reportHidden(env Environment, created []string) {
 	for _, path := range created {
 		if pkgtree.IsHiddenFile(path) {
@@ -109,7 +109,8 @@ func reportHidden(env Environment, created []string) {
 	}
 }
 
-// diffPrinter keeps the diff out of a result that goes to standard output.
+// diffPrinter returns the printer for the diff. It is standard error if standard output contains the result or a
+// report.
 func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	if f.isStream() || f.quiet {
 		return env.errPrinter()

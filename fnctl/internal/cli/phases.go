@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// phasesAfter is the delay before the command shows the phase of an evaluation. An evaluation in
-// a warm pod is faster.
+// phasesAfter is the delay before the command shows the phase of an evaluation. Evaluations in warm pods are faster,
+// so that they show no phase.
 const phasesAfter = 150 * time.Millisecond
 
 // phasesAgain is the polling interval for the phases of evaluations at a gateway without pods.

@@ -80,8 +80,8 @@ func writeSource(out io.Writer, dirs []string, output, configFile string) error 
 	return pkgtree.WriteListFor(out, config, resources)
 }
 
-// sourceConfig returns the configuration of the function that reads the list, with its place as kpt
-// writes it. It is nil for none.
+// sourceConfig returns the configuration in the file of --fn-config, for the function that reads the output of fnctl
+// source. As in kpt, its annotations name the file. It is nil if file is empty.
 func sourceConfig(file string) (*yaml.RNode, error) {
 	if file == "" {
 		return nil, nil
@@ -142,7 +142,7 @@ func writeSink(ctx context.Context, env Environment, dir string) error {
 	return nil
 }
 
-// createFiles writes files to a directory, which it makes.
+// createFiles creates a directory and writes files to it.
 func createFiles(ctx context.Context, dir string, files map[string][]byte) error {
 	//nolint:gosec // packages are for others to read, as far as the umask permits
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -108,7 +108,7 @@ func (c *renderCommand) prepare() error {
 	return c.results.prepare()
 }
 
-// prepareCheck checks the flags of checks and reports.
+// prepareCheck checks --check, --results-format and --jobs, and sets the default of --jobs.
 func (c *renderCommand) prepareCheck() error {
 	switch {
 	case c.check && c.output.target != "":
@@ -120,7 +120,7 @@ func (c *renderCommand) prepareCheck() error {
 	case c.jobs < 0:
 		return fmt.Errorf("takes 1 or more for --jobs, got %d", c.jobs)
 	case c.jobs == 0 && c.gateway.trace:
-		c.jobs = 1 // the traces of concurrent evaluations show how they hinder each other
+		c.jobs = 1 // concurrent evaluations would delay each other in the traces
 	}
 	c.jobs = cmp.Or(c.jobs, runtime.GOMAXPROCS(0))
 	c.output.quiet = c.format != ""

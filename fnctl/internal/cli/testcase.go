@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Files and directories of a test, as kpt's tests of functions have them.
+// Names of a test's files and directories, as in kpt's tests of functions.
 const (
 	expectedDir = ".expected"
 	patchFile   = "diff.patch"
@@ -128,8 +128,8 @@ type testRun struct {
 	code          int
 }
 
-// run runs the test twice on a copy of the package, as functions must be idempotent. It compares the outcome,
-// or makes it the expectation if update is true.
+// run runs the test twice on a copy of the package, because functions must be idempotent. It compares the outcome
+// with the expectations. If update is true, it replaces the expectations by the outcome instead.
 func (c *testCase) run(ctx context.Context, env Environment, flags []string, allowExec, update bool) error {
 	scratch, err := os.MkdirTemp("", "fnctl-test-*")
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *testCase) compareOutcome(r testRun, update bool) error {
 		return err
 	}
 	if c.config.ExitCode != 0 {
-		return nil // kpt's tests compare no files then
+		return nil // kpt compares no files if a test expects a failure
 	}
 	wanted, err := diff.Apply(r.before, string(patch))
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *testCase) compareOutcome(r testRun, update bool) error {
 	return nil
 }
 
-// unexpectedFiles are the differences between expected files and files.
+// unexpectedFiles is the error of a test whose files differ from the expected files.
 type unexpectedFiles struct{ changes []pkgtree.Change }
 
 func (u *unexpectedFiles) Error() string {
@@ -253,8 +253,8 @@ func compareResults(want, got []byte) error {
 	return &unexpectedFiles{[]pkgtree.Change{{Path: expectedDir + "/" + resultsFile, Before: want, After: got}}}
 }
 
-// updateExpected writes the outcome of a test to the directory of its expectations. As in kpt, results are written if
-// they were expected before.
+// updateExpected writes the outcome of a test to the directory of its expectations. As in kpt, it writes results only
+// if the test already has expected results.
 func (c *testCase) updateExpected(r testRun) error {
 	var patch strings.Builder
 	for _, change := range pkgtree.Diff(r.before, r.after) {
@@ -275,7 +275,7 @@ func (c *testCase) updateExpected(r testRun) error {
 	return os.WriteFile(name, r.results, 0o644) //nolint:gosec // part of a package
 }
 
-// copyPackage copies a directory without expectations.
+// copyPackage copies a directory, except for directories of expectations and of Git.
 func copyPackage(from, to string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err

@@ -67,7 +67,7 @@ func newTest(env Environment) *cobra.Command {
 	return cmd
 }
 
-// passedFlags returns the flags that were set, without some of them.
+// passedFlags returns the flags that the user set, except for the flags in without.
 func passedFlags(flags *pflag.FlagSet, without ...string) []string {
 	var set []string
 	flags.Visit(func(f *pflag.Flag) {
@@ -129,7 +129,7 @@ func (c *testCommand) runOne(ctx context.Context, dir string, flags []string) (o
 	return "ok", "", nil
 }
 
-// findTests returns the directories with tests, by path.
+// findTests returns the directories below dir that contain a test, sorted by path.
 func findTests(dir string) ([]string, error) {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {

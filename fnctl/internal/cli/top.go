@@ -41,11 +41,11 @@ const topExamples = `  # Show what the gateway does, live
 const (
 	defaultInterval = 2 * time.Second
 	minInterval     = 100 * time.Millisecond
-	// maxFailures is the number of failures that top asks for. A gateway remembers fewer.
+	// maxFailures is the maximum number of failures in a request. It exceeds the number that a gateway stores.
 	maxFailures = 1000
 )
 
-// Sequences for terminals that support a second screen, as all do.
+// Escape sequences that show the snapshots on the second screen of a terminal. All terminals support them.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -139,7 +139,7 @@ func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, 
 	}
 }
 
-// showSnapshot writes a refresh: the last snapshot, and the error of the attempt to take the next.
+// showSnapshot shows the last snapshot. The problem is the error of the latest query, or nil if the query succeeded.
 func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen bool) {
 	switch {
 	case screen:
@@ -157,7 +157,7 @@ func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen b
 	}
 }
 
-// formatSnapshot returns a snapshot as text, in at most so many lines if height is not zero.
+// formatSnapshot returns a snapshot as text of at most height lines. Zero means no limit.
 func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
 	if c.output == asJSON {
 		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s,"problems":%s}`+"\n", ui.JSON(snapshot.Status, ""),
@@ -169,15 +169,15 @@ func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
 
 // problemsJSON returns texts as a list in JSON.
 func problemsJSON(texts []string) string {
-	list, _ := json.Marshal(append([]string{}, texts...)) // strings always can be
+	list, _ := json.Marshal(append([]string{}, texts...)) // never fails for strings
 	return ui.EscapeJSON(string(list))
 }
 
 // poolsTimeout is the timeout for the list of pods. The gateway queries all pod-managers, some of which may hang.
 const poolsTimeout = 3 * time.Second
 
-// takeSnapshot queries the gateway's current activity. Reports of further programs may be missing. A gateway without
-// function pods has no pools.
+// takeSnapshot queries the gateway's current activity. If the list of pods fails, the error becomes a problem of the
+// snapshot. A gateway without function pods has no pools.
 func takeSnapshot(ctx context.Context, gateway *client.Gateway) (top.Snapshot, error) {
 	snapshot := top.Snapshot{Now: time.Now()}
 	var err error

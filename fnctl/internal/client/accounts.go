@@ -12,7 +12,7 @@ import (
 // account is the template of a failed call's error text.
 type account struct{ problem, advice string }
 
-// accounts contains the texts by code. Users get otherAccount for further codes.
+// accounts contains the templates by code. All other codes use otherAccount.
 var accounts = map[connect.Code]account{
 	connect.CodeNotFound: {
 		"no evaluator of the gateway serves function {image}",
@@ -73,7 +73,7 @@ var timedOut = account{
 	"if what it waits for takes longer, raise --timeout",
 }
 
-// otherAccount is the text for codes without an account.
+// otherAccount is the template for codes that accounts does not contain.
 var otherAccount = account{
 	"function {image} could not be evaluated ({code}: {message})",
 	"check the gateway at {address} and its log",

@@ -157,8 +157,8 @@ func retryHint(cerr *connect.Error) string {
 	return ""
 }
 
-// brokenConnection reports whether the connection failed. explain handles cancellations by the caller, so that a
-// cancellation here is a reset of the HTTP/2 stream by a server with another protocol.
+// brokenConnection reports whether the connection failed. It also returns true for a canceled call: explain has
+// handled cancellations by the caller before, so that here a server of another protocol has reset the HTTP/2 stream.
 func brokenConnection(cerr *connect.Error) bool {
 	if connect.IsWireError(cerr) {
 		return false

@@ -12,7 +12,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// poolAccounts contains the texts of calls about pods that differ from accounts.
+// poolAccounts contains the templates for errors of pool queries. They override the templates in accounts.
 var poolAccounts = map[connect.Code]account{
 	connect.CodeUnimplemented: {
 		"the gateway at {address} knows of no pods",

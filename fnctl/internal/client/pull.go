@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// passedOn matches the prefix of a gateway before the reason: the program that passed the error on, and the image.
+// passedOn matches the prefixes that programs between the registry and fnctl add to an error. They contain the
+// image's name.
 var passedOn = regexp.MustCompile(
 	`^(?:unable to (?:get the [a-z ]+ for|evaluate) \S+(?: with pod evaluator)?: |resolve \S+: )+`)
 
-// registryError matches the error of a registry with the request.
+// registryError matches an error about a registry: the registry's name, the request and the reason.
 var registryError = regexp.MustCompile(`^registry (\S+): (?:[a-z ]+: )?((?s:.*))$`)
 
-// gatewayAdvice matches the advice at the end of a gateway's error by its first word.
+// gatewayAdvice matches the advice at the end of a gateway's error. It recognizes the first words of an advice.
 var gatewayAdvice = regexp.MustCompile(
 	`: ((?:check|add|use|if it|renew|it has to|its certificate has|it refused|no credentials|the registry limits) .*)$`)
 

@@ -11,7 +11,7 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 )
 
-// statusAccounts contains the texts of calls about the gateway that differ from accounts.
+// statusAccounts contains the templates for errors of status queries. They override the templates in accounts.
 var statusAccounts = map[connect.Code]account{
 	connect.CodeUnimplemented: {
 		"the gateway at {address} does not show what it does", "its version is older than fnctl's",

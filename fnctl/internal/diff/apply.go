@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Apply returns files, by path, after a patch in the form of `git diff`. The patch must match exactly.
+// Apply applies a patch in the format of `git diff` to files, and returns all files by path. Lines of the patch must
+// match the files exactly.
 func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	p := patcher{files: maps.Clone(files), lines: strings.SplitAfter(patch, "\n")}
 	for p.next < len(p.lines) {
@@ -31,7 +32,7 @@ func Apply(files map[string][]byte, patch string) (map[string][]byte, error) {
 	return p.files, nil
 }
 
-// pathOf returns the path in a line of a header. It is empty for a file that does not exist.
+// pathOf returns the path in a header line of a patch, without the prefix a/ or b/. It is empty for /dev/null.
 func pathOf(header string) string {
 	header, _, _ = strings.Cut(strings.TrimRight(header, "\r\n"), "\t")
 	if path, err := strconv.Unquote(header); err == nil {
@@ -51,7 +52,7 @@ type patcher struct {
 	files   map[string][]byte
 	lines   []string
 	next    int
-	renamed string // the last file that was renamed, under its new name
+	renamed string // new path of the last renamed file
 }
 
 // nextLine returns the next line, or an empty string at the end.
@@ -63,14 +64,15 @@ func (p *patcher) nextLine() string {
 	return p.lines[p.next-1]
 }
 
-// applyFile applies the hunks of a file.
+// applyFile applies the hunks of a file, which has the path before and gets the path after. An empty path means no
+// file.
 func (p *patcher) applyFile(before, after string) error {
 	if p.renamed != "" && p.renamed == after {
 		before = after
 	}
 	old := strings.SplitAfter(string(p.files[before]), "\n")
 	var content strings.Builder
-	done := 0 // lines of old
+	done := 0 // number of lines of old that were copied or removed
 	for p.next < len(p.lines) && strings.HasPrefix(p.lines[p.next], "@@ ") {
 		start, err := hunkStart(p.nextLine())
 		if err != nil || start < done || start > len(old) {
@@ -98,12 +100,13 @@ func hunkStart(header string) (int, error) {
 	number, length, hasLength := strings.Cut(strings.TrimPrefix(fields[1], "-"), ",")
 	start, err := strconv.Atoi(number)
 	if hasLength && length == "0" {
-		return start, err // lines are inserted behind this one
+		return start, err // the hunk inserts lines after this line
 	}
 	return start - 1, err
 }
 
-// applyHunk writes the lines after a hunk, and returns how many lines of old are done.
+// applyHunk appends the new lines of a hunk to content. The hunk begins after the first done lines of old. It returns
+// the number of lines of old up to the end of the hunk.
 func (p *patcher) applyHunk(content *strings.Builder, old []string, done int) (int, error) {
 	for p.next < len(p.lines) && p.lines[p.next] != "" && strings.ContainsRune(" +-", rune(p.lines[p.next][0])) &&
 		!strings.HasPrefix(p.lines[p.next], "--- ") {

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// missing is the name of a file that does not exist, as in patches.
+// missing is the path that patches contain for a file that does not exist.
 const missing = "/dev/null"
 
 // Unified returns a change as a unified diff that `patch -p1` accepts.
@@ -30,8 +30,9 @@ func Unified(c pkgtree.Change) string {
 	return string(diff.Diff(before, c.Before, after, c.After))
 }
 
-// quotePath returns a path for a header. A path with bytes that would end the line, or that a terminal
-// would interpret, is quoted as in C, which patch reads.
+// quotePath returns a path for the header of a diff. It quotes a path with control characters, hidden characters or
+// invalid UTF-8, because they would end the line or control the terminal. The quotes are those of C, which patch
+// reads.
 func quotePath(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) &&
 		!strings.ContainsFunc(path, excerpt.IsHidden) {
@@ -69,8 +70,8 @@ type Line struct {
 	Text string
 }
 
-// Lines splits the unified diff of a file. Up to the first hunk all lines are header lines; below
-// it a line that begins with dashes is a removed line with dashes.
+// Lines splits the unified diff of a file. All lines before the first hunk are header lines. Below it, a line that
+// begins with "---" is a removed line whose text begins with dashes.
 func Lines(unified string) []Line {
 	lines := make([]Line, 0, strings.Count(unified, "\n"))
 	header := true
