@@ -15,9 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// withConfigs returns the file's table merged with FunctionConfigs, which take precedence for their images, and the
-// problems of unusable FunctionConfigs. Relative paths are in dir. A function gets prefork spare processes unless a
-// FunctionConfig or the file sets another number.
+// withConfigs returns a table that merges the file's table t with FunctionConfigs. FunctionConfigs override the file
+// for their images. Unusable FunctionConfigs are left out, and withConfigs returns their problems. Relative paths of
+// binaries are in dir. A function gets prefork spare processes unless a FunctionConfig or the file sets another
+// number.
 func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
 		binaries: maps.Clone(t.binaries), prefork: maps.Clone(t.prefork), maxTime: t.maxTime, tags: maps.Clone(t.tags),
@@ -46,8 +47,9 @@ func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) 
 	return all, problems
 }
 
-// mapImage maps an image, with a tag that may be a version constraint, to a binary, overriding the file. exact
-// contains the images that FunctionConfigs name by exact tags.
+// mapImage maps an image of a FunctionConfig to a binary, and overrides the file. The image's tag may be a version
+// constraint. exact collects the images with exact tags, because a version constraint of another FunctionConfig must
+// not override these images.
 func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}
@@ -61,7 +63,7 @@ func (t *table) mapImage(image, binary string, exact map[string]bool) {
 		return
 	}
 	t.ranges[name.Repository] = append(t.ranges[name.Repository], tagRange{c, binary})
-	for _, tag := range tags { // including the file's tags
+	for _, tag := range tags { // the constraint overrides matching tags of the file
 		other := imagename.Name{Repository: name.Repository, Tag: tag}.Key()
 		if _, ok := c.Highest([]string{tag}); ok && !exact[other] {
 			delete(t.binaries, other)
@@ -69,8 +71,8 @@ func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	}
 }
 
-// checkBinary returns the problem of a binary; it is empty if the binary can be run. Programs outside of dir are
-// forbidden: otherwise a user who writes FunctionConfigs could run any program of this machine.
+// checkBinary returns the problem of a binary. The text is empty if the binary can be executed. Programs outside of
+// dir are forbidden, because otherwise a user who writes FunctionConfigs could run any program of this machine.
 func checkBinary(path, dir string) string {
 	info, err := os.Stat(path)
 	switch within, relErr := filepath.Rel(dir, path); {

@@ -3,8 +3,8 @@
 // Package execeval is the exec evaluator: it runs functions as local binaries, for images that a configuration file or
 // a FunctionConfig maps to a binary.
 //
-// Images are compared by their canonical names, including the registry, so that images of other registries are never
-// mistaken for ours.
+// Images are compared by their canonical names, including the registry, so that an image with the same path in
+// another registry does not match.
 package execeval
 
 import (
@@ -29,22 +29,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// environment is the environment of functions, apart from settings of Go's runtime.
+// environment is the environment of functions. The function service adds settings of Go's runtime.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
 // Config configures an Evaluator.
 type Config struct {
-	// File is the configuration file, read again whenever it changes.
+	// File is the path of the configuration file. The evaluator reads the file again whenever it changes.
 	File string
 	// Functions is the directory with the binaries.
 	Functions string
 	// DefaultPrefix is the prefix of image names without a slash.
 	DefaultPrefix string
-	// Network are the images whose functions may use the network.
+	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
 	// Queue is the maximum number of evaluations that wait for a slot.
 	Queue int
-	// Service configures the execution of functions. The evaluator completes it.
+	// Service configures the execution of functions. New sets further fields.
 	Service function.ServiceConfig
 }
 
@@ -52,19 +52,19 @@ type Config struct {
 type Evaluator struct {
 	cfg     Config
 	log     *slog.Logger
-	content []byte                // content of the file at the start
-	table   atomic.Pointer[table] // current table
+	content []byte                // content of the configuration file at the start
+	table   atomic.Pointer[table] // file merged with FunctionConfigs
 	service *function.Service
 
 	mu      sync.Mutex
-	file    *table            // table of the file
+	file    *table            // configuration file alone
 	configs []binaries.Binary // binaries of FunctionConfigs
 	// problems are the problems of unusable FunctionConfigs.
 	problems binaries.Problems
 }
 
-// New returns an evaluator with the configuration file as it is now. A file that
-// is missing or broken is an error: later, it would only be a line in the log.
+// New returns an evaluator with the current configuration file. A missing or invalid file is an error only in New:
+// later, [Evaluator.Watch] logs a warning and the previous file continues to apply.
 func New(cfg Config) (*Evaluator, error) {
 	content, err := os.ReadFile(cfg.File)
 	if err != nil {
@@ -104,7 +104,7 @@ func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, e
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "exec" }
 
-// Serves reports whether an image is mapped to a binary.
+// Serves reports whether a binary is configured for an image.
 func (e *Evaluator) Serves(image imagename.Name) bool {
 	_, ok := e.table.Load().findBinary(image)
 	return ok
@@ -136,7 +136,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return evaluation.Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, nil
 }
 
-// timeLimit returns the limit for the run of a binary: the binary's own limit, which starts now, or the request's.
+// timeLimit returns the time limit for a run of a binary. A binary's own limit starts now. Without an own limit, the
+// request's limit applies.
 func (e *Evaluator) timeLimit(binary string, req evaluation.Request) function.TimeLimit {
 	own := e.table.Load().maxTime[binary]
 	if own == 0 {
@@ -146,27 +147,28 @@ func (e *Evaluator) timeLimit(binary string, req evaluation.Request) function.Ti
 	return function.NewTimeLimit(own, setting)
 }
 
-// Tags implements naming.TagSource: it returns the tags that are mapped to a binary.
+// Tags implements naming.TagSource. It returns the tags of a repository that have a binary.
 func (e *Evaluator) Tags(_ context.Context, repository string) (tags []string, known bool, err error) {
 	tags, known = e.table.Load().tags[repository]
 	return tags, known, nil
 }
 
-// spareCount returns the number of spare processes of a binary, or zero without a mapped image.
+// spareCount returns the configured number of spare processes of a binary. It is zero if no image is mapped to the
+// binary.
 func (e *Evaluator) spareCount(binary string) int { return e.table.Load().prefork[binary] }
 
-// Maintain maintains the processes of functions until ctx is canceled.
+// Maintain maintains the spare processes of functions until ctx is canceled.
 func (e *Evaluator) Maintain(ctx context.Context) error {
 	return e.service.Maintain(ctx)
 }
 
-// Watch follows the configuration file until ctx is canceled.
+// Watch applies changes of the configuration file until ctx is canceled.
 func (e *Evaluator) Watch(ctx context.Context) error {
 	filewatch.Follow(ctx, e.log, "exec configuration", e.cfg.File, e.content, e.parseContent, e.applyFile)
 	return nil
 }
 
-// parseContent reads a content of the configuration file.
+// parseContent parses the content of the configuration file.
 func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix, e.cfg.Service.Prefork)
 	if err != nil {
@@ -175,7 +177,7 @@ func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	return table, nil
 }
 
-// applyFile applies a configuration file.
+// applyFile makes a parsed configuration file the current file, and logs its warnings.
 func (e *Evaluator) applyFile(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
@@ -196,8 +198,8 @@ func (e *Evaluator) applyFile(table *table) {
 	}
 }
 
-// Use applies the binaries of FunctionConfigs, replacing the previous binaries. It returns the problems of unusable
-// FunctionConfigs, for whose images the file applies.
+// Use replaces the binaries of FunctionConfigs. It returns the problems of unusable FunctionConfigs. The
+// configuration file applies to the images of unusable FunctionConfigs.
 func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	e.mu.Lock()
 	e.configs = configs
@@ -207,7 +209,8 @@ func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	return problems
 }
 
-// combine applies the file and the FunctionConfigs together. Each new problem is logged.
+// combine merges the file and the FunctionConfigs into the current table, and logs each new problem. Callers must
+// hold e.mu.
 func (e *Evaluator) combine() binaries.Problems {
 	table, problems := e.file.withConfigs(e.configs, e.cfg.Functions, e.cfg.Service.Prefork)
 	for _, config := range slices.Sorted(maps.Keys(problems)) {

@@ -13,23 +13,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFile is the configuration file of Porch's users.
+// configFile is the configuration file of the exec evaluator, in Porch's format.
 type configFile struct {
 	Functions []struct {
 		Function string   `yaml:"function"`
 		Images   []string `yaml:"images"`
-		// Prefork is our extension: the number of spare processes.
+		// Prefork is the number of spare processes. Porch has no such field.
 		Prefork *int `yaml:"prefork"`
-		// MaxEvaluationTime is our extension: the time limit of the function.
+		// MaxEvaluationTime is the time limit of the function. Porch has no such field.
 		MaxEvaluationTime *time.Duration `yaml:"maxEvaluationTime"`
 	} `yaml:"functions"`
 }
 
-// functionFields are the keys of a function.
+// functionFields are the known keys of an item of functions.
 var functionFields = []string{"function", "images", "prefork", "maxEvaluationTime"}
 
-// parseFile parses a configuration file, and returns its unknown fields. A file without functions is an error, because
-// usually it is still being written, or contains a typing error. An empty list is valid.
+// parseFile parses a configuration file, and returns its unknown fields. A file without the key functions is an
+// error, because it is usually incomplete (still being written) or contains a typing error. An empty list is valid.
 func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
@@ -73,7 +73,7 @@ func notFunctions(err error) error {
 	return fmt.Errorf("not the YAML of functions and their images: %w", err)
 }
 
-// unknownFields returns the unknown keys of a mapping, with prefix.
+// unknownFields returns the keys of a YAML mapping that are not in known, each with prefix.
 func unknownFields(prefix string, mapping *yaml.Node, known ...string) (unknown []string) {
 	if mapping.Kind == yaml.AliasNode {
 		mapping = mapping.Alias

@@ -12,7 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 )
 
-// observeGate measures the numbers of evaluations with a slot, and of evaluations that wait for a slot.
+// observeGate adds two gauges: the number of evaluations with a slot of the gate, and the number of evaluations that
+// wait for a slot.
 func observeGate(provider metric.MeterProvider, gate *admission.Gate) error {
 	meter := provider.Meter("gateway")
 	observed := func(count func() int) metric.Int64ObservableGaugeOption {

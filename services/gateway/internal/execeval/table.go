@@ -16,24 +16,25 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// table maps images to binaries. It does not change once it is made.
+// table maps images to binaries. A complete table is immutable.
 type table struct {
-	// binaries maps an image's key to the path of its binary.
+	// binaries maps the key of an image ([imagename.Name.Key]) to the path of a binary.
 	binaries map[string]string
-	// ranges are the binaries for the tags that satisfy a version constraint, by repository. Exact tags win.
+	// ranges maps a repository to the version constraints that FunctionConfigs contain for it. An image in binaries
+	// takes precedence over ranges.
 	ranges map[string][]tagRange
-	// prefork maps binaries to their numbers of spare processes.
+	// prefork maps a binary to its number of spare processes.
 	prefork map[string]int
-	// maxTime maps binaries to their time limits. It contains only binaries with their own limit.
+	// maxTime maps a binary to its own time limit. Binaries without an own limit are missing.
 	maxTime map[string]time.Duration
-	// tags are the tags of each repository.
+	// tags maps a repository to the exact tags that have a binary.
 	tags map[string][]string
-	// repeated are images that a later entry claims again, and unknown the unknown fields:
-	// both are logged as warnings.
+	// repeated are images that occur in several entries. unknown are the names of unknown fields. Both are logged as
+	// warnings.
 	repeated, unknown []string
 }
 
-// tagRange maps the tags that satisfy a version constraint to a binary.
+// tagRange is a version constraint, and the binary for all tags that satisfy it.
 type tagRange struct {
 	tags   tagconstraint.Constraint
 	binary string
@@ -52,9 +53,9 @@ func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 	return "", false
 }
 
-// parseTable parses a configuration file. Binaries are in dir; image names without a slash get prefix. The first entry
-// for an image wins. A function gets prefork spare processes unless an entry of it sets another number; the first
-// number and the first time limit win.
+// parseTable parses a configuration file. Binaries are in dir. Image names without a slash get prefix. If an image
+// occurs in several entries, the first entry is used. A function gets prefork spare processes unless an entry sets
+// another number. If several entries of a function set a number or a time limit, the first value is used.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -86,7 +87,8 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 	return t, nil
 }
 
-// mappedPrefork returns the numbers of spare processes of all mapped binaries. The default is prefork.
+// mappedPrefork returns the number of spare processes of each binary that has an image. It is prefork for a binary
+// without a number of its own.
 func (t *table) mappedPrefork(prefork int) map[string]int {
 	all := map[string]int{}
 	used := slices.Collect(maps.Values(t.binaries))
@@ -105,7 +107,8 @@ func (t *table) mappedPrefork(prefork int) map[string]int {
 	return all
 }
 
-// setPrefork records an entry's number of spare processes; nil means that the entry sets none.
+// setPrefork stores an entry's number of spare processes, unless an earlier entry of the binary has set the number.
+// processes is nil if the entry sets no number.
 func (t *table) setPrefork(binary string, processes *int) error {
 	if processes == nil {
 		return nil
@@ -119,7 +122,8 @@ func (t *table) setPrefork(binary string, processes *int) error {
 	return nil
 }
 
-// setMaxTime records an entry's time limit; nil means that the entry sets none.
+// setMaxTime stores an entry's time limit, unless an earlier entry of the binary has set the limit. most is nil if
+// the entry sets no limit.
 func (t *table) setMaxTime(binary string, most *time.Duration) error {
 	if most == nil {
 		return nil
@@ -133,7 +137,7 @@ func (t *table) setMaxTime(binary string, most *time.Duration) error {
 	return nil
 }
 
-// checkName rejects names that lead out of the directory of functions.
+// checkName rejects names that do not denote a file directly in the directory of functions.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("%q is not the name of a file in the directory of functions", name)
@@ -141,7 +145,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// addImage maps name to binary unless it is mapped already.
+// addImage maps the image name to binary. If the image already has a binary, addImage only records the image as
+// repeated.
 func (t *table) addImage(name imagename.Name, binary string) {
 	key := name.Key()
 	if _, ok := t.binaries[key]; ok {
@@ -154,7 +159,7 @@ func (t *table) addImage(name imagename.Name, binary string) {
 	}
 }
 
-// missingBinaries returns the binaries that are not there, sorted.
+// missingBinaries returns the sorted paths of binaries whose files do not exist.
 func (t *table) missingBinaries() []string {
 	var paths []string
 	for binary := range maps.Values(t.binaries) {

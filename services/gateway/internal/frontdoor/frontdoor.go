@@ -38,16 +38,17 @@ type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
-	// MaxMessageBytes limits each request. MemoryBudgetBytes limits all requests in memory with their outputs.
+	// MaxMessageBytes limits each request. MemoryBudgetBytes limits the sum of all requests in memory and their
+	// outputs.
 	MaxMessageBytes, MemoryBudgetBytes int64
 	// MemoryBudgetSetting is the name of the setting of MemoryBudgetBytes.
 	MemoryBudgetSetting string
 	// LogFunctionOutput is true if the output of failed functions is logged.
 	LogFunctionOutput bool
-	// MaxLogRate is the maximum number of log lines per second, for successes and for failures. The next line counts the
-	// evaluations without a line.
+	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Each line
+	// contains the number of evaluations that were not logged since the previous line.
 	MaxLogRate float64
-	// MaxEvaluationTime limits an evaluation from the time at which its request was read. Zero means no limit.
+	// MaxEvaluationTime limits the time of an evaluation after its request was read. Zero means no limit.
 	MaxEvaluationTime time.Duration
 	// MaxTimeSetting is the name of the setting of MaxEvaluationTime.
 	MaxTimeSetting string
@@ -88,7 +89,7 @@ func New(cfg Config) (*Handler, error) {
 	return h, nil
 }
 
-// EvaluateFunction implements the evaluator service.
+// EvaluateFunction implements Porch's FunctionEvaluator service.
 func (h *Handler) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -100,7 +101,7 @@ func (h *Handler) EvaluateFunction(
 		measured: h.metrics.active.Begin(req.GetImage()), err: errPanic,
 	}
 	s.inputSHA256 = h.lines.hashList(ctx, req.GetResourceList())
-	defer func() { // also runs after a panic, which a caller recovers
+	defer func() { // also runs if the evaluation panics; a caller of EvaluateFunction recovers
 		s.measured.End()
 		s.took = time.Since(start)
 		h.reportEvaluation(ctx, s)
@@ -108,7 +109,7 @@ func (h *Handler) EvaluateFunction(
 	resp, err := h.evaluate(ctx, req, &s)
 	s.measured.End()
 	s.outputSHA256 = h.lines.hashList(ctx, resp.ResourceList)
-	req.ResourceList = nil // only the answer is reserved from here on
+	req.ResourceList = nil // frees the memory of the input: from here on, only the answer uses the memory budget
 	s.err = h.awaitAnswer(ctx, resp, err)
 	s.addResponse(resp)
 	if s.err != nil {
@@ -118,7 +119,7 @@ func (h *Handler) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
 }
 
-// errPanic is the result of an evaluation that panics.
+// errPanic is the error that is recorded for an evaluation that panics.
 var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the cause")
 
 // CacheHeader is the response header with the outcome of the result cache.
@@ -131,14 +132,16 @@ func showCache(ctx context.Context, outcome string) {
 	}
 }
 
-// droppedError is the error of a caller whose function has run and whose answer was dropped.
+// droppedError is the error of an evaluation whose function succeeded, but whose answer was dropped: the client left,
+// or does not read its other answers.
 type droppedError struct{ error }
 
 // Unwrap returns the error for the caller.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// awaitAnswer waits until the answer to an evaluation may be written. It returns err, the evaluation's error, or a
-// [*droppedError].
+// awaitAnswer waits until the answer to an evaluation may be written, because a large answer needs additional memory.
+// It returns a [*droppedError] if the answer must be dropped. err is the evaluation's error: if it is not nil,
+// awaitAnswer returns it at once.
 func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -152,7 +155,7 @@ func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err
 }
 
 // evaluate checks the request and evaluates it. It records the image's name and the progress in s. It returns shortly
-// before the caller's deadline, so that the caller learns the reason of the wait.
+// before the caller's deadline, so that the error, with the reason of the wait, still reaches the caller.
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
 ) (evaluation.Response, error) {
@@ -174,8 +177,9 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// resolveAndClaim resolves the image's name and waits for a share of memory for the function, within the limit. Until
-// the name is resolved, the image as the caller wrote it counts as the function.
+// resolveAndClaim resolves the image's name. Before and after that it waits for memory in the function's share of the
+// memory budget, within the limit. The share before is the share of the image as the caller wrote it, because the
+// canonical name is not yet resolved.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
 ) (imagename.Name, error) {
@@ -194,7 +198,7 @@ func (h *Handler) resolveAndClaim(
 	return name, err
 }
 
-// claimMemory waits for memory in the function's share of the memory budget.
+// claimMemory waits while other evaluations of the function name use up the function's share of the memory budget.
 func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
 	start := time.Now()
 	err := evalserve.Of(ctx).Claim(ctx, name)
@@ -205,7 +209,8 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 	return err
 }
 
-// resolveImage returns the canonical name of the image for all evaluators. ctx includes the limit.
+// resolveImage returns the canonical name of the image for all evaluators. ctx must already include the limit. The
+// parameter limit only explains errors.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {
@@ -242,7 +247,7 @@ func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler 
 	}, options...)
 }
 
-// reportRejection records a request that was not read to its end.
+// reportRejection records a request that was rejected before all of it was read.
 func (h *Handler) reportRejection(ctx context.Context, err error) {
 	h.metrics.countRejection(ctx, err)
 	h.lines.logRejection(ctx, err)
@@ -252,5 +257,5 @@ func (h *Handler) reportRejection(ctx context.Context, err error) {
 // QueuedForMemory returns the number of requests and answers that wait for the memory budget.
 func (h *Handler) QueuedForMemory() int64 { return h.budget.Queued() }
 
-// Active returns the running evaluations.
+// Active returns the counts and waits of running evaluations.
 func (h *Handler) Active() *measure.Active { return h.metrics.active }

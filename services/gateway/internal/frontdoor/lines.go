@@ -20,8 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// lines writes a log line for each evaluation, up to a rate. Failures have a separate rate, so that successes do not
-// suppress them.
+// lines logs evaluations with up to a maximum number of lines per second. Failures have a separate maximum, so that
+// many successes do not suppress the lines of failures.
 type lines struct {
 	log               *slog.Logger
 	output            bool // true if the output of functions is logged
@@ -36,13 +36,14 @@ func newLines(log *slog.Logger, output bool, perSecond float64) *lines {
 	return l
 }
 
-// sampler limits the rate of lines.
+// sampler limits the number of log lines per second.
 type sampler struct {
 	limiter  *rate.Limiter
-	unlogged atomic.Int64 // evaluations since the last line
+	unlogged atomic.Int64 // evaluations without a line since the last line
 }
 
-// admitLine reports whether to write a line, and returns the number of evaluations without a line before it.
+// admitLine reports whether to write a line. If so, it also returns the number of evaluations that were not logged
+// since the previous line.
 func (s *sampler) admitLine() (unlogged int64, ok bool) {
 	if !s.limiter.Allow() {
 		s.unlogged.Add(1)
@@ -51,7 +52,7 @@ func (s *sampler) admitLine() (unlogged int64, ok bool) {
 	return s.unlogged.Swap(0), true
 }
 
-// admitLine is sampler.admit, except that debug logs contain all lines.
+// admitLine is [sampler.admitLine], except that a debug log contains a line for each evaluation.
 func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		return 0, true
@@ -80,8 +81,8 @@ func (l *lines) logEvaluation(ctx context.Context, s sample) {
 	l.log.LogAttrs(ctx, level, "evaluation failed", append(attrs, l.errorAttributes(s.err)...)...)
 }
 
-// lineAttributes returns the attributes of each line. Empty attributes are not logged. No attribute contains parts of
-// the resource lists.
+// lineAttributes returns the attributes of an evaluation's log line, without the error. The logger omits empty
+// attributes. No attribute contains parts of the resource lists.
 func lineAttributes(ctx context.Context, s sample) []slog.Attr {
 	return []slog.Attr{
 		slog.String("image", s.given), slog.String("resolved", s.image.String()), slog.String("evaluator", s.evaluator),
@@ -116,8 +117,9 @@ func (s sample) imageDigest() string {
 	return s.image.Digest
 }
 
-// errorAttributes returns the attributes of an error. The text of a function's failure contains output of the function,
-// which may be secret. It is logged only if that is configured, or if no function was started.
+// errorAttributes returns the attributes of an error. The text of a function's failure contains output of the
+// function, and the output may be secret. So the text is logged only if LogFunctionOutput is true, or if the function
+// was not started.
 func (l *lines) errorAttributes(err error) []slog.Attr {
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok || l.output || failure.Reason == function.NotStarted {
@@ -129,7 +131,7 @@ func (l *lines) errorAttributes(err error) []slog.Attr {
 	}
 }
 
-// logRejection logs a request that was not read to its end.
+// logRejection logs a request that was rejected before all of it was read.
 func (l *lines) logRejection(ctx context.Context, err error) {
 	unlogged, ok := l.admitLine(ctx, &l.failed)
 	if !ok {
@@ -139,8 +141,8 @@ func (l *lines) logRejection(ctx context.Context, err error) {
 		"error", err, "caller", rpcserve.Caller(ctx), "unlogged", unlogged)
 }
 
-// levelOf returns the log level of an evaluation's result. Warnings and errors are for operators, not for mistakes of
-// functions and callers.
+// levelOf returns the log level of an evaluation's result. Failures of functions and mistakes of callers are logged
+// as information, because warnings and errors are for operators.
 func levelOf(err error) slog.Level {
 	if err == nil {
 		return slog.LevelInfo

@@ -74,7 +74,7 @@ func observeGauge(value func() int64) metric.Int64ObservableGaugeOption {
 	})
 }
 
-// sample is an evaluation as metrics, span and log show it.
+// sample is the record of an evaluation for metrics, span, log and history.
 type sample struct {
 	given                       string // image as the caller wrote it
 	image                       imagename.Name
@@ -84,10 +84,10 @@ type sample struct {
 	took                        time.Duration
 	requestBytes, responseBytes int
 	measured                    *measure.Evaluation
-	resolved                    string // digest of the image that ran; empty if unknown
+	resolved                    string // digest of the executed image; empty if unknown
 	cache                       string // outcome of the result cache; empty if the cache was not used
 	inputSHA256, outputSHA256   string // hashes of the lists; empty if the log does not contain them
-	party                       string // party to which a failure is due: function, caller or system
+	party                       string // party that caused a failure: function, caller or system
 }
 
 // addResponse records the evaluator's response.
@@ -122,8 +122,8 @@ func (m *metrics) countRejection(ctx context.Context, err error) {
 	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }
 
-// imageLabel returns the image label of a sample. An image gets its own label when its function has run, so that names
-// that callers invent use up no labels.
+// imageLabel returns the image label of a sample. An image gets its own label only after its function has run, so
+// that image names that callers invent do not use up the limited number of labels.
 func (m *metrics) imageLabel(s sample) string {
 	if s.evaluator == "" {
 		return telemetry.OtherImages
@@ -134,7 +134,7 @@ func (m *metrics) imageLabel(s sample) string {
 	return m.images.Label(s.image)
 }
 
-// hasRun reports whether a function ran in an evaluation that returned err.
+// hasRun reports whether the function was started in an evaluation with the error err.
 func hasRun(err error) bool {
 	if _, dropped := errors.AsType[*droppedError](err); dropped || err == nil {
 		return true
@@ -151,7 +151,8 @@ func codeOf(err error) string {
 	return fault.Of(err).String()
 }
 
-// worstSeverity returns the worst severity among the results of an evaluation, including failed evaluations.
+// worstSeverity returns the worst severity among the results of an evaluation. A failed function also returns
+// results.
 func worstSeverity(s sample) string {
 	if failure, ok := errors.AsType[*function.Failure](s.err); ok {
 		return resourcelist.Worst(failure.Results)

@@ -13,7 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// describeSpan adds the evaluation to its span, fn.evaluate, so that traces can be searched by its attributes.
+// describeSpan adds the attributes of the evaluation to its span, fn.evaluate, so that users can search traces by
+// them.
 func (s sample) describeSpan(span trace.Span) {
 	if s.err != nil {
 		span.SetStatus(codes.Error, fault.Of(s.err).String())
@@ -21,11 +22,12 @@ func (s sample) describeSpan(span trace.Span) {
 	if !span.IsRecording() {
 		return
 	}
-	// One call lets the span's list of attributes grow once.
+	// With a single call, the span's list of attributes grows only once.
 	span.SetAttributes(s.spanAttributes()...)
 }
 
-// spanAttributes returns the attributes of an evaluation's span, except for the image as the caller wrote it.
+// spanAttributes returns the attributes of an evaluation's span. The span already has the attribute faas.name, the
+// image as the caller wrote it.
 func (s sample) spanAttributes() []attribute.KeyValue {
 	const most = 11
 	leased := s.measured.Leased()
@@ -53,7 +55,7 @@ func (s sample) spanAttributes() []attribute.KeyValue {
 	return attrs
 }
 
-// exitCode returns the exit code of the function, and reports whether the function ran to its end.
+// exitCode returns the exit code of the function, and reports whether the function was started.
 func exitCode(err error) (int, bool) {
 	if failure, ok := errors.AsType[*function.Failure](err); ok {
 		return failure.ExitCode, failure.Reason != function.NotStarted

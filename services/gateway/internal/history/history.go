@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history stores recent evaluations, and the activity of each function in the last minute. Its size is bounded
-// in number and in bytes. It contains no parts of inputs and outputs.
+// Package history stores recent evaluations, and the activity of each function in the last minute. The number of
+// evaluations and the size of their texts are bounded. The history contains no parts of inputs and outputs.
 package history
 
 import (
@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxRecent is the number of evaluations that are stored, and maxFailed the number of failed evaluations, which many
-	// successes do not replace.
+	// maxRecent is the maximum number of stored evaluations. maxFailed is the maximum number of failed evaluations
+	// that are also stored separately, so that many successes do not replace them.
 	maxRecent = 512
 	maxFailed = 128
 )
@@ -22,7 +22,7 @@ const (
 type History struct {
 	mu             sync.Mutex
 	recent, failed ring[*gatewayv1.Evaluation]
-	functions      map[string]*ring[run] // by image label, whose number is bounded
+	functions      map[string]*ring[run] // by image label; the number of labels is bounded
 }
 
 // New returns a history without evaluations.
@@ -36,8 +36,8 @@ func New() *History {
 // OK is the code of successful evaluations.
 const OK = "ok"
 
-// Add stores an evaluation that has ended, with shortened texts. Label is the image's label in metrics. It is empty for
-// rejected requests, which count for no function. Callers must not change the evaluation afterwards.
+// Add stores a finished evaluation with shortened texts. label is the image's label in metrics. It is empty for a
+// rejected request, because the request belongs to no function. Callers must not change the evaluation afterwards.
 func (h *History) Add(label string, e *gatewayv1.Evaluation) {
 	shortenTexts(e)
 	h.mu.Lock()
@@ -59,11 +59,11 @@ func (h *History) Add(label string, e *gatewayv1.Evaluation) {
 	runs.add(run{ended: e.GetStartTime().AsTime().Add(took), took: took, failed: failed})
 }
 
-// Select selects evaluations.
+// Select contains the criteria of [History.Evaluations].
 type Select struct {
-	// TraceID selects the evaluations of a trace. It is ignored if it is empty.
+	// TraceID selects the evaluations of a trace. An empty TraceID selects all evaluations.
 	TraceID string
-	// Failed selects failed evaluations.
+	// Failed selects only failed evaluations.
 	Failed bool
 	// Max is the maximum number of evaluations. Zero means no limit.
 	Max int

@@ -4,10 +4,10 @@ package history
 
 import "iter"
 
-// ring stores the newest values, up to max. It grows as it fills.
+// ring stores the newest max values. Its memory grows with the number of values.
 type ring[T any] struct {
 	max    int
-	next   int // index of the next value once the ring is full
+	next   int // index of the oldest value, which add replaces; 0 until the ring is full
 	values []T
 }
 

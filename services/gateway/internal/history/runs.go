@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// window is the period of rates and durations.
+	// window is the period for which rates and durations of functions are shown.
 	window = time.Minute
-	// maxRuns is the maximum number of evaluations for a function's rates and durations.
+	// maxRuns is the maximum number of stored runs of a function.
 	maxRuns = 256
 )
 
@@ -35,7 +35,7 @@ func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetSta
 	return functions
 }
 
-// summarizeRuns returns the activity of a function. Runs are the evaluations in the window, starting with the newest.
+// summarizeRuns returns the activity of a function. runs are its evaluations in the window, starting with the newest.
 func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatusResponse_Function {
 	failed, took := 0, make([]time.Duration, len(runs))
 	for i, r := range runs {
@@ -45,7 +45,7 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// The evaluations of a busy function cover less time than the window.
+	// The stored runs of a busy function cover less time than the window, because only maxRuns are stored.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()
@@ -57,7 +57,7 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 	}
 }
 
-// quantile returns the smallest of the sorted values that at least the share q of the values does not exceed.
+// quantile returns the q-quantile of sorted values: 0.5 is the median.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxNameBytes and maxReasonBytes limit the texts of an evaluation, and maxPhaseBytes limits the reason of a phase. A
-	// note about omitted text is added to them.
+	// maxNameBytes limits names of an evaluation, maxReasonBytes its reason, and maxPhaseBytes the reason of each
+	// phase. A shortened text also contains a note about the omitted part.
 	maxNameBytes   = 256
 	maxReasonBytes = 1 << 10
 	maxPhaseBytes  = 200
 )
 
-// shortenTexts limits the texts of an evaluation. Callers choose some of the texts.
+// shortenTexts limits the texts of an evaluation, because callers choose some of the texts.
 func shortenTexts(e *gatewayv1.Evaluation) {
 	for _, name := range []*string{&e.TraceId, &e.Image, &e.Resolved, &e.Evaluator, &e.Code, &e.Severity, &e.Pod} {
 		*name = validText(*name, maxNameBytes)
@@ -28,7 +28,7 @@ func shortenTexts(e *gatewayv1.Evaluation) {
 	}
 }
 
-// validText returns s as valid UTF-8 for a message.
+// validText returns s, shortened to limit bytes, as valid UTF-8. A protobuf message cannot contain other text.
 func validText(s string, limit int) string {
 	return strings.ToValidUTF8(excerpt.Middle(s, limit), "�")
 }
