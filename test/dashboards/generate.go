@@ -204,7 +204,8 @@ func (p panel) json() object {
 		}}
 		if a.limit > 0 {
 			defaults["custom"] = object{"thresholdsStyle": object{"mode": "line"}}
-			defaults["thresholds"] = object{"mode": "absolute", "steps": []object{step("transparent", nil), step("red", a.limit)}}
+			steps := []object{step("transparent", nil), step("red", a.limit)}
+			defaults["thresholds"] = object{"mode": "absolute", "steps": steps}
 		}
 	}
 	if strings.Contains(p.queries[0].legend, "{{image}}") {

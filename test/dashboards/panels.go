@@ -74,10 +74,12 @@ func mean(histogram, selector, label, legend string) query {
 var stats = []stat{
 	{
 		"Evaluations", "Evaluations that ended.", "reqps",
-		one("sum(rate(fn_evaluations_total{@}[$__rate_interval]))", ""), []object{step("blue", nil)},
+		one("sum(rate(fn_evaluations_total{@}[$__rate_interval]))", ""),
+		[]object{step("blue", nil)},
 	},
 	{
-		"System failures", "The share of evaluations that the system failed. The objective is 0.5 % in 30 days.", "percentunit",
+		"System failures", "The share of evaluations that the system failed. The objective is 0.5 % in 30 days.",
+		"percentunit",
 		one("max(function_runner:evaluation_failures:ratio_rate5m{@})", ""),
 		[]object{step("green", nil), step("orange", 0.005), step("red", 0.05)},
 	},

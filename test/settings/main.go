@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command settings writes the tables of settings, and of fnctl's flags, in a document such as docs/configuration.md: settings ROOT DOCUMENT.
+// Command settings writes the tables of settings, and of fnctl's flags, in a document such as docs/configuration.md.
+// Its arguments are the root of the repository and the document.
 package main
 
 import (

@@ -73,10 +73,10 @@ func newHome(t *testing.T, user uint32) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(home, "services/gateway/gateway"), 0o755); err != nil { //nolint:gosec // the user's
+	if err := os.MkdirAll(filepath.Join(home, "services/gateway/gateway"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(home, "docs"), 0o755); err != nil { //nolint:gosec // the user's
+	if err := os.Mkdir(filepath.Join(home, "docs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(home, "docs/security-tests.md"), string(document))

@@ -78,10 +78,13 @@ var incidents = []incident{
 	},
 	{name: "no image-resolver", alerts: []string{"FunctionRunnerProgramDown"}, also: failing, cause: noResolver},
 	{name: "pods that break", alerts: []string{"FunctionRunnerPodsBreak"}, also: failing, cause: breakingPods},
-	{name: "a node out of memory", alerts: []string{"FunctionRunnerColdStartsFail"}, also: failing, cause: nodeFull, look: look{
-		"FunctionRunnerColdStartsFail", "overview.json: What callers wait for now",
-		regexp.MustCompile("Insufficient memory"),
-	}},
+	{
+		name: "a node out of memory", alerts: []string{"FunctionRunnerColdStartsFail"}, also: failing, cause: nodeFull,
+		look: look{
+			"FunctionRunnerColdStartsFail", "overview.json: What callers wait for now",
+			regexp.MustCompile("Insufficient memory"),
+		},
+	},
 	{
 		name: "no Kubernetes API", alerts: []string{"FunctionRunnerKubernetesAPIFails", "FunctionRunnerNoOwner"}, cause: noAPI,
 		also: slices.Concat(failing, []string{"FunctionRunnerPullSecretStale", "FunctionRunnerCertificatesNotRenewed"}),

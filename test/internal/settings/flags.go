@@ -14,7 +14,8 @@ import (
 
 // commands are the commands of fnctl whose flags are in the table.
 var commands = []string{
-	"", "render", "eval", "source", "test", "doc", "pods", "top", "images", "images pull", "images prune", "docker", "doctor",
+	"", "render", "eval", "source", "test", "doc", "pods", "top", "images", "images pull", "images prune", "docker",
+	"doctor",
 }
 
 // flagLine matches a flag in the help of a command: shorthand, name, type and description with the default.
@@ -38,17 +39,17 @@ func GenerateFlags(root, document string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "fnctl")
-	build := exec.Command("go", "build", "-o", program, ".") //nolint:noctx // it ends by itself
+	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = filepath.Join(root, "fnctl")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build fnctl: %w\n%s", err, out)
 	}
 	var flags []*flag
 	for _, command := range commands {
-		help := exec.Command(program, append(strings.Fields(command), "--help")...) //nolint:noctx // likewise
-		help.Env = []string{"HOME=/nonexistent"}                                    // variables would change the defaults
+		help := exec.Command(program, append(strings.Fields(command), "--help")...)
+		help.Env = []string{"HOME=/nonexistent"} // variables would change the defaults
 		out, err := help.Output()
 		if err != nil {
 			return "", fmt.Errorf("help of fnctl %s: %w", command, err)

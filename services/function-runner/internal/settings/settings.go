@@ -21,8 +21,10 @@ import (
 type (
 	// Gateway and the other configurations of services are embedded under these names, so that their variables need no
 	// prefix: a setting of several services is a single variable.
-	Gateway       = gateway.Config
-	PodManager    = podmanager.Config
+	Gateway = gateway.Config
+	// PodManager is embedded likewise.
+	PodManager = podmanager.Config
+	// ImageResolver is embedded likewise.
 	ImageResolver = imageresolver.Config
 )
 

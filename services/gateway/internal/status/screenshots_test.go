@@ -112,7 +112,8 @@ func TestScreenshots(t *testing.T) {
 		})))
 		mux.HandleFunc("/frame/{width}/{height}", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, `<!doctype html><html><meta name="color-scheme" content="light dark">`+
-				`<body style="margin:0"><iframe src="/page/" style="border:0;width:%spx;height:%spx"></iframe>`, r.PathValue("width"), r.PathValue("height"))
+				`<body style="margin:0"><iframe src="/page/" style="border:0;width:%spx;height:%spx"></iframe>`,
+				r.PathValue("width"), r.PathValue("height"))
 		})
 		server := httptest.NewServer(mux)
 		t.Cleanup(server.Close)
