@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package imagepolicy decides which images callers may use, with a deny list, an allow list, and a rule that requires
-// digests. The gateway checks it once per evaluation, for all evaluators.
+// digests. The gateway checks the policy once per evaluation, before it calls an evaluator.
 package imagepolicy
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Lists configures a Policy. An item is a pattern of repositories, such as "ghcr.io/org/**", or name=pattern:
-// errors contain the name.
+// Lists configures a Policy. An item is a pattern of repositories, such as "ghcr.io/org/**", or name=pattern. The
+// name identifies the rule in errors.
 type Lists struct {
-	// Allow contains patterns. If there are any, an image must match at least one of them.
+	// Allow contains patterns. Unless the list is empty, an image must match at least one pattern.
 	Allow []string
 	// Deny contains patterns that an image must not match.
 	Deny []string
@@ -46,8 +46,8 @@ type rule struct {
 }
 
 // parseRules parses rules of the form "name=pattern" or "pattern", where the pattern is also the name. In a pattern,
-// "*" matches anything but a slash, and "**" matches anything. A pattern matches whole canonical repositories, such as
-// "docker.io/library/busybox", and may name a registry by any of its names.
+// "*" matches any text without a slash, and "**" matches any text. A pattern must match a whole canonical repository,
+// such as "docker.io/library/busybox". It may name a registry by any of the registry's names.
 func parseRules(items []string) ([]rule, error) {
 	var rules []rule
 	for _, item := range items {
@@ -80,7 +80,7 @@ func (p *Policy) Check(image imagename.Name) error {
 	return nil
 }
 
-// CheckRepository applies the lists to a repository.
+// CheckRepository applies the deny list and the allow list to a repository. It does not require a digest.
 func (p *Policy) CheckRepository(repository string) error {
 	for _, rule := range p.deny {
 		if rule.matches(repository) {

@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Active counts running evaluations by phase, and stores the reasons of their waits. Durations of phases are recorded
-// only when the phases have ended. Active shows current waits.
+// Active counts running evaluations by phase, and stores the reasons of their waits. It shows current waits, unlike
+// [Phases], because the duration of a phase is recorded only at the end of the phase.
 type Active struct {
 	phases map[string]*atomic.Int64
 
@@ -25,7 +25,7 @@ type Active struct {
 	waiting map[*Evaluation]wait
 }
 
-// NewActive returns a count of zero for each phase.
+// NewActive returns an Active without evaluations, and adds its gauge to the metrics.
 func NewActive(provider metric.MeterProvider) (*Active, error) {
 	a := &Active{phases: make(map[string]*atomic.Int64, len(phase.Names)), waiting: make(map[*Evaluation]wait)}
 	labels := make(map[string]metric.MeasurementOption, len(phase.Names))
@@ -63,7 +63,8 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// changePhase changes the phase of an evaluation. Unknown phases are not counted.
+// changePhase moves an evaluation from its phase e.phase to another phase. Phases that are not in phase.Names are not
+// counted.
 func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return

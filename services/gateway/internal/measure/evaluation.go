@@ -4,8 +4,9 @@ package measure
 
 import "time"
 
-// Evaluation records the progress of an evaluation, for metrics, spans, log and history. The front door creates it and
-// evaluators fill it in. Only the goroutine of the evaluation may use it. A nil *Evaluation records nothing.
+// Evaluation records the progress of an evaluation, for metrics, spans, log and history. The front door creates the
+// record, and evaluators add to it. Only the goroutine of the evaluation may use it. A nil *Evaluation records
+// nothing.
 type Evaluation struct {
 	active    *Active
 	image     string
@@ -22,25 +23,27 @@ type Step struct {
 	Phase string
 	// Attempt is the number of the attempt, from 1. It is 0 before the first attempt.
 	Attempt int
-	// Offset is the time between the beginning of the evaluation and the beginning of the step.
+	// Offset is the time between the beginning of the evaluation and the beginning of the step. Took is the duration
+	// of the step.
 	Offset, Took time.Duration
-	// Reason is the last reason of a wait in the step. It is empty if no reason is known.
+	// Reason is the latest reason why the evaluation waited in the step. It is empty if no reason is known.
 	Reason string
 }
 
-// maxSteps is the maximum number of recorded steps. An evaluation that is retried on many pods repeats the same phases.
+// maxSteps is the maximum number of recorded steps. The number is limited because each retry on another pod repeats
+// the same phases.
 const maxSteps = 32
 
 // Leased is the pod or the sandbox of an evaluation. It is empty for a local binary.
 type Leased struct {
 	Pod, Namespace string
-	// Image is the reference with the digest.
+	// Image is the image's reference with its digest.
 	Image string
 	// ColdStart is true if the pod was started for the evaluation, or was still starting.
 	ColdStart bool
 }
 
-// Enter begins a phase.
+// Enter ends the current phase and begins another phase. It does nothing if the evaluation is already in that phase.
 func (e *Evaluation) Enter(phase string) {
 	if e == nil || e.phase == phase {
 		return
@@ -56,7 +59,8 @@ func (e *Evaluation) Enter(phase string) {
 	}
 }
 
-// currentStep returns the current step, or nil if it is not recorded.
+// currentStep returns the step of the current phase. It returns nil before the first phase, after the last phase, and
+// if maxSteps are already recorded.
 func (e *Evaluation) currentStep() *Step {
 	if len(e.steps) == 0 {
 		return nil
@@ -67,7 +71,7 @@ func (e *Evaluation) currentStep() *Step {
 	return nil
 }
 
-// Names records the canonical name of the image, which is shown from the next phase on.
+// Names records the canonical name of the image. Waits show this name from the next phase on.
 func (e *Evaluation) Names(image string) {
 	if e != nil {
 		e.image = image
@@ -85,8 +89,8 @@ func (e *Evaluation) Waits(reason string) {
 	}
 }
 
-// WaitsNow shows the reason of a wait during the current phase. The step does not record it, because most evaluations
-// do not wait for it.
+// WaitsNow shows the reason of a wait only while the current phase lasts. The step does not record the reason,
+// because most evaluations pass the phase without waiting.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
 		e.active.recordWait(e, e.phase, reason)
@@ -104,14 +108,14 @@ func (e *Evaluation) Resolving(d time.Duration) {
 	}
 }
 
-// Attempt begins an attempt: to get a pod and to evaluate there, or to evaluate in a local process.
+// Attempt counts a new attempt. An attempt leases a pod and evaluates there, or evaluates in a local process.
 func (e *Evaluation) Attempt() {
 	if e != nil {
 		e.attempts++
 	}
 }
 
-// On records the pod or the sandbox of the attempt. Cold starts of earlier attempts count.
+// On records the pod or the sandbox of the attempt. ColdStart stays true if an earlier attempt had a cold start.
 func (e *Evaluation) On(leased Leased) {
 	if e != nil {
 		leased.ColdStart = leased.ColdStart || e.leased.ColdStart
@@ -125,10 +129,10 @@ func (e *Evaluation) Began() time.Time { return e.began }
 // Steps returns the recorded steps in order.
 func (e *Evaluation) Steps() []Step { return e.steps }
 
-// Resolved returns the time of resolving the image so far.
+// Resolved returns the time that resolving the image has needed so far.
 func (e *Evaluation) Resolved() time.Duration { return e.resolving }
 
-// Leased returns the pod of the last attempt. It is empty without an attempt.
+// Leased returns the pod or the sandbox of the last attempt. It is empty before the first attempt.
 func (e *Evaluation) Leased() Leased { return e.leased }
 
 // Attempts returns the number of attempts.

@@ -24,7 +24,7 @@ type Phases struct {
 	options map[string]metric.MeasurementOption
 }
 
-// NewPhases returns the metric of phases.
+// NewPhases returns the metric fn.phase.duration.
 func NewPhases(provider metric.MeterProvider) (*Phases, error) {
 	seconds, err := provider.Meter("gateway").Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
 		metric.WithDescription("Time spent in one phase of an evaluation."))

@@ -9,27 +9,30 @@ import (
 	"time"
 )
 
-// wait is the reason of an evaluation's wait.
+// wait is the current wait of an evaluation.
 type wait struct {
 	image, phase, reason string
 	since                time.Time
 }
 
-// Waiting is the wait of a function's evaluations in a phase.
+// Waiting summarizes the waits of a function's evaluations in a phase.
 type Waiting struct {
-	// Image is the function's canonical name. Until that is resolved it is the image as callers wrote it.
+	// Image is the canonical name of the function's image. Until the name is resolved, it is the image as callers
+	// wrote it.
 	Image, Phase string
-	// Reason is the reason of the longest wait, and empty if it is unknown. Longest is the duration of that wait.
+	// Longest is the duration of the longest wait. Reason is the reason of that wait. It is empty if the reason is
+	// unknown.
 	Reason  string
 	Longest time.Duration
-	// Count is the number of evaluations.
+	// Count is the number of waiting evaluations.
 	Count int
 }
 
-// running is the phase in which an evaluation waits only for its function.
+// running is the phase in which the function runs. It is not shown as a wait.
 const running = "run"
 
-// recordWait records the reason of an evaluation's wait in a phase. An evaluation that runs or has ended does not wait.
+// recordWait records the reason of an evaluation's wait in a phase. In the phase running, and in the empty phase
+// after the end, it removes the evaluation's wait instead.
 func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	if a == nil {
 		return
@@ -47,8 +50,8 @@ func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	a.waiting[e] = wait{e.image, phase, reason, since}
 }
 
-// Waiting returns the waits of evaluations that do not run yet, for at most max functions and phases, starting with the
-// longest wait.
+// Waiting returns the waits of evaluations that do not run yet, grouped by function and phase. It returns up to most
+// groups, starting with the longest wait.
 func (a *Active) Waiting(most int) []Waiting {
 	type group struct{ image, phase string }
 	groups, now := map[group]Waiting{}, time.Now()

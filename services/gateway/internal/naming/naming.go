@@ -17,8 +17,8 @@ import (
 
 // TagSource lists tags of repositories.
 type TagSource interface {
-	// Tags returns the tags of a repository with a canonical name, and reports whether the repository is known: a known
-	// repository may contain no tags.
+	// Tags returns the tags of a repository, given by its canonical name. It also reports whether the source contains
+	// the repository, because a repository may contain no tags.
 	Tags(ctx context.Context, repository string) (tags []string, known bool, err error)
 }
 
@@ -26,17 +26,17 @@ type TagSource interface {
 type Resolver struct {
 	// DefaultPrefix is the prefix of names without a slash.
 	DefaultPrefix string
-	// Tags are the sources of tags for version constraints, in order of preference. The first source with a matching tag
-	// is used.
+	// Tags are the sources of tags for version constraints, in order of preference. Resolve uses the first source
+	// that contains a matching tag.
 	Tags []TagSource
 	// Policy decides which images callers may use.
 	Policy imagepolicy.Policy
 }
 
-// Resolve returns the canonical name of image with the tag that constraint selects, if the policy allows the image. The
-// error is of class fault.Invalid for a malformed name and for a constraint that matches no tag. It is of class
-// fault.NotFound for a constraint on a repository that no source contains, but not for a 404 of a registry: to callers
-// that class means that no evaluator serves the image.
+// Resolve returns the canonical name of image with the tag that constraint selects, if the policy allows the image.
+// The error is of class fault.Invalid for a malformed name and for a constraint that matches no tag. It is of class
+// fault.NotFound only if no source contains the repository of a constraint, because to callers this class means that
+// no evaluator serves the image. So the error for a 404 of a registry is of class fault.Precondition.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {
@@ -47,7 +47,7 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 		return imagename.Name{}, err
 	}
 	if !wanted.IsZero() {
-		name.Digest = "" // the tag replaces it
+		name.Digest = "" // a constraint selects a tag, which replaces the digest
 	}
 	if err := r.Policy.Check(name); err != nil {
 		return imagename.Name{}, err
@@ -61,8 +61,8 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	return r.selectHighestTag(ctx, image, name, wanted)
 }
 
-// selectHighestTag returns name with the highest matching tag. The error of a source is ignored if another source
-// contains such a tag.
+// selectHighestTag returns name with the highest tag that satisfies wanted, from the first source with such a tag. It
+// returns an error of a source only if no source contains such a tag.
 func (r Resolver) selectHighestTag(
 	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
 ) (imagename.Name, error) {
@@ -94,10 +94,10 @@ func (r Resolver) selectHighestTag(
 	}
 }
 
-// maxListed is the maximum number of tags in an error.
+// maxListed is the maximum number of tags that an error lists.
 const maxListed = 10
 
-// listTags names tags for users.
+// listTags lists the first tags for an error.
 func listTags(tags []string) string {
 	if len(tags) > maxListed {
 		return strings.Join(tags[:maxListed], ", ") + ", …"

@@ -18,15 +18,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// listField is the number of the field resource_list, in requests and in responses.
+// listField is the protobuf field number of resource_list, in requests and in responses.
 const listField = protowire.Number(1)
 
-// maxListPrefix is the maximum length of a field's number and length, in bytes.
+// maxListPrefix is the maximum size of the bytes before a list: two varints (field number and length), each up to 10
+// bytes.
 const maxListPrefix = 2 * 10
 
-// codec encodes and decodes evaluations like gRPC's own codec, with fewer copies of resource lists: gRPC sends the
-// bytes of a request's list without a copy, and a response's list is read into its own memory. The usual codec needs a
-// second copy of each list during the call.
+// codec encodes and decodes evaluations in the same format as gRPC's own codec, with fewer copies of resource lists.
+// gRPC's own codec needs a second copy of each list during the call. With this codec, gRPC sends the bytes of a
+// request's list directly, and a response's list is read directly into the memory that the caller gets.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -64,21 +65,22 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	// Repeated fields replace the list, as in any decoder.
+	// If rest contains the field resource_list again, that value replaces the list, as in any protobuf decoder.
 	resp.Reset()
 	resp.ResourceList = list
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)
 }
 
-// readList reads a message of size bytes. If the message begins with a list, as Go and C++ encode it, readList returns
-// that list and the bytes behind it. Otherwise it returns all bytes as rest.
+// readList reads a message of size bytes. Usually the message begins with the list, because Go and C++ encode fields
+// in the order of their numbers. Then readList returns the list, and the bytes after the list as rest. Otherwise it
+// returns all bytes as rest.
 func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	prefix, err := r.Peek(min(size, maxListPrefix))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, err
 	}
 	if length, n := listPrefix(prefix); n > 0 && length <= size-n {
-		_, _ = r.Discard(n) // already peeked
+		_, _ = r.Discard(n) // cannot fail: Peek has read n bytes
 		list = make([]byte, length)
 		if _, err := io.ReadFull(r, list); err != nil {
 			return nil, nil, fmt.Errorf("read the resource list: %w", err)

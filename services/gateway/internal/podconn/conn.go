@@ -25,10 +25,11 @@ type Conn struct {
 	pool   *Pool
 	pod    Pod
 	client *grpc.ClientConn
-	// dialError is the error of the last attempt to connect, including TLS. It is nil after a success.
+	// dialError is the error of the last attempt to connect, including the TLS handshake. It is nil after a
+	// successful attempt.
 	dialError atomic.Pointer[error]
 
-	// The pool's lock guards these.
+	// Guarded by pool.mu. dropped is true if the pool no longer contains the connection.
 	users   int
 	used    time.Time
 	dropped bool
@@ -40,7 +41,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each attempt resolves the name again, because a Service's name may be new.
+	// The scheme passthrough makes each attempt look up the name again, because the DNS name of a new Service may not
+	// exist yet.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
 		grpc.WithTransportCredentials(framed{transport}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
@@ -52,14 +54,14 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 
 func (c *Conn) close() { _ = c.client.Close() }
 
-// Release ends a use of the connection. The connection of a broken pod is not reused.
+// Release ends a use of the connection. If the pod is broken, the pool does not reuse the connection.
 func (c *Conn) Release(broken bool) { c.pool.releaseConn(c, broken) }
 
 // Connected reports whether the connection is established.
 func (c *Conn) Connected() bool { return c.client.GetState() == connectivity.Ready }
 
-// Connect returns when the connection is established. It retries until ctx ends, and then returns the error of the last
-// attempt.
+// Connect waits until the connection is established. It retries until ctx ends, and then returns the error of the
+// last attempt.
 func (c *Conn) Connect(ctx context.Context) error {
 	for {
 		state := c.client.GetState()
@@ -81,17 +83,18 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// dial opens a connection to address, including the address of a Service whose rules the node does not have yet. A
-// refused connection is an error. Retries after it are up to the caller.
+// dial opens a connection to address. While attempts are unanswered it makes further attempts, because a node drops
+// packets to a new Service until the node has the Service's rules. A refused connection is an error: gRPC then
+// retries.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.dialOnce, address)
-	if err == nil && c.pod.ID == "" { // otherwise the handshake may still fail
+	if err == nil && c.pod.ID == "" { // a pod with an identity can still fail the TLS handshake
 		c.dialError.Store(nil)
 	}
 	return conn, err
 }
 
-// dialOnce attempts to connect, and stores the error.
+// dialOnce attempts to connect once, and stores the error in c.dialError.
 func (c *Conn) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // canceled because another attempt succeeded

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// smallFrameBytes is the size below which a DATA frame counts as small: gRPC allocates about 100 bytes for each frame
-	// of a message, independent of its size.
+	// smallFrameBytes is the size below which a DATA frame counts as small. Small frames are limited because gRPC
+	// allocates about 100 bytes for each frame of a message, regardless of the frame's size.
 	smallFrameBytes = 256
-	// maxSmallFrames is the maximum number of small frames of a connection after a HEADERS frame. A wrapper server needs
-	// at most two per answer.
+	// maxSmallFrames is the maximum number of small frames on a connection since its last HEADERS frame. A wrapper
+	// server sends at most two small frames per answer.
 	maxSmallFrames = 1024
 )
 
@@ -29,8 +29,8 @@ const (
 
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
-// framed counts the frames of connections. An answer in frames of one byte would need thirty times its size in memory,
-// outside of the memory budget.
+// framed adds a limit of small frames to connections. Otherwise a pod could answer in frames of one byte, and such an
+// answer would need thirty times its size in memory, outside of the memory budget.
 type framed struct {
 	credentials.TransportCredentials
 }
@@ -51,12 +51,12 @@ func (f framed) Clone() credentials.TransportCredentials {
 	return framed{f.TransportCredentials.Clone()}
 }
 
-// framedConn is a connection whose peer may send only few small frames. Only one goroutine may read it.
+// framedConn is a connection that fails if its peer sends too many small frames. Only one goroutine may call Read.
 type framedConn struct {
 	net.Conn
 	header  [frameHeaderBytes]byte
-	read    int // bytes of the header that were read
-	payload int // bytes of the payload that were not read
+	read    int // bytes in header: the part of the next frame's header read so far
+	payload int // bytes of the current frame's payload still to be read
 	small   int // small frames since the last HEADERS frame
 }
 
@@ -70,7 +70,7 @@ func (c *framedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// countFrames parses the frames in b.
+// countFrames parses the next received bytes, b, and counts the small frames in them.
 func (c *framedConn) countFrames(b []byte) {
 	for len(b) > 0 {
 		skipped := min(c.payload, len(b))

@@ -11,15 +11,15 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Flow-control windows for a whole message, so that a resource list of several megabytes does not wait for
-// acknowledgements.
+// Flow-control windows of gRPC. A whole message fits into each window, so that a resource list of several megabytes
+// does not wait for acknowledgements.
 const (
 	streamWindow = 8 << 20
 	connWindow   = 16 << 20
 )
 
-// maxHeaders limits the headers and trailers of an answer, in bytes. The status of a wrapper server needs up to 60 KiB:
-// its details, and a text that may need three bytes per byte.
+// maxHeaders limits the headers and trailers of an answer, in bytes. The status of a wrapper server, with its
+// details, needs up to 60 KiB, because the encoding of its message may need three bytes per byte.
 const maxHeaders = 128 << 10
 
 func dialOptions(cfg Config) []grpc.DialOption {
@@ -32,7 +32,8 @@ func dialOptions(cfg Config) []grpc.DialOption {
 			grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes), grpc.ForceCodecV2(newCodec())),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithIdleTimeout(0), // the pool closes idle connections
-		// A Service refuses connections for some milliseconds, until the node has its rules.
+		// The first delay is short, because a new Service refuses connections only for some milliseconds, until the
+		// node has its rules.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 20 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2,
@@ -40,7 +41,7 @@ func dialOptions(cfg Config) []grpc.DialOption {
 			},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// Pings detect during an evaluation that the pod's node has failed.
+		// During an evaluation, pings detect that the pod's node has failed.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(
 			otelgrpc.WithTracerProvider(cfg.Telemetry.Tracers),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podconn manages connections to function pods. Evaluations in a pod share one connection.
+// Package podconn manages connections to function pods. All evaluations in a pod share one connection.
 package podconn
 
 import (
@@ -19,20 +19,21 @@ import (
 type Config struct {
 	// Idle is the time after which an unused connection is closed.
 	Idle time.Duration
-	// Max is the maximum number of unused connections. The number of pods in use limits the number of used connections.
+	// Max is the maximum number of unused connections. Used connections have no limit here, because there is only one
+	// for each pod in use.
 	Max int
 	// MaxMessageBytes limits the answers of pods, in bytes.
 	MaxMessageBytes int
-	// Identity is the certificate for connections to pods. It is nil without mutual TLS.
+	// Identity is this program's certificate for connections to pods. It is nil if mutual TLS is disabled.
 	Identity  *mtls.Identity
 	Telemetry *telemetry.Telemetry
 }
 
 // Pod is the address and the identity of a pod.
 type Pod struct {
-	// UID identifies the pod: a new pod may reuse name and address of an earlier pod. Address is host:port.
+	// UID identifies the pod, because a new pod may reuse the address of an earlier pod. Address is host:port.
 	UID, Address string
-	// ID and Secret are the pod's identity, see [mtls.Proof]. They are empty for a pod without a certificate.
+	// ID and Secret verify the pod's certificate, see [mtls.Proof]. They are empty for a pod without a certificate.
 	ID, Secret string
 }
 
@@ -51,7 +52,8 @@ func New(cfg Config) *Pool {
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
 
-// Get returns the connection to a pod, which is established on first use. Callers must release it.
+// Get returns the connection to a pod, and creates the connection if necessary. gRPC connects on first use. Callers
+// must release the connection.
 func (p *Pool) Get(pod Pod) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +69,7 @@ func (p *Pool) Get(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// releaseConn ends a use of c. The connection of a broken pod is not reused. It is closed when its last user has
+// releaseConn ends a use of c. If the pod is broken, the pool removes c, and closes it once its last user has
 // released it.
 func (p *Pool) releaseConn(c *Conn, broken bool) {
 	p.mu.Lock()
@@ -94,8 +96,8 @@ func (p *Pool) removeConn(c *Conn) {
 	}
 }
 
-// leastRecentlyUsed returns the least recently used of the unused connections if their number exceeds the maximum, and
-// nil otherwise.
+// leastRecentlyUsed returns the unused connection with the oldest use. It returns nil unless the number of unused
+// connections exceeds the maximum.
 func (p *Pool) leastRecentlyUsed() *Conn {
 	if len(p.conns) <= p.cfg.Max {
 		return nil

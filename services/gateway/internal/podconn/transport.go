@@ -13,8 +13,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// podCredentials returns the credentials for the pod: TLS if both the pod and this program have certificates. The
-// pod-manager, which has proved its own identity, reports whether a pod has a certificate.
+// podCredentials returns TLS credentials if both the pod and this program have certificates, and otherwise plaintext
+// credentials. The ID and secret of a pod with a certificate are from the pod-manager, and the pod-manager has proved
+// its own identity.
 func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCredentials, error) {
 	secure, err := identity.ClientOfProven(c.pod.ID, c.pod.Secret)
 	if err != nil || secure == nil {
@@ -23,8 +24,9 @@ func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCre
 	return handshakes{credentials.NewTLS(secure), c}, nil
 }
 
-// handshakes stores the error of a handshake with a pod that has another identity or rejects this program: gRPC retries
-// until the caller's deadline, and does not return the error.
+// handshakes stores the error of a failed TLS handshake in the connection's dialError. A handshake fails if the pod
+// has another identity or rejects this program. gRPC itself only retries until the caller's deadline, and does not
+// return the error.
 type handshakes struct {
 	credentials.TransportCredentials
 	conn *Conn
@@ -47,8 +49,8 @@ func (h handshakes) storeError(err error) error {
 	return err
 }
 
-// reads is a connection whose handshake has succeeded for the client. The server's error about the client's certificate
-// arrives later, at the first read.
+// reads is a connection after the client's part of the TLS handshake. It stores errors of early reads too, because
+// the server's error about the client's certificate arrives only with the first read.
 type reads struct {
 	net.Conn
 	handshakes handshakes
