@@ -10,14 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// baseVersion is the prefix of versions of templates in Porch's objects.
+// baseVersion is the prefix of the versions of templates in Porch's objects.
 const baseVersion = "base-"
 
-// ParseBase returns the template in Porch's objects, a PodTemplate and a ServiceTemplate of the Kubernetes API. If an
-// object is nil, the built-in object replaces it. The first init container gets the wrapper server's image. The
-// version is a hash of the template's content, so that other changes of the objects have no effect.
+// ParseBase returns the template in Porch's objects: a PodTemplate and a ServiceTemplate. If an object is nil, the
+// built-in pod or Service is used instead. The first init container gets the wrapper server's image. The version is a
+// hash of the template's content, so that changes elsewhere in the objects, such as of labels, do not make pods
+// outdated.
 //
-// Warnings and errors are like [Parse]'s.
+// Warnings and errors are the same as for [Parse].
 func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Template, []string, error) {
 	pod, err := templateOf(podTemplate, podKey)
 	service, serviceErr := templateOf(serviceTemplate, serviceKey)
@@ -37,8 +38,8 @@ func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Templat
 	return t, warnings, err
 }
 
-// templateOf returns the field template of an object, or nil if there is no object. The key names the object in
-// errors.
+// templateOf returns the field "template" of an object. It is nil if the object is nil. Errors name the object by
+// key.
 func templateOf(object map[string]any, key string) (map[string]any, error) {
 	raw, ok := object["template"].(map[string]any)
 	if !ok && object != nil {
@@ -47,8 +48,9 @@ func templateOf(object map[string]any, key string) (map[string]any, error) {
 	return raw, nil
 }
 
-// unsetDefaults removes the API's defaults from a PodTemplate, so that [Defaults] fill its gaps. A value of the
-// author that equals the API's default cannot be distinguished, and is removed too.
+// unsetDefaults removes values that equal the API server's defaults from the spec of a PodTemplate, because the API
+// server has filled the gaps that [Defaults] should fill. It also removes such values if a user wrote them, because
+// they look the same.
 func unsetDefaults(spec *corev1.PodSpec) {
 	const gracePeriod = corev1.DefaultTerminationGracePeriodSeconds
 	if spec.RestartPolicy == corev1.RestartPolicyAlways {
@@ -70,8 +72,8 @@ func unsetDefaults(spec *corev1.PodSpec) {
 	}
 }
 
-// pullPolicy returns the pull policy of a container whose image will be replaced. It removes the policy that the API
-// derived from the former image.
+// pullPolicy returns the pull policy of a container whose image will be replaced. It is empty if the policy equals
+// the policy that the API server derives from the present image.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
 	tag := strings.TrimPrefix(c.Image, repositoryOf(c.Image))
 	derived := corev1.PullIfNotPresent

@@ -22,16 +22,18 @@ type Builder struct {
 	Namespace string
 	// MaxMessageBytes limits requests and responses of the wrapper server.
 	MaxMessageBytes int
-	// PullSecret is the name of the pull secret for functions that require one. If it is empty, no pull secret is
-	// attached.
+	// PullSecret is the name of the pull secret for functions whose registry requires credentials. If it is empty, no
+	// pull secret is attached.
 	PullSecret string
-	// AlwaysPullSecret attaches the pull secret to all pods: the images of a template, such as the wrapper server's,
-	// may be in private registries too. A kubelet sends credentials only to their registry.
+	// AlwaysPullSecret is true if all pods get the pull secret, because images of the template, such as the wrapper
+	// server's, may be in private registries too. A kubelet sends credentials only to the registry that they belong
+	// to.
 	AlwaysPullSecret bool
-	// Args are arguments for the wrapper server, as --flag=value. Flags of the template take precedence.
+	// Args are arguments of the wrapper server, in the form --flag=value. A flag that the template sets takes
+	// precedence.
 	Args []string
-	// Env are variables for the wrapper server. Variables of the template take precedence. The function does not get
-	// variables with the prefix OTEL_.
+	// Env contains environment variables of the wrapper server. A variable that the template sets takes precedence.
+	// The wrapper server does not pass variables with the prefix OTEL_ to the function.
 	Env []corev1.EnvVar
 	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
@@ -58,8 +60,9 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	return pod
 }
 
-// selectArchitecture restricts the pod to nodes that can run its image, unless the template chooses the architecture.
-// The image is pinned to one architecture, or its command belongs to one.
+// selectArchitecture restricts a pod to nodes with the architecture of its image. The restriction is necessary
+// because the pod's digest or command belongs to a single architecture. A node selector of the template takes
+// precedence.
 func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	if _, set := spec.NodeSelector[corev1.LabelArchStable]; set || architecture == "" {
 		return
@@ -70,9 +73,9 @@ func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	spec.NodeSelector[corev1.LabelArchStable] = architecture
 }
 
-// spreadPods makes the scheduler prefer nodes with fewer pods of the function, so that the loss of a node ends few of
-// them. It is only a preference, because two pods on a node serve better than one. Spreading in the template takes
-// precedence.
+// spreadPods makes the scheduler prefer nodes with fewer pods of the function, so that the loss of a node affects few
+// of the function's pods. It is only a preference, because two pods on the same node are better than a single pod.
+// Spread constraints and anti-affinity of the template take precedence.
 func spreadPods(pod *corev1.Pod, pool string) {
 	pod.Labels[LabelPool] = pool
 	affinity := pod.Spec.Affinity
@@ -92,12 +95,12 @@ func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
 	}
 }
 
-// SettingsVersion identifies everything that shapes the pods of a function in addition to the text of their template:
-// defaults for gaps, the builder's settings, and the function's own settings. Pods of another version are outdated,
-// like pods of another template. A ConfigMap's version covers none of this.
+// SettingsVersion returns a hash of the settings that shape a function's pods: the template with its defaults, the
+// builder's settings, and the function's own settings. Pods with another hash are outdated, like pods of another
+// template. The hash is necessary because the template's version is only the resourceVersion of a ConfigMap.
 //
-// It excludes values that differ between pods and values that follow from the digest. It also excludes the endpoint
-// setting, which is not part of a pod: existing pods can be reached both ways.
+// The hash excludes values that differ between the function's pods, and values that follow from the digest. It also
+// excludes the endpoint setting, because existing pods can be reached both by Service and by pod IP.
 func (b Builder) SettingsVersion(r Request) string {
 	shape := []any{
 		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.Env, slices.Concat(b.Args, b.networkArgs(r.Function)),
@@ -112,9 +115,10 @@ func (b Builder) SettingsVersion(r Request) string {
 	return contentHash(shape...)
 }
 
-// completeFunction completes the function container. The settings of the wrapper server are arguments, which an image
-// cannot set. An image may define variables that the pod leaves unset, so the server uses only the pod's variables,
-// whose names are arguments. These exclude variables from envFrom and from optional references.
+// completeFunction completes the function container. The wrapper server reads its settings from arguments, because an
+// image could set environment variables. Of the environment variables, the wrapper server uses only those that the
+// argument --environment lists: variables that the pod always sets. Variables from envFrom and from optional
+// references are excluded, because the image may set them if the pod does not.
 func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
 	c.Image = pinnedImage(r.Function)
@@ -142,7 +146,7 @@ func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	}
 }
 
-// setMissing adds the variables that the template leaves unset.
+// setMissing adds the variables that the container does not set yet.
 func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	for _, variable := range env {
 		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
@@ -151,7 +155,7 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	}
 }
 
-// setNames returns the names of the variables that are set in any case.
+// setNames returns the names of the variables that the pod always sets: all except optional references.
 func setNames(env []corev1.EnvVar) (names []string) {
 	for _, v := range env {
 		if !isOptional(v.ValueFrom) && !slices.Contains(names, v.Name) {
@@ -161,7 +165,7 @@ func setNames(env []corev1.EnvVar) (names []string) {
 	return names
 }
 
-// isOptional reports whether a variable is omitted if its source is missing.
+// isOptional reports whether Kubernetes omits a variable if the variable's Secret, ConfigMap or file is missing.
 func isOptional(source *corev1.EnvVarSource) bool {
 	set := func(missing *bool) bool { return missing != nil && *missing }
 	return source != nil && (source.SecretKeyRef != nil && set(source.SecretKeyRef.Optional) ||
@@ -169,7 +173,7 @@ func isOptional(source *corev1.EnvVarSource) bool {
 		source.FileKeyRef != nil && set(source.FileKeyRef.Optional))
 }
 
-// setsFlag reports whether arguments contain the flag of another argument, which has the form --flag=value.
+// setsFlag reports whether args already contain the flag of more. more has the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -180,7 +184,7 @@ func setsFlag(args []string, more string) bool {
 	})
 }
 
-// processArgs returns the arguments that limit the function's processes: their number and their time.
+// processArgs returns the arguments that limit the number of the function's processes and the time of an evaluation.
 func processArgs(r Request) []string {
 	args := []string{"--concurrency=" + strconv.Itoa(r.Concurrency)}
 	if r.MaxEvaluationTime > 0 {
@@ -192,7 +196,7 @@ func processArgs(r Request) []string {
 	return args
 }
 
-// networkArgs returns the argument that permits the function to use the network, if it may.
+// networkArgs returns the argument --network if the function may use the network, otherwise no arguments.
 func (b Builder) networkArgs(f Function) []string {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil || !b.Network.Match(name) {
@@ -201,11 +205,11 @@ func (b Builder) networkArgs(f Function) []string {
 	return []string{"--network"}
 }
 
-// GraceMargin is the difference between the grace period of a pod and its longest evaluation.
+// GraceMargin is the time by which the grace period of a pod exceeds the limit of an evaluation.
 const GraceMargin = 30 * time.Second
 
-// extendGracePeriod makes a pod's grace period longer than the function's own limit of an evaluation, because pods
-// are deleted while they are in use.
+// extendGracePeriod makes a pod's grace period longer than the limit of an evaluation, if the function has its own
+// limit. Otherwise the kubelet would kill a deleted pod before its last evaluation is complete.
 func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
 	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {
@@ -213,8 +217,8 @@ func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	}
 }
 
-// shutdownTimeout returns the argument that limits the shutdown of the wrapper server: the grace period without some
-// time for callers to notice the shutdown, and for the server to exit.
+// shutdownTimeout returns the argument that limits the shutdown of the wrapper server. The limit is shorter than the
+// grace period, so that callers notice the shutdown and the server can exit before the kubelet kills it.
 func shutdownTimeout(spec *corev1.PodSpec) []string {
 	if spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 2 {
 		return nil
@@ -223,7 +227,7 @@ func shutdownTimeout(spec *corev1.PodSpec) []string {
 	return []string{"--serve-shutdown-timeout=" + max(grace-10*time.Second, grace/2).String()}
 }
 
-// pinnedImage returns the image by digest.
+// pinnedImage returns the image's reference with its digest, if the digest is set.
 func pinnedImage(f Function) string {
 	if f.Digest == "" {
 		return f.Reference

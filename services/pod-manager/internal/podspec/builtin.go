@@ -15,18 +15,19 @@ import (
 )
 
 const (
-	// toolsVolume and toolsPath are the volume and the directory of the wrapper server in pods.
+	// toolsVolume is the volume with the wrapper server in pods, and toolsPath is the volume's mount path.
 	toolsVolume = "wrapper-server-tools"
 	toolsPath   = "/wrapper-server-tools"
-	// mountedProgram is the path of the wrapper server if its image is mounted. ko builds the image with this path.
+	// mountedProgram is the path of the wrapper server in pods that mount the wrapper server's image. The image is
+	// built with ko, which puts the program into /ko-app.
 	mountedProgram = toolsPath + "/ko-app/wrapper-server"
 )
 
-// builtinVersion is the prefix of versions of the built-in template.
+// builtinVersion is the prefix of the built-in template's versions.
 const builtinVersion = "builtin-"
 
-// Default returns the built-in template. Its version is a hash of its content, so that other defaults make pods
-// outdated.
+// Default returns the built-in template. Its version is a hash of its content, so that pods become outdated when the
+// defaults change.
 func Default(d Defaults) Template {
 	t, _ := newTemplate(builtinPod(d), builtinService(), d)
 	t.version = builtinVersion + t.content
@@ -36,7 +37,7 @@ func Default(d Defaults) Template {
 //go:embed builtin.yaml
 var builtinYAML string
 
-// builtin is the content of builtin.yaml.
+// builtin contains the decoded objects of builtin.yaml.
 var builtin = func() (b struct {
 	pod     corev1.Pod
 	service corev1.Service
@@ -51,7 +52,7 @@ var builtin = func() (b struct {
 	return b
 }()
 
-// builtinPod returns the pod of the built-in template, before fill adds defaults.
+// builtinPod returns the pod of the built-in template. The caller adds defaults with fill.
 func builtinPod(d Defaults) *corev1.Pod {
 	pod := builtin.pod.DeepCopy()
 	if d.Launcher != ImageVolume {
@@ -67,11 +68,11 @@ func builtinPod(d Defaults) *corev1.Pod {
 	return pod
 }
 
-// pauseBeforeStop delays the kubelet's stop signal to the wrapper server. The kernel drops signals to the first
-// process of a container until the process handles them, so a pod that is deleted during its start would live for its
-// whole grace period.
+// pauseBeforeStop returns a hook that delays the kubelet's stop signal to the wrapper server by a second. The kernel
+// drops signals to the first process of a container until the process has registered a handler. So without the delay,
+// a pod that is deleted during its start would miss the signal and live for its whole grace period.
 //
-// A cluster without image volumes may be too old for this.
+// Only pods with image volumes get the hook, because older clusters may not support it.
 func pauseBeforeStop() *corev1.Lifecycle {
 	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
 }

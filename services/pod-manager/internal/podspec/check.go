@@ -13,13 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// missingKey returns the error for a ConfigMap without a pod.
+// missingKey returns the error for a ConfigMap without the key podKey.
 func missingKey(data map[string]string) error {
 	return fmt.Errorf("%s: the ConfigMap has no such key: it has to hold a v1 Pod (keys found: %s)",
 		podKey, list(slices.Sorted(maps.Keys(data))))
 }
 
-// checkPod checks a pod against the contract for templates.
+// checkPod returns an error if a user's pod lacks parts that every template requires, such as the function container.
 func checkPod(pod *corev1.Pod) error {
 	i := functionIndex(pod)
 	if i < 0 {
@@ -56,7 +56,7 @@ func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
 	return problems
 }
 
-// checkService checks that pods can be called through a Service.
+// checkService returns an error if a Service lacks the port of the wrapper server.
 func checkService(service *corev1.Service) error {
 	var ports []string
 	for _, port := range service.Spec.Ports {

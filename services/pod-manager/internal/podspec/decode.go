@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readYAML reads the v1 object of a kind from a key of a ConfigMap, without decoding it into a type.
+// readYAML parses the text under a key of a ConfigMap, and checks that it is a v1 object of a kind. It does not
+// decode the object into a Go type.
 func readYAML(key, text, kind string) (raw map[string]any, warnings []string, err error) {
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
@@ -28,8 +29,8 @@ func readYAML(key, text, kind string) (raw map[string]any, warnings []string, er
 	return raw, warnOfDuplicates(key, text), nil
 }
 
-// decodeObject decodes a raw v1 object of a kind. Unknown fields cause warnings: the example in Porch's documentation
-// contains one.
+// decodeObject decodes a raw v1 object into a Go type. Unknown fields cause warnings instead of an error, because the
+// example in Porch's documentation contains an unknown field.
 func decodeObject(key, kind string, raw map[string]any, object any) (warnings []string, err error) {
 	content, err := json.Marshal(raw)
 	if err != nil {
@@ -45,7 +46,7 @@ func decodeObject(key, kind string, raw map[string]any, object any) (warnings []
 	return warnings, nil
 }
 
-// valueOf returns a top-level field as text, or an empty text.
+// valueOf returns a top-level field as text. It is empty if the field is missing.
 func valueOf(raw map[string]any, field string) string {
 	if v, ok := raw[field]; ok && v != nil {
 		return fmt.Sprint(v)
@@ -53,7 +54,7 @@ func valueOf(raw map[string]any, field string) string {
 	return ""
 }
 
-// misplacedFieldAdvice returns the correct place of fields that are often misplaced.
+// misplacedFieldAdvice returns advice for users who wrote labels or annotations outside of metadata.
 func misplacedFieldAdvice(problem error) string {
 	for _, field := range []string{"annotations", "labels"} {
 		if problem.Error() == fmt.Sprintf("unknown field %q", field) {
@@ -63,7 +64,7 @@ func misplacedFieldAdvice(problem error) string {
 	return ""
 }
 
-// warnOfDuplicates warns of duplicate keys, of which the last one counts.
+// warnOfDuplicates returns warnings about duplicate keys in a text. YAML uses the last value of a duplicate key.
 func warnOfDuplicates(key, text string) []string {
 	var raw map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {
@@ -72,8 +73,8 @@ func warnOfDuplicates(key, text string) []string {
 	return nil
 }
 
-// convertToText converts values of labels and annotations that YAML does not parse as text, such as safe-to-evict:
-// true.
+// convertToText converts the values of labels and annotations to text, because YAML parses some values as other
+// types. An example is the boolean in "safe-to-evict: true".
 func convertToText(raw map[string]any) {
 	metadata, ok := raw["metadata"].(map[string]any)
 	if !ok {
@@ -93,7 +94,7 @@ func convertToText(raw map[string]any) {
 	}
 }
 
-// isSet reports whether a field is present, with any value.
+// isSet reports whether the field at a path is present, even if its value is null.
 func isSet(raw map[string]any, path ...string) bool {
 	for _, field := range path[:len(path)-1] {
 		raw, _ = raw[field].(map[string]any)

@@ -12,22 +12,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nonRoot is the user for images without a numeric user.
+// nonRoot is the user ID of containers whose image does not set a numeric user.
 const nonRoot int64 = 65532
 
-// fill adds defaults for the gaps of a pod's template, and returns warnings. The result satisfies Pod Security's
-// level "restricted" unless the template contradicts it.
+// fill adds defaults to fields that a template's pod leaves unset, and returns warnings. The result satisfies the Pod
+// Security level "restricted", unless the template sets fields that violate it.
 //
-// Only containers with a known image get hardening that can break an image: the function container, which reads and
-// writes pipes, and containers with the wrapper server's image, which needs no rights. Other containers, such as an
-// init container with another image, may require root: fill leaves them unchanged, with a warning, because a
-// namespace that enforces "restricted" rejects them.
+// Hardening can break an image. So fill hardens only containers whose behaviour is known: the function container,
+// which reads and writes pipes, and containers with the wrapper server's image, which needs no rights. Other
+// containers, such as an init container with another image, may require root. fill leaves them unchanged and returns
+// a warning, because a namespace that enforces "restricted" rejects them.
 func fill(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
 	for _, c := range allContainers(pod) {
 		if c.TerminationMessagePolicy == "" {
-			// The last lines of a crash become part of the pod's status.
+			// With this policy, the last log lines of a crashed container become part of the pod's status.
 			c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 		}
 		switch {
@@ -52,7 +52,8 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 	return warnings
 }
 
-// unusedVariables returns warnings about variables that look like settings of the wrapper server.
+// unusedVariables returns warnings about variables that look like settings of the wrapper server, because the wrapper
+// server ignores them.
 func unusedVariables(c *corev1.Container) (warnings []string) {
 	for _, v := range c.Env {
 		if strings.HasPrefix(v.Name, "FNR_") {
@@ -63,10 +64,11 @@ func unusedVariables(c *corev1.Container) (warnings []string) {
 	return warnings
 }
 
-// fillPod adds the defaults of the whole pod.
+// fillPod adds the defaults for fields of the pod itself, rather than of its containers.
 func fillPod(spec *corev1.PodSpec, d Defaults) {
 	if spec.AutomountServiceAccountToken == nil && spec.ServiceAccountName == "" {
-		// A template that names an account needs its rights.
+		// The token stays mounted if the template names a service account, because such a pod needs the account's
+		// rights.
 		spec.AutomountServiceAccountToken = new(false)
 	}
 	if spec.EnableServiceLinks == nil {
@@ -79,9 +81,9 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 		spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}
 	if spec.RestartPolicy == "" {
-		// A pod that ended has the reason in its status at once, and the pool replaces
-		// it. A restart in its place would hide the crash, lose the evaluations all the
-		// same, and make callers wait for the kubelet's backoff.
+		// After a crash, the pod's status contains the reason at once, and the pool replaces the pod. If the kubelet
+		// restarted the container instead, it would hide the crash, its evaluations would be lost too, and callers
+		// would wait for the kubelet's backoff.
 		spec.RestartPolicy = corev1.RestartPolicyNever
 	}
 	if spec.TerminationGracePeriodSeconds == nil && d.TerminationGracePeriod > 0 {
@@ -92,7 +94,7 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 // isPrivileged reports whether a container is privileged.
 func isPrivileged(sc *corev1.SecurityContext) bool { return sc.Privileged != nil && *sc.Privileged }
 
-// restrictRights removes the rights that a container does not request.
+// restrictRights removes rights from a container, unless the template grants them explicitly.
 func restrictRights(c *corev1.Container) {
 	if c.SecurityContext == nil {
 		c.SecurityContext = &corev1.SecurityContext{}
@@ -104,19 +106,20 @@ func restrictRights(c *corev1.Container) {
 	if sc.Capabilities == nil {
 		sc.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}
-	// Kubernetes rejects this one together with CAP_SYS_ADMIN.
+	// Kubernetes rejects allowPrivilegeEscalation: false together with CAP_SYS_ADMIN.
 	admin := slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") || slices.Contains(sc.Capabilities.Add, "SYS_ADMIN")
 	if sc.AllowPrivilegeEscalation == nil && !admin {
 		sc.AllowPrivilegeEscalation = new(false)
 	}
 }
 
-// annotationSCC names the security context constraint of OpenShift for a pod. Constraints assign users.
+// annotationSCC names a pod's security context constraint on OpenShift. OpenShift assigns a user to pods with this
+// annotation.
 const annotationSCC = "openshift.io/required-scc"
 
-// fillUser sets a user other than root, unless the container's template requests root or leaves the user to
-// OpenShift. It keeps the image's user if it is a number: the kubelet cannot determine whether a name belongs to
-// root.
+// fillUser sets a user other than root, unless the template requests root or leaves the user to OpenShift. It keeps
+// the image's user if that is a number. It replaces a user name, because the kubelet cannot determine whether the
+// name belongs to root.
 func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	spec, sc := &pod.Spec, c.SecurityContext
 	if _, assigned := pod.Annotations[annotationSCC]; assigned || isPrivileged(sc) {
@@ -147,9 +150,9 @@ func isNumericUser(user string) bool {
 	return err == nil && n > 0
 }
 
-// fillResources adds resources to a container without resources: a default limit might contradict the template's own
-// request. Ephemeral storage is added separately, because templates rarely set it, and a function that fills the
-// node's disk ends all pods of the node.
+// fillResources adds the default resources to a container without any resources. A container with some resources gets
+// no other defaults, because a default limit might be below the template's request. Ephemeral storage is an
+// exception: templates rarely set it, and a function that fills the node's disk ends all pods of the node.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	r := &c.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 && len(r.Claims) == 0 {
@@ -176,9 +179,9 @@ func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults cor
 	(*to)[name] = amount.DeepCopy()
 }
 
-// fillPullPolicy makes nodes use a cached image if the image is pinned by digest or tag. Without this, Kubernetes
-// would query the registry at each start of a pod with the tag "latest", even with a digest. Images that may change,
-// with that tag alone or without a tag, keep Kubernetes' default.
+// fillPullPolicy makes nodes use a cached image if the image has a digest, or a tag other than "latest". Otherwise
+// Kubernetes would query the registry at each start of a pod whose image has both the tag "latest" and a digest.
+// Images with only the tag "latest", or without a tag, may change, and keep Kubernetes' default.
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")
 	tag := strings.TrimPrefix(name, repositoryOf(name))

@@ -14,17 +14,17 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// outOfMemory is the kubelet's reason for a container that the kernel killed for memory.
+// outOfMemory is the kubelet's reason if the kernel killed a container because of its memory use.
 const outOfMemory = "OOMKilled"
 
-// newProblem returns a problem with the kubelet's or scheduler's reason, such as "ErrImagePull", and its message on a
-// line. The message may be empty.
+// newProblem returns a problem whose reason is a single line: word, the reason of the kubelet or scheduler such as
+// "ErrImagePull", and text, the message. The message may be empty.
 func newProblem(kind pool.ProblemKind, word, text string) *pool.Problem {
 	return &pool.Problem{Kind: kind, Reason: joinTexts(word, text)}
 }
 
-// kindOf returns the kind of a problem. Permanent problems recur in similar pods until a user changes something.
-// Ended means that this pod no longer serves.
+// kindOf returns the kind of a problem. permanent is true if the problem recurs in similar pods until a user changes
+// something. ended is true if this pod no longer serves.
 func kindOf(permanent, ended bool) pool.ProblemKind {
 	switch {
 	case permanent:
@@ -36,9 +36,9 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// findProblem returns the problem that prevents a pod from serving: a problem of the whole pod, of an init container,
-// of the function container, or the lack of a node. Other containers are ignored: a call shows whether the function
-// works without them.
+// findProblem returns the problem that prevents a pod from serving, or nil. It considers the whole pod, init
+// containers, the function container, and the scheduling of the pod. It ignores other containers, because the
+// function may work without them.
 func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
@@ -62,8 +62,8 @@ func findProblem(pod *corev1.Pod) *pool.Problem {
 	return schedulingProblem(pod)
 }
 
-// podFailure returns a problem that ended the whole pod, such as an eviction or the loss of its node. The next pod
-// may be unaffected.
+// podFailure returns the problem that ended the whole pod, such as an eviction or the loss of its node. The kind is
+// Lost, because the next pod may work.
 func podFailure(pod *corev1.Pod) *pool.Problem {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodUnknown
 	if pod.Status.Reason == "NodeLost" || over && pod.Status.Reason != "" {
@@ -72,7 +72,7 @@ func podFailure(pod *corev1.Pod) *pool.Problem {
 	return nil
 }
 
-// finishedProblem returns the problem of a pod that ended without a reason.
+// finishedProblem returns the problem of a pod that ended although its status contains no reason.
 func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown:
@@ -85,8 +85,8 @@ func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	}
 }
 
-// schedulingProblem returns the scheduler's reason for a pod without a node. The problem is temporary: other pods
-// end, and an autoscaler may add nodes.
+// schedulingProblem returns a problem with the scheduler's reason if a pod has no node. The problem is temporary,
+// because other pods end, and an autoscaler may add nodes.
 func schedulingProblem(pod *corev1.Pod) *pool.Problem {
 	c := findCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason == corev1.PodReasonSchedulingGated ||
@@ -120,21 +120,21 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// startup is the minimum run time of a container that served. A container that ended earlier will fail in the same
-// way at its next start.
+// startup is the run time below which a container counts as failed at its start. Such a failure counts as permanent,
+// because the container will fail in the same way at its next start.
 const startup = 10 * time.Second
 
 // functionFailure returns the problem that prevents the function container from serving. A terminated container
-// counts as lost even if the kubelet restarts it: its evaluations are lost, and another pod may be ready sooner. A
-// container that was killed for memory may run again before its end was observed: its callers still get the
-// out-of-memory error.
+// counts as lost even if the kubelet restarts it, because its evaluations are lost, and another pod may be ready
+// sooner. A container that was killed because of its memory use counts as lost even if it runs again, so that its
+// callers get the out-of-memory error.
 func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
 	last := s.LastTerminationState.Terminated
 	starved := last != nil && last.Reason == outOfMemory
 	if s.State.Waiting != nil {
 		p := waitingProblem(kind, s)
-		if s.State.Waiting.Reason == crashLoop { // it has ended
+		if s.State.Waiting.Reason == crashLoop { // the container has terminated
 			p.Kind, p.OutOfMemory = kindOf(p.Kind == pool.Fatal, true), starved
 		}
 		return p
@@ -146,7 +146,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if t == nil {
 		return nil
 	}
-	// The status of a container that could not be started has the year 1970.
+	// If a container could not be started, the start time in its status is in the year 1970.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
 	p := newProblem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), describeEnd(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
@@ -158,14 +158,15 @@ const (
 	exitTerminated = 128 + 15
 )
 
-// ownFault reports whether a container exited by itself. It was not killed by the kernel for memory, which depends on
-// the data, or by another process. Starts that the container runtime interrupted are not the container's fault.
+// ownFault reports whether a container exited by itself. It returns false if the kernel killed the container because
+// of its memory use, which depends on the function's input, if another process killed the container, or if the
+// container runtime interrupted the start.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !startInterrupted(t)
 }
 
-// runtimeEnds are messages of containerd and CRI-O about a start during which they, or the container's shim, were
-// stopped.
+// runtimeEnds contains parts of messages of containerd and CRI-O. The messages mean that the runtime, or the
+// container's shim, was stopped while it started the container.
 var runtimeEnds = []string{"context canceled", "ttrpc: closed", "transport is closing", "connection refused"}
 
 // startInterrupted reports whether a container failed to start because the container runtime was stopped.
@@ -174,12 +175,12 @@ func startInterrupted(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason == "StartError" && slices.ContainsFunc(runtimeEnds, ends)
 }
 
-// describeEnd describes the end of a container on a line.
+// describeEnd returns a line with the exit code and the message of a terminated container.
 func describeEnd(kind string, t *corev1.ContainerStateTerminated) string {
 	return joinTexts(fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode), t.Message)
 }
 
-// joinTexts joins two texts on a line. Either may be empty.
+// joinTexts returns "head: tail" on a single line. Both texts may be empty.
 func joinTexts(head, tail string) string {
 	head, tail = oneLine(head), oneLine(tail)
 	if head == "" || tail == "" {
@@ -188,7 +189,7 @@ func joinTexts(head, tail string) string {
 	return head + ": " + tail
 }
 
-// oneLine joins the lines of a text.
+// oneLine joins the lines of a text to a single line.
 func oneLine(text string) string {
 	if !strings.ContainsAny(text, "\r\n") {
 		return strings.TrimSpace(text)

@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// tmpVolume and tmpPath are the writable directory of functions. All other files are read-only.
+	// tmpVolume and tmpPath are the volume and the mount path of the only directory that functions can write.
 	tmpVolume = "function-tmp"
 	tmpPath   = "/tmp"
 )
 
-// readOnlyRoot makes a container's root file system read-only unless its template says otherwise.
+// readOnlyRoot makes a container's root file system read-only, unless the template sets readOnlyRootFilesystem or
+// makes the container privileged.
 func readOnlyRoot(c *corev1.Container) {
 	sc := c.SecurityContext
 	if sc.ReadOnlyRootFilesystem == nil && !isPrivileged(sc) {
@@ -22,8 +23,8 @@ func readOnlyRoot(c *corev1.Container) {
 	}
 }
 
-// fillTmp mounts a /tmp of bounded size in the function container if its own /tmp is read-only and the template
-// mounts nothing there.
+// fillTmp mounts a volume of bounded size at /tmp in the function container, if the root file system is read-only and
+// the template mounts nothing at /tmp.
 func fillTmp(pod *corev1.Pod, c *corev1.Container) {
 	if readOnly := c.SecurityContext.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
 		return
@@ -40,8 +41,8 @@ func fillTmp(pod *corev1.Pod, c *corev1.Container) {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, *volumes[slices.IndexFunc(volumes, isTmp)].DeepCopy())
 }
 
-// protectTools mounts the wrapper server's directory read-only in the function container: a function with write
-// access could replace the server. It keeps an explicit readOnly of the template.
+// protectTools mounts the wrapper server's volume read-only in the function container, because a function with write
+// access could replace the server. An explicit readOnly of the template takes precedence.
 func protectTools(pod *corev1.Pod, raw map[string]any) {
 	c := &pod.Spec.Containers[functionIndex(pod)]
 	if mount := rawMount(raw); mount == nil || isSet(mount, "readOnly") {
@@ -54,13 +55,13 @@ func protectTools(pod *corev1.Pod, raw map[string]any) {
 	}
 }
 
-// rawMount returns the template's mount of the wrapper server's directory in the function container, or nil.
+// rawMount returns the template's mount of the wrapper server's volume in the function container, or nil.
 func rawMount(raw map[string]any) map[string]any {
 	spec, _ := raw["spec"].(map[string]any)
 	return objectNamed(objectNamed(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
 }
 
-// objectNamed returns the object of a name in a list, or nil.
+// objectNamed returns the object with a name in a list, or nil. The list is a field of object.
 func objectNamed(object map[string]any, list, name string) map[string]any {
 	items, _ := object[list].([]any)
 	for _, item := range items {

@@ -9,22 +9,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Launch is the state of a wrapper server that a pod mounts as an image.
+// Launch shows whether a pod that mounts the wrapper server's image could start the wrapper server.
 type Launch int
 
 const (
-	// LaunchUnknown is the state of pods that have not started, or use another launcher.
+	// LaunchUnknown is the state of pods that have not started, and of pods that do not mount the image.
 	LaunchUnknown Launch = iota
-	// Launched is the state of a pod whose node mounted the image.
+	// Launched is the state of a pod that started: its node mounted the image.
 	Launched
 	// LaunchFailed is the state of a pod whose container could not be created or started. The node may be unable to
 	// mount images, or the function's image may be the cause.
 	LaunchFailed
-	// LaunchMissing is the state of a pod without the wrapper server: the node mounted something else.
+	// LaunchMissing is the state of a pod whose container could not find the wrapper server, because the node did not
+	// mount the image.
 	LaunchMissing
 )
 
-// LaunchOf returns the state of a pod of the built-in template.
+// LaunchOf returns the Launch of a pod. It is LaunchUnknown for pods of users' templates.
 func LaunchOf(pod *corev1.Pod) Launch {
 	s := functionStatus(pod)
 	if s == nil || !mountsLauncher(pod) {
@@ -50,8 +51,8 @@ func LaunchOf(pod *corev1.Pod) Launch {
 	}
 }
 
-// mountsLauncher reports whether a pod uses the built-in template for image volumes. The volume may be missing,
-// because API servers without image volumes drop it.
+// mountsLauncher reports whether a pod was built from the built-in template with an image volume. It checks the
+// container's command and not the volume, because API servers that do not support image volumes drop the volume.
 func mountsLauncher(pod *corev1.Pod) bool {
 	return strings.HasPrefix(pod.Annotations[AnnotationTemplateVersion], builtinVersion) &&
 		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Overrides are the values with which a function replaces values of the template. Unset values keep the template's.
+// Overrides contains a function's values for fields of the template. A field that is unset here keeps the template's
+// value.
 type Overrides struct {
 	// ServiceAccount is the name of the pods' service account.
 	ServiceAccount string `json:",omitempty"`
@@ -20,7 +21,8 @@ type Overrides struct {
 	Init, Function ContainerOverrides
 }
 
-// ContainerOverrides replace values of a container. Each field replaces the template's field as a whole.
+// ContainerOverrides contains a function's values for fields of a container. Each value replaces the template's value
+// as a whole.
 type ContainerOverrides struct {
 	Requests corev1.ResourceList    `json:",omitempty"`
 	Limits   corev1.ResourceList    `json:",omitempty"`
@@ -28,10 +30,10 @@ type ContainerOverrides struct {
 	Env      []corev1.EnvVar        `json:",omitempty"`
 }
 
-// applyTo changes the spec of a pod whose first container is the function's.
+// applyTo applies the overrides to the spec of a pod. The function container must be the first container.
 func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 	if o.ServiceAccount != "" {
-		// The API server copies the account's name into the field of former versions.
+		// The deprecated field contains a copy of the template's account, which the API server made.
 		spec.ServiceAccountName, spec.DeprecatedServiceAccount = o.ServiceAccount, ""
 	}
 	if o.SecurityContext != nil {
@@ -43,7 +45,7 @@ func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 	}
 }
 
-// applyTo changes a container.
+// applyTo applies the overrides to a container.
 func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 	if o.Env != nil {
 		c.Env = copied(o.Env, (*corev1.EnvVar).DeepCopy)
@@ -63,7 +65,7 @@ func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 	c.Resources = overlayResources(c.Resources, corev1.ResourceRequirements{Requests: o.Requests, Limits: o.Limits})
 }
 
-// copied returns deep copies.
+// copied returns a deep copy of a list.
 func copied[T any](all []T, deepCopy func(*T) *T) []T {
 	out := make([]T, 0, len(all))
 	for i := range all {
@@ -72,8 +74,8 @@ func copied[T any](all []T, deepCopy func(*T) *T) []T {
 	return out
 }
 
-// CheckResources returns the reasons for which Kubernetes would reject each pod with these resources: negative
-// amounts, and requests above their limits.
+// CheckResources returns an error for each negative amount and for each request above its limit, because Kubernetes
+// would reject every pod with such resources.
 func CheckResources(requests, limits corev1.ResourceList) []error {
 	var problems []error
 	for _, amounts := range []corev1.ResourceList{requests, limits} {

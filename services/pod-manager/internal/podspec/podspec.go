@@ -17,8 +17,8 @@ import (
 
 // Labels and annotations of function pods and their Services.
 const (
-	// LabelID is the label with the pod's id, see package podname. The pod's Service has the label too, and selects
-	// the pod by it.
+	// LabelID is the label with the pod's id, see package podname. The pod's Service has the same label, and selects
+	// the pod by this label.
 	LabelID = "fn.kpt.dev/image"
 	// LabelPool is the same for all pods of a function. The scheduler spreads the pods over nodes by this label.
 	LabelPool = "krm-function-runner.github.io/pool"
@@ -31,7 +31,7 @@ const (
 	AnnotationReclaimAfter = "fn.kpt.dev/reclaim-after"
 	// AnnotationReference is the image's canonical name with tag, without digest.
 	AnnotationReference = "krm-function-runner.github.io/image-reference"
-	// AnnotationDigest is the digest of the tag.
+	// AnnotationDigest is the image's digest.
 	AnnotationDigest = "krm-function-runner.github.io/image-digest"
 	// AnnotationSlot is the pod's number in its pool, starting at 1.
 	AnnotationSlot = "krm-function-runner.github.io/slot"
@@ -45,15 +45,15 @@ const (
 	Port = 9446
 	// ContainerName is the name of the container that runs the function.
 	ContainerName = "function"
-	// FieldManager is the name of this program as a field manager of Kubernetes.
+	// FieldManager is the field manager in this program's requests to the Kubernetes API.
 	FieldManager = "krm-function-runner"
 )
 
 // Function is the image of a pod, as the image-resolver describes it.
 type Function struct {
-	// Reference is the canonical name with the tag, if any, without digest.
+	// Reference is the image's canonical name with its tag, if it has a tag, and without digest.
 	Reference string
-	// Digest is the digest to run.
+	// Digest is the digest of the image that pods run. If it is empty, pods run the reference.
 	Digest string
 	// Command is the command of the image's containers: Entrypoint, then Cmd.
 	Command []string
@@ -65,24 +65,25 @@ type Function struct {
 	PullSecret bool
 }
 
-// Workload is the image of a function's pods, with the function's own settings.
+// Workload contains the image of a function's pods and the function's own settings.
 type Workload struct {
 	Function Function
 	// Concurrency is the maximum number of concurrent evaluations.
 	Concurrency int
-	// MaxEvaluationTime limits an evaluation. Zero leaves the limit to the builder's arguments.
+	// MaxEvaluationTime limits an evaluation. If it is zero, the limit in the builder's Args applies.
 	MaxEvaluationTime time.Duration
-	// Prefork is the number of spare processes. If it is nil, the wrapper server decides.
+	// Prefork is the number of spare processes of the function. If it is nil, the wrapper server uses its own
+	// default.
 	Prefork *int
-	// Resources replace single resources of the template. It may be nil.
+	// Resources replaces single resources of the template, such as the memory limit. It may be nil.
 	Resources *corev1.ResourceRequirements
-	// Overrides replace values of the template. It may be nil.
+	// Overrides replaces values of the template. It may be nil.
 	Overrides *Overrides
 	// TLS gives the pods an identity. It is nil for pods without an identity.
 	TLS *TLS
 }
 
-// Request is the input for a pod.
+// Request contains everything from which a [Builder] builds a pod and its Service.
 type Request struct {
 	Workload
 	Template Template

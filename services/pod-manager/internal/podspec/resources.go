@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// overlayResources returns a container's resources with single resources replaced by the function's. The caller owns
-// the result.
+// overlayResources returns the container's resources base, in which the function's resources own replace single
+// values. The caller owns the result.
 //
 // If the function's request exceeds the template's limit, or the function's limit is below the template's request,
 // the function's value replaces both, because Kubernetes rejects a request above its limit.

@@ -13,9 +13,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Identify returns the part of an observation that the pod's metadata contains, or false for pods of other programs.
-// Pods of Porch's own function runner have the same label. Times are times of the Kubernetes API. A missing or
-// unreadable expiry is zero: the pod gets a new expiry.
+// Identify returns the part of a pod's observation that follows from the pod's metadata. It returns false for pods of
+// other programs, such as pods of Porch's own function runner, which have the same label. Times are times of the API
+// server's clock. A missing or invalid expiry is zero, and the pool then sets a new expiry.
 func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	slot, err := strconv.Atoi(pod.Annotations[AnnotationSlot])
 	o := pool.Observation{
@@ -36,12 +36,13 @@ func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	return o, ours
 }
 
-// Observe returns the observation of a pod without its address, see [Identify].
+// Observe returns the observation of a pod, without the pod's address. It returns false for pods of other programs,
+// see [Identify].
 //
-// The phase is creating until the scheduler handles the pod, scheduling until it has a node, pulling while the node
-// prepares it (volumes, network, images and init containers; Kubernetes does not report which of them is slow),
-// starting once the function container exists, and connecting once the container runs. A restarted container returns
-// to the previous phase.
+// The phase is "creating" until the scheduler handles the pod, and "scheduling" until the pod has a node. It is
+// "pulling" while the node prepares volumes, network, images and init containers, because Kubernetes does not report
+// which of them is slow. It is "starting" once the function container exists, and "connecting" while the container
+// runs. If the container restarts, the phase is "starting" again.
 func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ours := Identify(pod)
 	if !ours {
@@ -74,10 +75,11 @@ func isReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// endOfTime is the year 10000. A later value is a mistake, such as milliseconds.
+// endOfTime is the start of the year 10000 in Unix seconds. A later expiry is a mistake, such as a value in
+// milliseconds.
 const endOfTime = 253402300800
 
-// reclaimAfter parses Unix seconds. Invalid values are zero.
+// reclaimAfter parses a pod's expiry in Unix seconds. It returns the zero time if the text is invalid.
 func reclaimAfter(text string) time.Time {
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds <= 0 || seconds >= endOfTime {
@@ -86,7 +88,7 @@ func reclaimAfter(text string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// phaseOf returns a pod's phase with a description.
+// phaseOf returns a pod's phase, and the reason for which the pod is still in this phase, if known.
 func phaseOf(pod *corev1.Pod) (pool.Phase, string) {
 	function := functionStatus(pod)
 	switch {
@@ -112,7 +114,7 @@ func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// schedulingReason returns the reason for which a pod has no node.
+// schedulingReason returns the scheduler's reason for which a pod has no node, or an empty text.
 func schedulingReason(pod *corev1.Pod) string {
 	if c := findCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 		return joinTexts(c.Reason, c.Message)
@@ -120,7 +122,8 @@ func schedulingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// preparingReason describes the node's work before it creates the function container.
+// preparingReason describes the container that the node is preparing: an unfinished init container, or the function
+// container.
 func preparingReason(pod *corev1.Pod) string {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.State.Terminated == nil {
@@ -133,7 +136,7 @@ func preparingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// containerReason describes the state of a container.
+// containerReason describes a container that waits or runs.
 func containerReason(kind string, s corev1.ContainerStatus) string {
 	switch {
 	case s.State.Waiting != nil:

@@ -21,14 +21,15 @@ const (
 	ImageVolume Launcher = "image-volume"
 )
 
-// Defaults fill the gaps of templates.
+// Defaults contains values for fields that templates leave unset.
 type Defaults struct {
 	// WrapperImage is the image of the wrapper server.
 	WrapperImage string
-	// Launcher applies to the built-in template only. Empty means InitContainer.
+	// Launcher is the launcher of the built-in template. It has no effect on users' templates. Empty means
+	// InitContainer.
 	Launcher Launcher
-	// TerminationGracePeriod is the time in which a deleted pod may finish its evaluations: more than the longest
-	// evaluation. Zero leaves the grace period to Kubernetes.
+	// TerminationGracePeriod is the time in which a deleted pod may complete its evaluations. It must be longer than
+	// the longest evaluation. If it is zero, Kubernetes' default applies.
 	TerminationGracePeriod time.Duration
 }
 
@@ -38,15 +39,15 @@ type Template struct {
 	version string
 	// content is a hash of the template with its defaults.
 	content string
-	// pod contains the function container first.
+	// pod is the pod with defaults. Its first container is the function container.
 	pod     *corev1.Pod
 	service *corev1.Service
-	// bare is the pod without defaults.
+	// bare is the pod without defaults, to which overrides are applied before the defaults.
 	bare     *corev1.Pod
 	defaults Defaults
 }
 
-// newTemplate returns the template of a pod with defaults, and warnings. The caller sets its version.
+// newTemplate adds defaults to a pod, and returns the template and warnings. The caller sets the template's version.
 func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template, []string) {
 	t := Template{pod: pod.DeepCopy(), service: service, bare: pod, defaults: d}
 	warnings := fill(t.pod, d)
@@ -54,7 +55,8 @@ func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template
 	return t, warnings
 }
 
-// podWith returns a pod with a function's overrides. Defaults fill only the gaps of both template and overrides.
+// podWith returns the template's pod with a function's overrides. Defaults apply to fields that neither the template
+// nor the overrides set.
 func (t Template) podWith(o *Overrides) *corev1.Pod {
 	if o == nil {
 		return t.pod.DeepCopy()
@@ -68,24 +70,25 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 // Version identifies the template. Pods of another version are outdated.
 func (t Template) Version() string { return t.version }
 
-// CountAs returns the template with the version of another template: pods of either template may stay.
+// CountAs returns the template with the version of another template, so that pods of either template do not become
+// outdated when the other template is used.
 func (t Template) CountAs(other Template) Template {
 	t.version, t.content = other.version, other.content
 	return t
 }
 
-// Keys of a ConfigMap with templates.
+// Keys of a ConfigMap with a template.
 const (
 	podKey     = "template"
 	serviceKey = "serviceTemplate"
 )
 
-// Parse returns the template in the data of a ConfigMap: the v1 Pod under "template" and, if present, the v1 Service
-// under "serviceTemplate". The version is the ConfigMap's resourceVersion. Defaults and the hardening in this package
-// fill the gaps of the pod.
+// Parse returns the template in the data of a ConfigMap: the v1 Pod under the key "template" and, if present, the v1
+// Service under the key "serviceTemplate". version is the ConfigMap's resourceVersion. Fields that the pod leaves
+// unset get the defaults and the hardening of this package.
 //
-// Warnings are sentences for users about ignored fields and possible failures. An error contains all problems, with
-// remedies.
+// Warnings are sentences for users about ignored fields and possible failures. An error lists all problems of the
+// template, with remedies.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
 	text, ok := data[podKey]
 	if !ok {
@@ -105,8 +108,8 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	return t, append(warnings, further...), err
 }
 
-// assembleTemplate returns the template of a user's v1 Pod and v1 Service. Nil means the built-in object. prepare
-// changes the user's pod before defaults fill its gaps.
+// assembleTemplate returns the template of a user's v1 Pod and v1 Service. If either is nil, the built-in object is
+// used instead. prepare changes the user's pod before defaults are added.
 func assembleTemplate(
 	rawPod, rawService map[string]any, d Defaults, prepare func(*corev1.PodSpec),
 ) (Template, []string, error) {
@@ -119,7 +122,7 @@ func assembleTemplate(
 	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// userPod returns a user's pod after validation.
+// userPod decodes, validates and prepares a user's pod. It returns the built-in pod if raw is nil.
 func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
 	if raw == nil {
 		return builtinPod(d), nil, nil
@@ -138,7 +141,8 @@ func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*co
 	return pod, warnings, nil
 }
 
-// userService returns a user's Service after validation, with defaults.
+// userService decodes and validates a user's Service, and adds defaults. It returns the built-in Service if raw is
+// nil.
 func userService(raw map[string]any) (*corev1.Service, []string, error) {
 	if raw == nil {
 		return builtinService(), nil, nil
@@ -156,15 +160,15 @@ func completeService(service *corev1.Service, raw map[string]any) error {
 	if len(service.Spec.Ports) == 0 {
 		service.Spec.Ports = builtinService().Spec.Ports
 	}
-	// The pod-manager asks the wrapper server itself: waiting for a probe's period on top
-	// would only take time.
+	// The pod-manager checks the wrapper server's health itself, so the address does not need to wait for a readiness
+	// probe of the kubelet.
 	if !isSet(raw, "spec", "publishNotReadyAddresses") {
 		service.Spec.PublishNotReadyAddresses = true
 	}
 	return checkService(service)
 }
 
-// functionFirst moves the function container to the front. The other containers keep their order.
+// functionFirst moves the function container to the front of the pod's containers, and keeps the order of the rest.
 func functionFirst(pod *corev1.Pod) {
 	i := functionIndex(pod)
 	ordered := append([]corev1.Container{pod.Spec.Containers[i]}, pod.Spec.Containers[:i]...)

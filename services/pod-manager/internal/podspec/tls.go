@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// AnnotationIdentity is the SPIFFE ID of a pod with an identity.
+	// AnnotationIdentity is the pod's SPIFFE ID. Pods without an identity lack the annotation.
 	AnnotationIdentity = "krm-function-runner.github.io/identity"
-	// AnnotationSecret is the secret that proves the identity. Whoever reads the secret, and receives the network
-	// traffic of the pod, can answer instead of the pod. The secret grants nothing else.
+	// AnnotationSecret is the secret that proves the pod's identity. An attacker who reads the secret and receives
+	// the pod's network traffic can answer instead of the pod. The secret grants nothing else.
 	AnnotationSecret = "krm-function-runner.github.io/identity-secret" //nolint:gosec // a name
 )
 
 // TLS gives function pods an identity, and restricts their callers.
 type TLS struct {
-	// IDs is the prefix of the SPIFFE IDs of pods. Namespace and name follow.
+	// IDs is the prefix of the pods' SPIFFE IDs. The pod's namespace and name follow the prefix.
 	IDs string
-	// Authorities are the authorities of the callers' certificates, as PEM.
+	// Authorities contains the certificates of the authorities that sign the callers' certificates, as PEM.
 	Authorities string
 	// Callers are patterns of the callers' SPIFFE IDs.
 	Callers []string
@@ -32,11 +32,12 @@ type TLS struct {
 // podID returns the SPIFFE ID of a pod.
 func (t *TLS) podID(namespace, pod string) string { return t.IDs + "/" + namespace + "/" + pod }
 
-// secretVariable is the variable with a pod's secret. It is not an argument, because functions can read the server's
-// arguments.
+// secretVariable is the environment variable with a pod's secret. The secret is not an argument, because functions
+// can read the wrapper server's arguments.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
-// addIdentity adds a pod's identity, if its workload has TLS, and returns the arguments for it.
+// addIdentity adds an identity to a pod and returns the wrapper server's TLS arguments. It does nothing if the
+// request has no TLS.
 func (b Builder) addIdentity(pod *corev1.Pod, r Request) (args []string) {
 	if r.TLS == nil {
 		return nil

@@ -11,20 +11,19 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// remedy is the change that a waiting container requires, by the kubelet's reason.
+// remedy is the condition under which a waiting container will start.
 type remedy int
 
 const (
-	// byItself means that the container is being started.
+	// byItself means that the container will start without any change.
 	byItself remedy = iota + 1
-	// change means that a user must change something, unless the message names a transient cause.
+	// change means that a user must change something, unless the kubelet's message contains a transient cause.
 	change
-	// always means that a user must change something.
+	// always means that a user must change something, whatever the message.
 	always
 )
 
-// remedies are the remedies by the kubelet's reasons. Other reasons count as transient, such as a temporary network
-// failure.
+// remedies contains the remedy for each of the kubelet's reasons. Reasons that are missing here count as transient.
 var remedies = map[string]remedy{
 	"":                  byItself,
 	"ContainerCreating": byItself,
@@ -48,8 +47,7 @@ var remedies = map[string]remedy{
 // crashLoop is the kubelet's reason for a container that exited too often.
 const crashLoop = "CrashLoopBackOff"
 
-// waitingProblem returns the problem that prevents a container from starting, or nil if the container is being
-// started.
+// waitingProblem returns the problem of a waiting container. It is nil if the container will start by itself.
 func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	w := s.State.Waiting
 	if w.Reason == crashLoop {
@@ -57,7 +55,7 @@ func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	}
 	message := w.Message
 	if t := s.LastTerminationState.Terminated; t != nil && message == "" {
-		message = t.Message // the end of the previous attempt explains the delay
+		message = t.Message // the message of the previous exit explains the delay
 	}
 	permanent := false
 	switch remedies[w.Reason] {
@@ -71,7 +69,8 @@ func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(permanent, false), w.Reason, joinTexts(kind, message))
 }
 
-// crashProblem returns the problem of a container that exits after each start. The cause of its last exit comes first.
+// crashProblem returns the problem of a container that exits after each start. The text begins with the cause of the
+// last exit.
 func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	t := s.LastTerminationState.Terminated
 	if t == nil {
@@ -84,8 +83,9 @@ func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(ownFault(t), false), crashLoop, joinTexts(joinTexts(how, t.Message), s.State.Waiting.Message))
 }
 
-// passingCauses are parts of messages of kubelets and container runtimes about transient failures, whose reasons are
-// also the reasons of permanent failures. A missing message only makes the error arrive sooner.
+// passingCauses contains parts of kubelets' and container runtimes' messages about transient failures. The messages
+// are necessary because transient and permanent failures share reasons. A transient failure whose message is missing
+// here counts as permanent, so that callers get its error sooner.
 var passingCauses = []string{
 	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",
 	"connection refused", "connection reset", "no route to host", "network is unreachable",
