@@ -13,27 +13,28 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Names of the objects with Porch's templates.
+// Names of the objects that contain Porch's templates.
 const (
 	basePodTemplate     = "base-pod-template"
 	baseServiceTemplate = "base-service-template"
 )
 
-// base is one of Porch's templates.
+// base follows one of Porch's two template objects.
 type base struct {
 	templates *Templates
 	changed   func(podspec.Template)
 	resource  schema.GroupVersionResource
 	name      string
-	// part returns the object's place among the parts of a template.
+	// part returns the field of baseParts in which this object is stored.
 	part func(*baseParts) *map[string]any
 }
 
-// baseParts contains Porch's objects. An object is nil if it does not exist. Objects are immutable.
+// baseParts contains the contents of Porch's template objects. A field is nil if the object does not exist. The
+// contents are immutable.
 type baseParts struct{ pod, service map[string]any }
 
-// baseTemplates returns both of Porch's templates. Each new template is passed to changed, and is effective when
-// changed returns.
+// baseTemplates returns the followers of Porch's two template objects. They pass each new template to changed. The
+// template is effective when changed returns.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{
 		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
@@ -41,7 +42,7 @@ func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	}
 }
 
-// absent implements follower.
+// absent implements follower: the object does not exist.
 func (b base) absent(ctx context.Context) { b.applyObject(ctx, nil) }
 
 // follow implements follower.
@@ -72,7 +73,8 @@ func (b base) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// applyObject applies a version of the object, or its absence. A broken version changes nothing.
+// applyObject applies a version of the object. u is nil if the object does not exist. An invalid version changes
+// nothing.
 func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 	t := b.templates
 	if t.config.Name != "" {
@@ -105,7 +107,8 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
-// useBase changes the parts of the template, and makes the template effective unless it is broken.
+// useBase applies change to the stored parts, and makes the resulting template effective. An invalid template changes
+// nothing. changed is true if the template differs from the template before.
 func (t *Templates) useBase(change func(*baseParts)) (
 	template podspec.Template, warnings []string, changed bool, err error,
 ) {
@@ -119,7 +122,8 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// The launcher is not chosen yet. A pod template of the user needs no launcher.
+		// The launcher is not chosen yet, so only a user's pod template, which needs no launcher, can become
+		// effective.
 		changed = parts.pod != nil
 	} else {
 		changed = before.Version() != template.Version()
@@ -130,8 +134,8 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	return template, warnings, changed, nil
 }
 
-// combineParts returns the template of the parts with the current launcher. The template's version is independent of
-// the launcher, because pods serve alike with any launcher.
+// combineParts returns the template that consists of the parts and the current launcher. The template's version does
+// not depend on an automatically chosen launcher, so that a change of the launcher does not make pods outdated.
 func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {

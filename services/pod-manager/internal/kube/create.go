@@ -32,7 +32,7 @@ func (c *Cluster) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// createWorkload waits for a template, and creates a pod and its Service.
+// createWorkload waits for a template, creates a pod and its Service, and sends events about the result.
 func (c *Cluster) createWorkload(
 	ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event),
 ) error {
@@ -57,7 +57,8 @@ func (c *Cluster) createWorkload(
 	return errors.Join(created.podError, created.serviceError)
 }
 
-// creation is the result of creating a pod and its Service: objects that were created, or that existed already.
+// creation is the result of creating a pod and its Service. podNew and serviceNew are true if the object did not
+// exist before.
 type creation struct {
 	pod                    *corev1.Pod
 	podNew, serviceNew     bool
@@ -83,8 +84,8 @@ func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send 
 	return created
 }
 
-// handleFailure sends the failure of a creation, unless both the pod and its Service exist. It deletes the new
-// Service if the pod certainly does not exist.
+// handleFailure sends an event if the creation of a pod or its Service failed. It deletes the new Service if the API
+// server refused the pod.
 func (c *Cluster) handleFailure(
 	ctx context.Context, request podspec.Request, created creation, send func(pool.Event),
 ) {
@@ -92,11 +93,11 @@ func (c *Cluster) handleFailure(
 	case created.podError != nil:
 		send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
 		if created.serviceNew && !kubeclient.IsTransient(created.podError) {
-			// The slot contains no other pod that could use the Service.
+			// No other pod can use the Service, because the Service did not exist before.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
 		}
 	case created.serviceError != nil:
-		// The pool received the pod by now, and deletes it.
+		// createBoth has already sent the pod to the pool, which deletes the pod because of this problem.
 		problem := creationProblem(created.serviceError)
 		if problem.Kind == pool.Full { // the pool makes room for pods, not for Services
 			problem.Kind = pool.Fatal
@@ -108,8 +109,8 @@ func (c *Cluster) handleFailure(
 	}
 }
 
-// createPod creates a pod, or returns the existing pod of that name. It returns a pod that is being deleted together
-// with an error.
+// createPod creates a pod, or returns the existing pod of that name. If the existing pod is being deleted, it returns
+// both the pod and an error.
 func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *corev1.Pod, isNew bool, err error) {
 	pods := c.podsClient()
 	err = kubeclient.Retry(ctx, func(ctx context.Context) error {
@@ -160,7 +161,8 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 	return isNew, nil
 }
 
-// markConflicts marks conflicts between concurrent creations as transient: the creations update the same quota.
+// markConflicts marks conflicts as transient. Concurrent creations conflict because they update the same
+// ResourceQuota.
 func markConflicts(err error) error {
 	if apierrors.IsConflict(err) {
 		return kubeclient.Transient(err)
@@ -168,21 +170,22 @@ func markConflicts(err error) error {
 	return err
 }
 
-// quotaMessage is part of the API server's message if a ResourceQuota is used up. The class of the error is the class
-// of any refusal.
+// quotaMessage is part of the API server's message if a ResourceQuota is used up. The message is necessary because
+// the error's reason, Forbidden, is the same for other refusals.
 const quotaMessage = "exceeded quota"
 
-// creationProblem returns the problem that waiting leases get if the API server does not create a pod.
+// creationProblem returns the problem that a pool reports to waiting leases if the API server does not create a pod.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
-		// The token of a pod that was deleted with force is no longer valid. Other replicas use their own tokens.
+		// If this replica's own pod was deleted with force, its token is no longer valid. The tokens of other
+		// replicas still are.
 		return pool.Problem{
 			Kind: pool.Lost, Unreachable: true,
 			Reason: "the Kubernetes API does not accept this replica's token: " + err.Error(),
 		}
 	}
 	if kubeclient.IsTransient(err) {
-		unreachable := errors.As(err, new(*url.Error)) // client-go returns it for requests without a response
+		unreachable := errors.As(err, new(*url.Error)) // client-go returns this error if there was no response
 		return pool.Problem{
 			Kind: pool.Lost, Reason: "the Kubernetes API cannot do it now: " + err.Error(),
 			Unreachable: unreachable,

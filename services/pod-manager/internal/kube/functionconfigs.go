@@ -23,45 +23,47 @@ import (
 
 // FunctionConfigsConfig configures FunctionConfigs.
 type FunctionConfigsConfig struct {
-	// DefaultImagePrefix is the prefix of images without a prefix.
+	// DefaultImagePrefix is the registry and path of image names without a registry.
 	DefaultImagePrefix string
-	// Secrets are the names of Secrets whose values must not reach function pods.
+	// Secrets are the names of Secrets that a FunctionConfig must not pass to function pods.
 	Secrets []string
-	// Changed receives the meaning of all objects after each change. The meaning is effective when Changed returns.
+	// Changed is called after each change, with the combined settings of all objects. The settings are effective when
+	// Changed returns.
 	Changed func(*functionconfig.Set)
 	Log     *slog.Logger
 }
 
-// FunctionConfigs follows the objects, and writes their statuses. Use [NewFunctionConfigs], and [NewPorchResources]
-// to run it.
+// FunctionConfigs follows Porch's FunctionConfig objects, and writes their statuses. Use [NewFunctionConfigs], and
+// run it by [NewPorchResources].
 type FunctionConfigs struct {
 	config FunctionConfigsConfig
 	log    *slog.Logger
-	// dirty signals a changed object. Its capacity is 1.
+	// dirty signals that an object changed. Its capacity is 1.
 	dirty chan struct{}
 	// statuses contains the names of objects whose status may be outdated.
 	statuses workqueue.TypedRateLimitingInterface[string]
 	compiled atomic.Pointer[compiled]
 
 	mu sync.Mutex
-	// binaries contains the errors of binaries in exec evaluators, by object. It is nil if no exec evaluator reports
-	// to this process.
+	// binaries contains the errors of local binaries, by the name of the object, as exec evaluators report them. It
+	// is nil if no exec evaluator reports to this process.
 	binaries map[string]string
 	// written is the last status that this process wrote for an object, by UID.
 	written map[string]configStatus
-	// denied is the time until which no status is written because a right is missing. It is zero if no right is
+	// denied is the time of the next attempt to write a status after a right was missing. It is zero if no right was
 	// missing.
 	denied time.Time
 }
 
-// compiled is the meaning of objects, with the generation of each object. It is immutable.
+// compiled contains the decoded objects and the settings that follow from them. It is immutable.
 type compiled struct {
 	set     *functionconfig.Set
 	configs map[string]*functionconfig.Config // by name
-	since   map[string]time.Time              // time at which the generation of each first appeared
+	since   map[string]time.Time              // time at which an object's generation first appeared, by name
 }
 
-// addConfig adds an object, and keeps the time at which its generation first appeared.
+// addConfig adds an object. If before contains the same generation, addConfig copies the time at which it first
+// appeared.
 func (c *compiled) addConfig(config *functionconfig.Config, before *compiled) {
 	c.configs[config.Name], c.since[config.Name] = config, time.Now()
 	if before == nil {
@@ -79,7 +81,8 @@ func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	}
 }
 
-// ReportBinaries receives the errors of binaries, by object, or nil if no exec evaluator reports.
+// ReportBinaries records the errors of local binaries, by the name of the object. problems is nil if no exec
+// evaluator reports.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
 	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)
@@ -98,7 +101,7 @@ func (f *FunctionConfigs) markDirty() {
 	}
 }
 
-// absent implements follower: there are no objects.
+// absent implements follower: FunctionConfigs are not installed, so there are no objects.
 func (f *FunctionConfigs) absent(ctx context.Context) {
 	if now := f.compiled.Load(); now == nil || len(now.configs) > 0 {
 		f.applyObjects(ctx, nil)
@@ -129,7 +132,7 @@ func (f *FunctionConfigs) followInformer(
 	defer f.startWriters(ctx, c, informer)()
 	for {
 		select {
-		case <-f.dirty: // later changes signal again
+		case <-f.dirty: // the list below contains all changes so far; later changes signal again
 		default:
 		}
 		f.applyObjects(ctx, list[*unstructured.Unstructured](informer.GetStore().List()))
@@ -140,7 +143,8 @@ func (f *FunctionConfigs) followInformer(
 	}
 }
 
-// registerHandlers registers the event handlers: changes mark objects as dirty, or only their statuses.
+// registerHandlers registers the event handlers. A changed object makes the loop reconcile all objects. If only the
+// status changed, the object's status is queued.
 func (f *FunctionConfigs) registerHandlers(
 	informer cache.SharedIndexInformer,
 ) (cache.ResourceEventHandlerRegistration, error) {
@@ -169,12 +173,12 @@ func (f *FunctionConfigs) startWriters(
 		workers.Go(func() error { writer.run(ctx); return nil })
 	}
 	return func() {
-		f.statuses.ShutDown() // first: the workers wait for the queue
+		f.statuses.ShutDown() // before Wait, because the writers wait for the queue
 		_ = workers.Wait()    // writers return no errors
 	}
 }
 
-// gather is the delay after a change, so that simultaneous changes are applied together.
+// gather is the delay before a change is applied, so that simultaneous changes are applied together.
 const gather = 20 * time.Millisecond
 
 // awaitChange waits for a change, and returns false if ctx is cancelled.
@@ -187,7 +191,8 @@ func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	return retry.Sleep(ctx, gather)
 }
 
-// sameMeaning reports whether at most the statuses of two versions of an object differ.
+// sameMeaning reports whether two versions of an object contain the same settings, so that only their statuses may
+// differ.
 func sameMeaning(a, b *unstructured.Unstructured) bool {
 	const settings = functionconfig.SettingsAnnotation
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() &&
@@ -195,7 +200,7 @@ func sameMeaning(a, b *unstructured.Unstructured) bool {
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil)
 }
 
-// applyObjects applies objects.
+// applyObjects compiles the objects, passes the result to Changed, and queues the statuses.
 func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructured.Unstructured) {
 	before := f.compiled.Load()
 	next := &compiled{configs: map[string]*functionconfig.Config{}, since: map[string]time.Time{}}
@@ -218,7 +223,7 @@ func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructu
 	}
 }
 
-// logChange logs new problems.
+// logChange logs the problems that the objects before did not have.
 func (f *FunctionConfigs) logChange(ctx context.Context, before, now *compiled) {
 	problems := 0
 	for name := range now.configs {

@@ -26,29 +26,32 @@ import (
 const (
 	// statusWriters is the number of concurrent writers of statuses.
 	statusWriters = 8
-	// statusDelay is the delay between a change and its status, in which exec evaluators report missing binaries.
+	// statusDelay is the delay between a change of an object and the write of its status, so that exec evaluators can
+	// report missing binaries first.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay is the delay for objects with a binary if no exec evaluator reports to this process. In this
-	// time, gateways report to another replica, or connect to this replica.
+	// unreportedDelay replaces statusDelay for objects with a local binary if no exec evaluator reports to this
+	// process. In this time, gateways report to another replica, or connect to this replica.
 	unreportedDelay = 2 * time.Second
-	// minStatusRetry and maxStatusRetry bound the delay after a failed write of a status.
+	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond
 	maxStatusRetry = 5 * time.Minute
-	// statusMark is the prefix of this program's errors. Other errors in a status belong to other components.
+	// statusMark is the prefix of this program's errors in a status. Errors without the prefix belong to other
+	// components.
 	statusMark = "function-runner: "
-	// maxStatusError limits an error, in bytes.
+	// maxStatusError is the maximum size of the error in a status, in bytes.
 	maxStatusError = 2 << 10
 )
 
-// configStatus is the intended status of an object.
+// configStatus is the status that an object should get.
 type configStatus struct {
 	generation int64
-	problem    string // empty if the object is in force as a whole
+	problem    string // error text; it is empty if all parts of the object are effective
 	// unreported is true if the object has a binary and no exec evaluator has reported to this process.
 	unreported bool
 }
 
-// wantedStatus returns the intended status of an object, or false if its newest version is not effective yet.
+// wantedStatus returns the status that an object should get. It returns false if the object's newest version is not
+// effective yet.
 func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStatus, bool) {
 	now := f.compiled.Load()
 	config := now.configs[u.GetName()]
@@ -64,7 +67,8 @@ func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStat
 	return configStatus{config.Generation, statusError(problems), f.binaries == nil && config.Binary != nil}, true
 }
 
-// reportDelay returns the delay until a status without a report about the object's binary may be written.
+// reportDelay returns the remaining part of unreportedDelay, if no exec evaluator has reported the object's binary.
+// Otherwise it returns zero.
 func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Duration {
 	if !status.unreported {
 		return 0
@@ -72,7 +76,8 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError returns problems as a text of bounded size.
+// statusError joins problems to the error text in a status, of at most maxStatusError bytes. It is empty without
+// problems.
 func statusError(problems []string) string {
 	if len(problems) == 0 {
 		return ""
@@ -80,9 +85,10 @@ func statusError(problems []string) string {
 	return bounded(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
-// patchFor returns the change that gives an object this status, or nil if nothing changes. An error leaves the
-// generation unchanged, and success keeps other components' errors for the same generation. A gateway's report to
-// another replica is left to that replica.
+// patchFor returns the patch that gives an object this status. It returns nil if no patch is necessary. With an
+// error, the patch leaves the observed generation unchanged. Without an error, it keeps other components' errors
+// about the same generation. If a gateway reports to another replica, patchFor returns nil, because that replica
+// writes the status.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
@@ -101,12 +107,12 @@ func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ofGateway reports whether observed is problem followed by an error from a gateway.
+// ofGateway reports whether the error in a status contains a gateway's error in addition to this status' problem.
 func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
 
-// forgetDeleted removes the written statuses of deleted objects.
+// forgetDeleted removes deleted objects from the record of written statuses.
 func (f *FunctionConfigs) forgetDeleted(now *compiled) {
 	there := make(map[string]bool, len(now.configs))
 	for _, c := range now.configs {
@@ -151,7 +157,7 @@ func (w statusWriter) run(ctx context.Context) {
 	}
 }
 
-// pauseWrites stops writing statuses for maxStatusRetry, and logs the first time.
+// pauseWrites stops all writes of statuses for maxStatusRetry. It logs only the first call.
 func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,8 +168,8 @@ func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.denied = time.Now().Add(maxStatusRetry)
 }
 
-// mayWrite reports whether statuses may be written. If a right was missing, the object is queued for the next
-// attempt.
+// mayWrite reports whether statuses may be written now. During a pause, it queues the object for the time after the
+// pause.
 func (w statusWriter) mayWrite(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +180,8 @@ func (w statusWriter) mayWrite(name string) bool {
 	return wait <= 0
 }
 
-// writeStatus writes the status of an object if it differs, or releases an object that is being deleted.
+// writeStatus writes the status of an object if it differs. If the object is being deleted, it removes Porch's
+// finalizer instead.
 func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	object, _, err := w.store.GetByKey(w.namespace + "/" + name)
 	u, ok := object.(*unstructured.Unstructured)
@@ -205,8 +212,9 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has already written a status. If another client changed it since, such as
-// a replica of another version, the last writer wins: neither writes again until the object changes.
+// alreadyWrote reports whether this process has already written this status. If another client has changed the status
+// since, such as a replica of another version, the other client wins, because otherwise both clients would overwrite
+// each other forever.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,7 +244,7 @@ func (w statusWriter) patch(ctx context.Context, name string, change map[string]
 	return err
 }
 
-// bounded returns a text of at most so many bytes.
+// bounded cuts a text to at most limit bytes.
 func bounded(text string, limit int) string {
 	if len(text) <= limit {
 		return text

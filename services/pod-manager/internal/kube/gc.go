@@ -14,7 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// collectGarbage finds Services without a pod and pods without a Service, at the start and once per ScanInterval.
+// collectGarbage scans for Services without a pod and pods without a Service: once the informers are synced,
+// minPodAge later, and then once per ScanInterval.
 func (c *Cluster) collectGarbage(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
 	defer ticker.Stop()
@@ -23,7 +24,7 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	soon := time.After(minPodAge) // pods without a Service may be too young for the first scan
+	soon := time.After(minPodAge) // at the first scan, pods without a Service may be younger than minPodAge
 	for {
 		c.scanGarbage()
 		select {
@@ -35,12 +36,12 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	}
 }
 
-// scanGarbage starts the collection of all current garbage.
+// scanGarbage queues a task for each garbage Service, and for each pod without a Service.
 func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	found := findGarbage(now, list[*corev1.Pod](c.pods.GetStore().List()),
 		list[*corev1.Service](c.services.GetStore().List()))
-	// Garbage belongs to no function: its ids distribute it among the replicas.
+	// Garbage belongs to no function, so replicas divide it by id.
 	for _, service := range found.podlessServices {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
@@ -52,7 +53,7 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask adds a garbage collection task behind the actions on the pods with an id, unless another replica
+// enqueueGarbageTask queues a background task behind the waiting tasks of an id. It does nothing if another replica
 // collects the garbage with that id.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
@@ -61,8 +62,8 @@ func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	c.tasks.addLater(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
 }
 
-// deletePodlessService deletes a Service without a pod. It queries the Kubernetes API first, because the informer may
-// lack a new pod.
+// deletePodlessService deletes a Service without a pod. It first lists the Service's pods, because the informer may
+// not have received a new pod yet.
 func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Service) {
 	var pods *corev1.PodList
 	selected := metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1}
@@ -77,7 +78,8 @@ func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Serv
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// recreateService creates a Service again that another client deleted while its pod exists.
+// recreateService creates a deleted Service again if its pod still exists. In this case, another client deleted the
+// Service.
 func (c *Cluster) recreateService(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {

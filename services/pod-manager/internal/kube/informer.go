@@ -25,10 +25,10 @@ type source[T runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// newInformer returns an informer for the selected objects of a source.
+// newInformer returns an informer for the objects of a source that selected selects.
 //
-// Client-go waits for up to a minute before it retries an unreachable API server. This informer retries every second,
-// and logs the cause once.
+// Client-go waits for up to a minute before it retries an unreachable API server. So the informer's list and watch
+// functions retry by themselves, at least once per second. o logs the cause.
 func newInformer[T runtime.Object](
 	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
 ) (cache.SharedIndexInformer, error) {
@@ -53,12 +53,12 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx is cancelled. The outage logs failures instead of client-go.
+// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because outage logs the failures.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// untilAnswered calls ask until the API server responds, even with a rejection.
+// untilAnswered calls ask until the API server responds. A rejection counts as a response.
 func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
 	backoff := kubeclient.NewBackoff()
 	for {
@@ -76,8 +76,8 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 	}
 }
 
-// isAway reports whether an API server is unreachable or too busy to respond. Client-go handles all other failures of
-// lists and watches: where a list is not streamed, it requests pages.
+// isAway reports whether the API server is unreachable or too busy to respond. All other errors are passed to
+// client-go, which handles them: for instance, it requests a list in pages if the API server cannot stream the list.
 func isAway(err error) bool {
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 		return true

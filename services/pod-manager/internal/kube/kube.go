@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kube is the adapter to Kubernetes. It sends status updates of pods to the pools, and carries out the pools'
-// actions. The pools decide about their pods. This package decides only about objects that belong to no pool, and
-// about retries of failed image volumes.
+// actions. The pools decide which pods exist. This package decides only about objects that belong to no pool, and
+// about init containers as a fallback for image volumes.
 //
 // It also collects garbage, see [Cluster.Run].
 //
@@ -37,7 +37,7 @@ type Config struct {
 	Client kubernetes.Interface
 	// Namespace is the namespace of function pods.
 	Namespace string
-	// PodIP is true if pods are reached by their own addresses. Otherwise each pod gets a Service.
+	// PodIP is true if gateways reach pods by the pods' IP addresses. Otherwise each pod gets a Service.
 	PodIP bool
 	// Builder builds pods and Services.
 	Builder podspec.Builder
@@ -46,10 +46,10 @@ type Config struct {
 	Templates *Templates
 	// ScanInterval is the interval of garbage collection.
 	ScanInterval time.Duration
-	// Launching checks image volume support of nodes. It is nil if there is nothing to check.
+	// Launching checks whether nodes support image volumes. It is nil if the launcher is configured.
 	Launching *Launching
-	// Owns reports whether this replica currently owns an image's function, or collects the garbage with an id. It is
-	// nil if this replica owns everything.
+	// Owns reports whether this replica currently owns the function of an image. Garbage collection calls it with the
+	// id of the garbage instead. It is nil if this replica owns everything.
 	Owns func(image string) bool
 	// Clock translates between this machine's times and the times in pods.
 	Clock     *kubeclient.Clock
@@ -62,20 +62,20 @@ type Cluster struct {
 	log     *slog.Logger
 	metrics *metrics
 	pods    cache.SharedIndexInformer
-	// services is watched even if pods need no Services: earlier Services may exist.
+	// services is watched even if pods need no Services, because Services may remain from an earlier configuration.
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
 	// sending serializes status updates of pods, so that an older update never follows a newer update.
 	sending sync.Mutex
-	// deleting contains the UIDs of pods that this process deletes together with their Services.
+	// deleting contains the UIDs of the pods that this process is deleting together with their Services.
 	deleting sync.Map
 	// extensions contains the waiting [pool.Extend] actions, by pod name.
 	extensions sync.Map
 }
 
-// byID is the index of pods by id. The id is the name of the pod's Service.
+// byID is the name of the informer's index of pods by id. A pod's id is the name of its Service.
 const byID = "id"
 
 // New returns a cluster. It sends no requests.
@@ -112,15 +112,15 @@ func (c *Cluster) servicesClient() typed.ServiceInterface {
 	return c.config.Client.CoreV1().Services(c.config.Namespace)
 }
 
-// newOutage returns a new tracker of an informer's failures.
+// newOutage returns a new outage for an informer, and adds it to c.outages.
 func (c *Cluster) newOutage(what string) *outage {
 	o := &outage{resource: what, log: c.log, metrics: c.metrics}
 	c.outages = append(c.outages, o)
 	return o
 }
 
-// Obstacle returns the reason for which [Cluster.Synced] is still open, or nil if no reason is known. Missing rights
-// are of class [fault.Precondition].
+// Obstacle returns the reason for which [Cluster.Synced] has not closed yet. It is nil if no reason is known. If a
+// right is missing, the error's class is [fault.Precondition].
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
 		err := o.obstacle("function pods", "which function pods there are", "deploy/components/function-pods")
@@ -131,13 +131,13 @@ func (c *Cluster) Obstacle() error {
 	return nil
 }
 
-// Synced closes once the pools received an event for each pod that existed at the start.
+// Synced returns a channel that closes once the pools have received an event for each pod that existed at the start.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Run calls send with status updates of pods and carries out actions until ctx is cancelled. Events about a pod
-// arrive in order. Send may block.
+// Run passes status updates of pods to send, and carries out actions, until ctx is cancelled. Events about the same
+// pod are in order. send may block.
 //
-// It also collects garbage: it deletes Services without a pod, and creates missing Services of pods again.
+// Run also collects garbage: it deletes Services without a pod, and creates the missing Services of pods.
 func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	handled, err := c.registerHandlers(send)
@@ -178,7 +178,8 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 		return []cache.DoneChecker{pods.HasSyncedChecker()}, nil
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		// A pod's address is valid while the Service exists.
+		// A pod's address depends on its Service, so the pod's status is sent again when the Service appears or
+		// disappears.
 		AddFunc: func(object any) { c.sendPodsOf(send, object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
 			if service := deletedObject[*corev1.Service](object); service != nil {
@@ -193,7 +194,7 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 	return []cache.DoneChecker{pods.HasSyncedChecker(), services.HasSyncedChecker()}, nil
 }
 
-// deletedObject returns the object of a deletion event. The last state of the object may be missing.
+// deletedObject returns the object of a deletion event. It is nil if the event does not contain the object.
 func deletedObject[T any](object any) T {
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj

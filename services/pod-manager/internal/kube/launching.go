@@ -21,10 +21,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Launching chooses the launcher of pods: image volumes if the API server's version supports them, until a pod shows
-// that its node does not. A change applies to new pods. A nil Launching chooses nothing. Use [NewLaunching].
+// Launching chooses the launcher of pods. It chooses image volumes if the API server's version supports them. It
+// switches to init containers when a pod shows that its node does not support image volumes. A change applies to new
+// pods only. A nil Launching does nothing. Use [NewLaunching].
 type Launching struct {
-	version func(context.Context) (version.Info, error) // the API server's
+	version func(context.Context) (version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)
 	log     *slog.Logger
 
@@ -33,7 +34,7 @@ type Launching struct {
 	failed bool // true if a node could not mount an image
 }
 
-// NewLaunching returns a Launching for a cluster. It calls use whenever the choice changes.
+// NewLaunching returns a Launching for a cluster. The Launching passes each choice to use.
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
 	ask := func(ctx context.Context) (found version.Info, err error) {
 		answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
@@ -45,12 +46,12 @@ func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *
 	return &Launching{version: ask, use: use, log: log}
 }
 
-// versionTimeout is the timeout for the API server's version. It is short: pods wait for the version, but work
-// without image volumes.
+// versionTimeout is the timeout of the request for the API server's version. It is short, because pods wait for the
+// first response, and because they also work without image volumes.
 const versionTimeout = time.Second
 
-// Run queries the API server's version until the API server responds. Until then pods use an init container, which
-// works everywhere.
+// Run requests the API server's version until the API server responds. After the first failure, pods use an init
+// container, which works on every version.
 func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -72,7 +73,7 @@ func (l *Launching) Run(ctx context.Context) error {
 	return nil
 }
 
-// applyLauncher applies a launcher, unless a node was found unable to mount images.
+// applyLauncher passes a launcher to use, unless a node was unable to mount an image.
 func (l *Launching) applyLauncher(launcher podspec.Launcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +105,9 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 	return podspec.ImageVolume, nil
 }
 
-// classifyLaunchFailure returns the problem of a pod for waiting leases. A failed image volume is not final, because
-// the next pod uses an init container. An adopted pod may show the failure before the API server's version is known.
+// classifyLaunchFailure returns a pod's problem in the form that waiting leases get. If the pod's image volume
+// failed, the problem's kind is Lost instead of Fatal, because the next pod uses an init container. A pod that
+// another replica created may show such a failure before this replica knows the API server's version.
 func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem
@@ -122,7 +124,7 @@ func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem)
 	return problem
 }
 
-// fallBack switches to init containers, for a reason of the kubelet. Callers must hold the lock.
+// fallBack switches to init containers, and logs the kubelet's reason. Callers must hold the lock.
 func (l *Launching) fallBack(reason string) {
 	if l.failed {
 		return

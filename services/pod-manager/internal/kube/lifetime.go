@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Extend writes a pod's expiry into its annotation. A later call replaces a waiting extension: all extensions wait
-// while the Kubernetes API is unavailable.
+// Extend writes a pod's expiry into the pod's annotation. Extensions wait while the Kubernetes API is unavailable. A
+// later call for the same pod replaces the waiting extension, so that at most one per pod waits.
 func (c *Cluster) Extend(action pool.Extend) {
 	if _, waits := c.extensions.Swap(action.Name, action); waits {
 		return
@@ -39,8 +39,8 @@ func (c *Cluster) Extend(action pool.Extend) {
 	})
 }
 
-// patchExpiry patches the annotation, with a time of the Kubernetes API. The UID in the patch makes the patch fail for
-// another pod of the same name.
+// patchExpiry writes a pod's expiry. until is a time of the API server's clock. The patch contains the UID, so that
+// it fails if another pod of the same name exists.
 func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, until time.Time) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"%d"}}}`,
 		uid, podspec.AnnotationReclaimAfter, until.Unix())
@@ -51,7 +51,7 @@ func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, u
 	})
 }
 
-// isGone reports whether the pod no longer exists, or changed since the pools decided about it.
+// isGone reports whether a request failed because the pod no longer exists, or because another pod uses its name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // Delete deletes a pod and its Service.
@@ -83,13 +83,14 @@ func (c *Cluster) Delete(action pool.Delete) {
 // ownsImage reports whether this replica currently owns an image's function.
 func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
-// startingGrace limits the grace period, in seconds, of a pod that has not run. The kernel drops signals to the first
-// process of a container until the process handles them, so a pod that is deleted during its start would live for its
-// whole grace period, which is longer than the longest evaluation. If another replica already uses the pod, its
-// evaluations may take this time.
+// startingGrace is the maximum grace period, in seconds, of a pod that has not run. The kernel drops signals to the
+// first process of a container until the process has registered a handler. So a pod that is deleted during its start
+// may miss the stop signal and live for its whole grace period, which is longer than the longest evaluation.
+// startingGrace is not shorter, because another replica may already use the pod for evaluations.
 const startingGrace = 30
 
-// shortGracePeriod returns the grace period of a pod, or nil for the pod's own grace period.
+// shortGracePeriod returns startingGrace for a pod that has not run, if its own grace period is longer. Otherwise it
+// returns nil, and the pod's own grace period applies.
 func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	if pod == nil || pod.UID != uid || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) {
 		return nil
@@ -100,12 +101,12 @@ func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	return new(int64(startingGrace))
 }
 
-// hasRun reports whether a container has run according to its status. The status lags behind by a moment.
+// hasRun reports whether a container runs or has run. It uses the informer's status, which may be a moment old.
 func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
 
-// removePod deletes a pod with this UID. An empty UID matches any pod.
+// removePod deletes a pod if it has this UID. With an empty UID, it deletes any pod of that name.
 func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{},
 		GracePeriodSeconds: shortGracePeriod(c.podByName(name), uid)}

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// metrics are the metrics of the Kubernetes API.
+// metrics contains the metrics about requests to the Kubernetes API.
 type metrics struct {
 	actions         metric.Float64Histogram
 	failures        metric.Int64Counter
@@ -39,13 +39,14 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// recordAction measures an action.
+// recordAction records the duration and the outcome of an action.
 func (m *metrics) recordAction(ctx context.Context, action string, start time.Time, err error) {
 	m.actions.Record(ctx, time.Since(start).Seconds(), metric.WithAttributes(
 		attribute.String("action", action), attribute.String("outcome", outcomeLabel(err))))
 }
 
-// outcomeLabel returns the API server's reason, or a constant, so that the label has few values.
+// outcomeLabel returns "ok", the API server's reason for a failure, or "NoAnswer". It never contains the error's
+// text, so that the label has few values.
 func outcomeLabel(err error) string {
 	if err == nil {
 		return "ok"

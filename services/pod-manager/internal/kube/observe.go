@@ -13,11 +13,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// sendPod sends the status update of a pod. For a pod of another program, it contains only the fact that the pod
-// occupies its id.
+// sendPod sends the status update of a pod. If another program created the pod, the update contains only the pod's
+// name and id, because pools must skip the id.
 //
-// Updates originate from the informers of pods and Services and from the responses to actions, concurrently. Each
-// update is therefore built from the newest state under a lock, and is never older than the previous update.
+// The informers of pods and Services and the responses to actions cause updates concurrently. So each update is built
+// from the newest state, under a lock. Otherwise an older update could follow a newer update.
 func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -29,8 +29,8 @@ func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	}
 }
 
-// sendProblem sends the status update of a pod that cannot serve for a reason that is missing in the pod's own
-// status.
+// sendProblem sends the status update of a pod with a problem that the pod's status does not contain, such as a
+// missing Service.
 func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem pool.Problem) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -52,7 +52,7 @@ func (c *Cluster) sendGone(send func(pool.Event), pod *corev1.Pod) {
 func (c *Cluster) sendPodsOf(send func(pool.Event), service *corev1.Service) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	for _, pod := range c.podsOf(service.Name) { // for none of these pods was a PodGone sent
+	for _, pod := range c.podsOf(service.Name) { // PodGone was sent for none of these pods
 		if o, ok := c.observePod(pod); ok {
 			send(pool.PodObserved{Observation: o})
 		}
@@ -88,15 +88,16 @@ func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 		return o, true
 	}
 	o.Address = hostPort(id + "." + c.config.Namespace + serviceDomain)
-	// Resolvers cache an early, failed lookup for seconds.
+	// Health checks use the Service's IP address, because a resolver caches a failed lookup of a new name for
+	// seconds.
 	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		o.HealthAddress = hostPort(ip)
 	}
 	return o, true
 }
 
-// serviceDomain is the domain of the names of Services, as in Porch. In a cluster with another domain, pods are
-// reached by their IP addresses.
+// serviceDomain is the DNS domain of Services, as in Porch. A cluster with another domain must use the pods' IP
+// addresses.
 const serviceDomain = ".svc.cluster.local"
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
@@ -114,7 +115,7 @@ func (c *Cluster) serviceByID(id string) *corev1.Service {
 func lookUp[T any](informer cache.SharedIndexInformer, namespace, name string) T {
 	object, _, err := informer.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil {
-		object = nil // a store in memory returns no errors
+		object = nil // cannot happen: a store in memory returns no errors
 	}
 	found, _ := object.(T)
 	return found
@@ -124,12 +125,12 @@ func lookUp[T any](informer cache.SharedIndexInformer, namespace, name string) T
 func (c *Cluster) podsOf(id string) []*corev1.Pod {
 	objects, err := c.pods.GetIndexer().ByIndex(byID, id)
 	if err != nil {
-		return nil // New adds the index
+		return nil // cannot happen: New adds the index
 	}
 	return list[*corev1.Pod](objects)
 }
 
-// list returns the objects of an informer with their type.
+// list converts the objects of an informer's store to their Go type.
 func list[T any](objects []any) []T {
 	typed := make([]T, 0, len(objects))
 	for _, object := range objects {

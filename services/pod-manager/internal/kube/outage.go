@@ -31,7 +31,7 @@ type outage struct {
 	relisted bool // true if the missing right to watch was logged
 }
 
-// reportInterval is the interval at which a lasting failure is logged again.
+// reportInterval is the interval at which a failure is logged again while it lasts.
 const reportInterval = 5 * time.Minute
 
 // recordFailure records that the informer is out of date.
@@ -70,7 +70,8 @@ func (o *outage) recordList(ok bool) {
 	o.listable = ok
 }
 
-// watchEnded records the reason for which a list or watch ended. Client-go retries within half a minute.
+// watchEnded records the error with which a list or watch ended, unless the end is normal. Client-go retries within
+// half a minute.
 func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -91,7 +92,7 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// logMissingWatch logs once that an informer is only as new as its last list.
+// logMissingWatch logs once that the right to watch is missing, so that the informer polls by list requests.
 func (o *outage) logMissingWatch(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,8 +104,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns the reason for which the informer is out of date, or nil. The text names the objects, the open
-// question, and the deploy component that grants the rights.
+// obstacle returns the reason for which the informer is out of date, or nil. For the text, things are the informer's
+// objects, question is the information that is missing, and rights is the deploy component that grants the rights.
 func (o *outage) obstacle(things, question, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,12 +16,14 @@ type garbage struct {
 	withoutService  []*corev1.Pod     // pods of this program that need a Service
 }
 
-// Pods and Services are created concurrently, and informers receive them one after another.
+// Pods and Services are created concurrently, and informers receive them one after another. So a pod or Service
+// without its counterpart is garbage only after a while.
 const (
-	// minServiceAge is the age from which on a Service without a pod is garbage.
+	// minServiceAge is the minimum age at which a Service without a pod is deleted.
 	minServiceAge = time.Minute
-	// minPodAge is the age from which on a pod without a Service gets a new Service. It is short: the replica that
-	// created the pod may have crashed in between, and callers wait. An existing Service is not created twice.
+	// minPodAge is the minimum age at which a pod without a Service gets a new Service. It is short, because callers
+	// wait if the replica that created the pod crashed before it created the Service. An existing Service is not
+	// created twice.
 	minPodAge = 5 * time.Second
 )
 
@@ -50,9 +52,9 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 	return found
 }
 
-// isPodService reports whether this program or Porch's function runner created the Service for a pod: its name is the
-// id in its selector. Other Services with the label, such as a user's Service for all pods of a function, are left
-// alone.
+// isPodService reports whether this program or Porch's function runner created a Service for a pod. The name of such
+// a Service equals the id in its selector. Other Services with the label, such as a user's Service for all pods of a
+// function, must not be deleted.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

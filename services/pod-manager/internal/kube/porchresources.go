@@ -24,7 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// The resources by which Porch's main branch configures its function runner.
+// Resources with which Porch's main branch configures its function runner.
 var (
 	porchGroup       = schema.GroupVersion{Group: "config.porch.kpt.dev", Version: "v1alpha1"}
 	functionConfigs  = porchGroup.WithResource("functionconfigs")
@@ -34,26 +34,27 @@ var (
 
 // PorchResourcesConfig configures PorchResources.
 type PorchResourcesConfig struct {
-	// Client is used to check the features of the server, and Dynamic for everything else.
+	// Dynamic lists, watches and patches the objects. Client is used only to check the features of the API server.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Discover returns the resources of a group and version, or an error of NotFound.
+	// Discover lists the resources of a group and version. It returns a NotFound error if the group is not installed.
 	Discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	// Namespace is the namespace of the objects and of the pods.
 	Namespace string
 	Telemetry *telemetry.Telemetry
 }
 
-// follower follows objects of a kind while the API serves the kind.
+// follower follows the objects of a resource while the API server serves the resource.
 type follower interface {
-	// follow returns when ctx is cancelled, or with an error when the kind is no longer served.
+	// follow follows the objects. It returns nil when ctx is cancelled, or an error when the resource is no longer
+	// served.
 	follow(ctx context.Context, c *PorchResources) error
-	// absent is called while the kind is not served.
+	// absent is called while the resource is not served.
 	absent(ctx context.Context)
 }
 
-// PorchResources follows the resources by which Porch configures its function runner. It polls a discovery document,
-// which requires no rights, and lists and watches nothing until the resources are installed.
+// PorchResources follows the resources with which Porch configures its function runner. Until the resources are
+// installed, it only polls a discovery document, which requires no rights.
 type PorchResources struct {
 	config      PorchResourcesConfig
 	log         *slog.Logger
@@ -63,13 +64,13 @@ type PorchResources struct {
 	closeSynced func() // closes synced once
 
 	mu sync.Mutex
-	// unsynced contains the resources whose initial objects have not arrived yet. It is nil before the installed
-	// resources are determined.
+	// unsynced contains the resources whose initial objects are not effective yet. It is nil until discovery has
+	// found the installed resources.
 	unsynced map[schema.GroupVersionResource]bool
 }
 
-// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. Each new
-// template is passed to use, and is effective when use returns.
+// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It passes
+// each new template to use. The template is effective when use returns.
 func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
 ) (*PorchResources, error) {
@@ -89,14 +90,15 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 }
 
 const (
-	// minDiscover and maxDiscover bound the interval of discovery.
+	// minDiscover and maxDiscover limit the interval at which the discovery document is polled.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
-	// syncTimeout limits the time that pods wait for the initial objects.
+	// syncTimeout limits the time for which new pods wait for the initial objects.
 	syncTimeout = 5 * time.Second
 )
 
-// Synced closes when the initial objects are effective, when there are none, or after syncTimeout.
+// Synced returns a channel that closes when the initial objects are effective, when the resources are not installed,
+// or after syncTimeout.
 func (c *PorchResources) Synced() <-chan struct{} { return c.synced }
 
 // markSynced records that the initial objects of a resource are effective.
@@ -131,8 +133,8 @@ func (c *PorchResources) Run(ctx context.Context) error {
 	}
 }
 
-// discoverServed returns the installed resources. The caller retries while the API does not respond: other informers
-// log this.
+// discoverServed returns the resources that the API server serves. After an error, the result is empty, and the
+// caller retries. The error is logged at debug level only, because other informers log an outage.
 func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVersionResource]bool {
 	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {
@@ -171,14 +173,14 @@ func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupV
 }
 
 const (
-	// minDenied and maxDenied bound the interval of attempts to watch without the right.
+	// minDenied and maxDenied limit the interval of attempts to watch while the right to watch is missing.
 	minDenied = time.Minute
 	maxDenied = 10 * time.Minute
 )
 
-// watch runs use while objects of a resource are being watched, and again after each time that the right to watch was
-// missing, which leaves the configuration unchanged. It returns when ctx is cancelled, or with an error when the
-// resource does not exist.
+// watch watches the objects of a resource, and runs use with the informer. If the right to watch is missing, it
+// retries later and runs use again; the configuration stays unchanged until then. It returns nil when ctx is
+// cancelled, or an error when the resource does not exist.
 func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -204,7 +206,7 @@ func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersion
 	}
 }
 
-// watchOnce runs use while objects are being watched, and returns the reason for the end of the watch.
+// watchOnce runs use until the watch ends, and returns the error with which the watch ended.
 func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -233,8 +235,8 @@ func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVer
 	return context.Cause(ctx)
 }
 
-// guarded is a source of objects that stops if the objects are missing or forbidden. Client-go would retry every half
-// minute.
+// guarded is a source that ends the watch if the resource is missing or forbidden. Without it, client-go would retry
+// every half minute.
 type guarded struct {
 	objects dynamic.ResourceInterface
 	end     context.CancelCauseFunc
@@ -252,7 +254,8 @@ func (g guarded) Watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	return w, g.stopUnlessTransient(ctx, err)
 }
 
-// stopUnlessTransient returns a transient error, and stops the source for other errors.
+// stopUnlessTransient ends the watch if the resource is missing or forbidden. It returns all other errors, for
+// client-go to retry.
 func (g guarded) stopUnlessTransient(ctx context.Context, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// slimObject removes unused fields from an object, because informers keep all objects in memory, in each replica. It
-// does not change the object itself.
+// slimObject returns an object without the fields that this program does not use, because each replica's informers
+// keep all objects in memory.
 func slimObject(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -26,7 +26,7 @@ func slimObject(object any) (any, error) {
 	return object, nil
 }
 
-// slimMeta removes the managed fields, which are a large part of an object, and owners.
+// slimMeta removes the managed fields, which are a large part of an object, and other unused metadata.
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
@@ -35,7 +35,8 @@ func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// slimPod removes most of the specification. The annotations describe the source of a pod.
+// slimPod removes most of a pod's spec. The spec is not necessary to detect outdated pods, because the pod's
+// annotations contain the versions of its template and settings.
 func slimPod(pod *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
 		ObjectMeta: slimMeta(pod.ObjectMeta),
@@ -70,7 +71,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// slimStatuses removes images and resources.
+// slimStatuses removes images and resources from the statuses of containers.
 func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	slim := make([]corev1.ContainerStatus, 0, len(statuses))
 	for _, s := range statuses {

@@ -14,28 +14,30 @@ import (
 const (
 	// parallel is the maximum number of concurrent tasks.
 	parallel = 64
-	// parallelLater is the maximum number of concurrent background tasks. They share the request rate with tasks that
-	// callers wait for.
+	// parallelLater is the maximum number of concurrent background tasks. It is low, because background tasks share
+	// the request rate with tasks for which callers wait.
 	parallelLater = 8
 )
 
-// task is an operation on a pod or its Service.
+// task is an operation on a pod or its Service. It passes events to send.
 type task func(ctx context.Context, send func(pool.Event))
 
-// tasks runs the tasks of an id in order, and the tasks of different ids concurrently. A pod and its successor share
-// an id, and so a Service, which must not be deleted after the successor found it.
+// tasks runs the tasks of the same id in order, and the tasks of different ids concurrently. The order matters
+// because a pod and its successor share an id, and therefore a Service. The predecessor's Service must not be deleted
+// after the successor's creation has found it.
 //
-// Creations and deletions are urgent: callers wait for them. Extensions of expiries and garbage collection are
-// background tasks.
+// Creations and deletions of pods are urgent, because callers wait for them. Extensions of expiries and garbage
+// collection are background tasks.
 //
-// The queue is bounded by the maximum number of pods: each pod causes one creation, one deletion at a time (the pools
-// wait for its result), one extension (see [Cluster.Extend]), and a task or two of garbage collection per scan.
+// The number of queued tasks is bounded by the number of pods. Each pod causes at most one creation, one deletion,
+// because the pools wait for its result, one extension (see [Cluster.Extend]), and two tasks of garbage collection
+// per scan.
 type tasks struct {
 	wake chan struct{} // has capacity 1
 
 	mu    sync.Mutex
-	lines map[string]*line // by id; there is one while tasks wait or run
-	// urgent and later contain ids with tasks, none of which runs. An id may be in both.
+	lines map[string]*line // by id; an id is missing if none of its tasks waits or runs
+	// urgent and later contain the ids whose tasks wait to be run. An id may be in both.
 	urgent, later         []string
 	running, runningLater int
 }
@@ -68,7 +70,7 @@ func (t *tasks) addTask(id string, do task, urgent bool) {
 	}
 	l.tasks = append(l.tasks, do)
 	switch {
-	case l.running: // the running line continues with this task
+	case l.running: // the goroutine of the line runs this task next
 	case urgent && !l.urgent:
 		l.urgent = true
 		t.urgent = append(t.urgent, id)
@@ -85,7 +87,8 @@ func (t *tasks) signalWork() {
 	}
 }
 
-// nextID returns the next id whose tasks may run, and reports whether these are background tasks.
+// nextID removes and returns the next id whose tasks may run. later is true if the id counts as a background task. ok
+// is false if no id waits, or the maximum number of tasks is running.
 func (t *tasks) nextID() (id string, later, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +110,7 @@ func (t *tasks) nextID() (id string, later, ok bool) {
 	return id, later, true
 }
 
-// popID removes the first id whose tasks are not running.
+// popID removes and returns the first id whose tasks are not running.
 func (t *tasks) popID(ids *[]string) (id string, ok bool) {
 	for len(*ids) > 0 {
 		id, *ids = (*ids)[0], (*ids)[1:]
@@ -137,7 +140,7 @@ func (t *tasks) takeTask(id string, later bool) task {
 	return do
 }
 
-// run runs tasks until ctx is cancelled, and returns after the last task.
+// run runs tasks until ctx is cancelled, and returns after all running tasks have ended.
 func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // tasks return no errors

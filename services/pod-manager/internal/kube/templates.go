@@ -27,35 +27,37 @@ import (
 // TemplatesConfig configures the source of templates.
 type TemplatesConfig struct {
 	Client kubernetes.Interface
-	// Name is the ConfigMap with the template. It is empty for the built-in template.
+	// Name is the name of the ConfigMap with the template. If it is empty, the built-in template or Porch's template
+	// objects are used.
 	Name string
 	// Namespace is the namespace of the ConfigMap.
 	Namespace string
-	// Defaults fill the gaps of a template.
+	// Defaults contains values for fields that a template leaves unset.
 	Defaults podspec.Defaults
-	// LauncherPending is true if the built-in template is unavailable until [Templates.UseLauncher].
+	// LauncherPending is true if the built-in template must not be used before the first call of
+	// [Templates.UseLauncher].
 	LauncherPending bool
 	Telemetry       *telemetry.Telemetry
 }
 
-// Templates follows the template of function pods. Use [NewTemplates].
+// Templates provides the current template of function pods, and follows changes of its source. Use [NewTemplates].
 type Templates struct {
 	config    TemplatesConfig
 	log       *slog.Logger
 	metrics   *metrics
 	outage    *outage
 	current   atomic.Pointer[podspec.Template]
-	available chan struct{} // closes when the first template arrived
+	available chan struct{} // closed once there is a template
 	version   string        // resource version of the last ConfigMap, valid or not
 
 	mu       sync.Mutex
-	base     baseParts        // parts from Porch's objects
+	base     baseParts        // contents of Porch's template objects
 	launcher podspec.Launcher // launcher that was chosen automatically, or empty
 	cause    error            // error of an unusable ConfigMap, or nil
 }
 
-// NewTemplates returns templates. It sends no requests: the template of a ConfigMap arrives after [Templates.Run]
-// started.
+// NewTemplates returns a Templates. It sends no requests. The template of a ConfigMap becomes available during
+// [Templates.Run].
 func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
@@ -71,10 +73,10 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	return t, nil
 }
 
-// namespaceFile contains the namespace of the pod that this program runs in.
+// namespaceFile contains the namespace of this program's own pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// OwnNamespace returns the namespace that this program runs in.
+// OwnNamespace returns the namespace of this program's own pod.
 func OwnNamespace() (string, error) {
 	content, err := os.ReadFile(namespaceFile)
 	if err != nil {
@@ -87,7 +89,7 @@ func OwnNamespace() (string, error) {
 	return namespace, nil
 }
 
-// Current returns the current template, or the zero template before the first template arrived.
+// Current returns the current template. It is the zero template until [Templates.Available] closes.
 func (t *Templates) Current() podspec.Template {
 	if current := t.current.Load(); current != nil {
 		return *current
@@ -95,15 +97,15 @@ func (t *Templates) Current() podspec.Template {
 	return podspec.Template{}
 }
 
-// Available closes when the first template arrived.
+// Available returns a channel that closes once there is a template.
 func (t *Templates) Available() <-chan struct{} { return t.available }
 
-// templateTimeout limits the wait for the first template: enough for a ConfigMap that is applied together with this
-// program, and short, so that waiting leases soon fail with the cause.
+// templateTimeout limits the wait for the first template. It is long enough for a ConfigMap that is applied together
+// with this program. It is short, so that waiting leases soon fail with the cause.
 const templateTimeout = 2 * time.Second
 
-// Await returns the current template, and waits for the first template. After templateTimeout, or when ctx is
-// cancelled, the error contains the cause.
+// Await returns the current template. If there is none yet, it waits for the first template, for up to
+// templateTimeout. The error contains the reason for which there is no template.
 func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	timer := time.NewTimer(templateTimeout)
 	defer timer.Stop()
@@ -117,8 +119,8 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	}
 }
 
-// obstacle returns the reason for which there is no template. An error of class [fault.Precondition] requires a
-// change by a user.
+// obstacle returns the reason for which there is no template. The class [fault.Precondition] means that a user must
+// change something.
 func (t *Templates) obstacle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +134,8 @@ func (t *Templates) obstacle() error {
 	return fault.New(fault.Unavailable, "the Kubernetes API has not said yet what the pod template is")
 }
 
-// setCause records the reason for which the ConfigMap is unusable, for [Templates.Await] before the first template.
+// setCause records the reason for which the ConfigMap is unusable. [Templates.Await] returns it if there is no
+// template yet.
 func (t *Templates) setCause(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,23 +149,24 @@ func (t *Templates) setCurrent(template podspec.Template) {
 	}
 }
 
-// UseLauncher changes the launcher of the built-in pod template, and returns the template. Its version stays the
-// same: pods serve alike with any launcher, and no pod becomes outdated.
+// UseLauncher changes the launcher of the built-in pod template, and returns the template. The template's version
+// stays the same, so that existing pods do not become outdated.
 func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.launcher = launcher
 	template, _, err := t.combineParts(t.base)
 	if err != nil {
-		return t.Current() // the parts were valid before, so there is no error
+		return t.Current() // cannot happen: the parts were valid before
 	}
 	t.setCurrent(template)
 	return template
 }
 
-// Run calls notify with each new template until ctx is cancelled, including the first. The template is effective when
-// notify returns. A broken or deleted ConfigMap changes nothing and is logged. Porch's published Role permits to list
-// the ConfigMap but not to watch it: changes arrive within about half a minute.
+// Run follows the ConfigMap until ctx is cancelled, and passes each template to notify, including the first template.
+// The template is effective when notify returns. A broken or deleted ConfigMap is logged and changes nothing. With
+// Porch's published Role, which permits to list the ConfigMap but not to watch it, changes arrive within about half a
+// minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -196,7 +200,7 @@ func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) erro
 	return nil
 }
 
-// configMapDeleted records that the ConfigMap does not exist.
+// configMapDeleted records and logs that the ConfigMap does not exist.
 func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.metrics.templateFailed(ctx)
 	t.setCause(fault.New(fault.Precondition,
@@ -228,11 +232,11 @@ func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, 
 	}
 	t.setCurrent(template)
 	notify(template)
-	// Logged last: the template is effective when this line appears.
+	// This line is logged last, because users take it as a sign that the template is effective.
 	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
 }
 
-// logUnusable logs the consequence of an unusable ConfigMap.
+// logUnusable logs that the ConfigMap is unusable, and whether there is an earlier template.
 func (t *Templates) logUnusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
 		t.log.ErrorContext(ctx, "pod template not changed: the last good one stays in force", "error", cause)
