@@ -4,8 +4,8 @@
 // registries would, and fails if a program does not withstand an attack: if it exits, retains memory, delays other
 // callers or lets a function out of its confinement.
 //
-// As root it runs in namespaces of its own, and programs in control groups with a memory
-// limit. Otherwise both are left out, and it says so.
+// As root, the command runs in its own namespaces, and the programs run in control groups with a memory limit. As
+// another user, it prints that both are left out.
 package main
 
 import (
@@ -27,8 +27,8 @@ import (
 
 func main() { sandbox.Main("attack", runRole) }
 
-// runRole runs the role that the first argument names: this program is also the other callers, and a stage in the start
-// of each program.
+// runRole runs the role that the first argument selects: the sandbox stage that starts a program, the other callers,
+// or the command itself.
 func runRole(ctx context.Context, args []string) (code int, err error) {
 	switch {
 	case len(args) > 0 && args[0] == sandbox.Stage:
@@ -40,7 +40,8 @@ func runRole(ctx context.Context, args []string) (code int, err error) {
 	}
 }
 
-// options are the options of the command line.
+// options are the options on the command line. Only the command itself passes inner, dir and owner, to its copy in
+// the sandbox.
 type options struct {
 	bin, dir     string
 	only         *regexp.Regexp
@@ -63,7 +64,7 @@ func parseOptions(args []string) (o options, err error) {
 	return o, err
 }
 
-// run prepares the sandbox, has the rows run in it and leaves nothing of it.
+// run prepares the sandbox, runs the attacks in it and removes it.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parseOptions(args)
 	if err != nil {
@@ -86,7 +87,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return sandbox.Run(ctx, append(args, "-inner", "-dir", o.dir, "-owner", strconv.Itoa(o.owner))...)
 }
 
-// attackPrograms runs the rows and returns 1 if a row failed.
+// attackPrograms runs all selected attacks and prints their results. The code is 1 if a row failed.
 func attackPrograms(ctx context.Context, o options, limited bool) (code int, err error) {
 	if limited {
 		if limited, err = canLimit(o.owner); err != nil {
@@ -111,7 +112,7 @@ func attackPrograms(ctx context.Context, o options, limited bool) (code int, err
 	return min(failed, 1), nil
 }
 
-// canLimit reports whether programs can have a memory limit here.
+// canLimit reports whether control groups with a memory limit can be created on this machine.
 func canLimit(owner int) (bool, error) {
 	probe, err := sandbox.NewGroup(owner, "probe", system.Limit)
 	if err != nil {
@@ -121,7 +122,7 @@ func canLimit(owner int) (bool, error) {
 	return true, probe.Remove()
 }
 
-// runRows runs the rows, and returns the number of failed rows.
+// runRows runs all selected attacks. It returns the number of failed rows and the number of all rows.
 func (o options) runRows(ctx context.Context, config row.Config) (failed, total int, err error) {
 	for _, a := range attacks.All() {
 		for _, program := range o.selectPrograms(a) {
@@ -141,7 +142,7 @@ func (o options) runRows(ctx context.Context, config row.Config) (failed, total 
 	return failed, total, nil
 }
 
-// selectPrograms returns the programs to attack.
+// selectPrograms returns the programs on which the options select the attack.
 func (o options) selectPrograms(a attacks.Attack) []string {
 	programs := slices.Clone(a.Programs)
 	if o.brief {

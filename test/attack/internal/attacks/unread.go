@@ -12,8 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// unreadAnswers has 22 callers evaluate lists of 3 MB and not read the answers, again and
-// again.
+// unreadAnswers sends evaluations with lists of 3 MB from 22 callers that do not read the answers.
 var unreadAnswers = Attack{
 	Name: "22 unread answers", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
@@ -26,8 +25,8 @@ var unreadAnswers = Attack{
 	},
 }
 
-// unreadReflection lets 40 callers request reflection on two streams each, continue to send and never read the
-// answers.
+// unreadReflection sends reflection requests from 40 callers on two streams each. The callers continue to send and
+// never read the answers.
 var unreadReflection = Attack{
 	Name: "40 unread reflections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
@@ -37,8 +36,8 @@ var unreadReflection = Attack{
 	},
 }
 
-// leaveUnread sends body to path on so many connections with so many streams, whose answers it
-// does not read.
+// leaveUnread sends body to path on the given number of connections, with the given number of streams on each, and
+// does not read the answers.
 func (t *Target) leaveUnread(ctx context.Context, path string, body []byte, connections, streams int, end bool) error {
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()

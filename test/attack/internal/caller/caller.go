@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package caller implements the other callers: well-behaved callers that continue to evaluate during an attack.
+// Package caller implements the well-behaved callers that use a program during an attack ("the other callers").
 package caller
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 )
 
-// Role is this program's first argument when it is the callers.
+// Role is the first argument of the process that runs the other callers.
 const Role = "callers"
 
-// The load: callers with a connection each, which call at fixed times, whether earlier
-// calls were answered or not. So an answer that takes long is not a reason for fewer calls.
+// The load of the other callers. Each caller has its own connection and calls at fixed times, even if earlier calls
+// were not answered yet, so that slow answers do not reduce the number of calls.
 const (
 	callers     = 4
 	interval    = 100 * time.Millisecond // pause between two calls of a caller
@@ -33,12 +33,12 @@ const (
 	timeout     = 10 * time.Second
 )
 
-// Resolve is the prefix of the argument of callers that resolve images of a repository, each time by a different tag,
-// so that no cache answers.
+// Resolve is a prefix of the image argument of [Run]. With this prefix, the calls resolve images of the repository
+// that follows. Each call uses a different tag, so that the image-resolver's cache does not contain the answer.
 const Resolve = "resolve="
 
-// Run calls the program at address until ctx ends, waits for the answers, and writes the
-// time of each call to w. Without an image the calls are health checks.
+// Run calls the program at address until ctx ends, waits for the answers, and writes a sample for each call to w. If
+// image is empty, the calls are health checks.
 func Run(ctx context.Context, address, image string, w io.Writer) error {
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -61,7 +61,8 @@ func Run(ctx context.Context, address, image string, w io.Writer) error {
 	return nil
 }
 
-// callOnSchedule calls at the scheduled times of a caller. A call fails if too many earlier calls are unanswered.
+// callOnSchedule starts the calls of a caller at the scheduled times until ctx ends, and waits for their answers. A
+// call is late if too many earlier calls are unanswered.
 func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, n int)) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -87,7 +88,7 @@ func callOnSchedule(ctx context.Context, caller int, call func(start time.Time, 
 	}
 }
 
-// callAndCheck makes a call and checks the answer.
+// callAndCheck makes a call and checks the answer. The marker makes the call's list or tag unique.
 func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

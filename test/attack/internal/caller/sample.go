@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Sample is the result of a call.
+// Sample is the duration and the result of a call.
 type Sample struct {
 	Start  time.Time
 	Took   time.Duration
 	Failed error
 }
 
-// line is a sample as it is written.
+// line is the JSON form of a sample. The process of the other callers writes a line for each call.
 type line struct {
 	Start  int64  `json:"start"` // nanoseconds
 	Took   int64  `json:"took"`  // nanoseconds
@@ -36,19 +36,19 @@ func (s Sample) write(w io.Writer) error {
 	return json.NewEncoder(w).Encode(l)
 }
 
-// Samples are the calls so far.
+// Samples collects the samples of all calls. Its methods may be called concurrently.
 type Samples struct {
 	mu  sync.Mutex
 	all []Sample
 }
 
-// Read adds the samples that [Run] writes, until the end of its output.
+// Read reads samples that [Run] has written, until the end of r.
 func (s *Samples) Read(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		var l line
 		if json.Unmarshal(lines.Bytes(), &l) != nil {
-			continue // the callers were ended in the middle of it
+			continue // the callers' process was stopped while it wrote this line
 		}
 		sample := Sample{Start: time.Unix(0, l.Start), Took: time.Duration(l.Took)}
 		if l.Failed != "" {
@@ -60,7 +60,7 @@ func (s *Samples) Read(r io.Reader) {
 	}
 }
 
-// Between returns the calls that started in a time.
+// Between returns the samples of calls that started at or after from, and before to.
 func (s *Samples) Between(from, to time.Time) []Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Samples) Between(from, to time.Time) []Sample {
 	return some
 }
 
-// Never is the time of a call that failed, or was not answered.
+// Never is the duration of a call that failed or was not answered.
 const Never = time.Duration(math.MaxInt64)
 
 // P99 returns the 99th percentile of the calls' durations. A failed call counts as infinitely long: rejected callers
@@ -93,7 +93,8 @@ func P99(samples []Sample) time.Duration {
 	return times[(len(times)*99+99)/100-1]
 }
 
-// Failures describes the calls that failed, as the end of a sentence. It is empty if no call failed.
+// Failures describes the failed calls in a text that can be appended to an error message. It is empty if no call
+// failed.
 func Failures(samples []Sample) string {
 	n, text := 0, ""
 	for _, sample := range samples {

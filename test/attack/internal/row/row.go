@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row runs an attack against a program that also serves other callers, and reports the result.
+// Package row runs an attack on a program while other callers use the program, and reports the result as a row of a
+// table.
 package row
 
 import (
@@ -17,14 +18,14 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Config configures how rows are run.
+// Config configures the run of a row: an attack on a program.
 type Config struct {
 	System *system.System
 	// Brief is true if the attack must be short.
 	Brief bool
 }
 
-// times are the minimum durations of the parts of a row.
+// times are the minimum durations of the phases of a row.
 type times struct{ warmUp, before, meanwhile, after time.Duration }
 
 var (
@@ -39,15 +40,16 @@ func (c Config) times() times {
 	return thorough
 }
 
-// attackLimit is the longest time of an attack.
+// attackLimit is the timeout of an attack.
 const attackLimit = 2 * time.Minute
 
-// tries is the maximum number of runs of a row that fails by time alone: the machine may have been busy, and a defect
-// shows again.
+// tries is the maximum number of runs of a row that fails only because other callers waited too long. The machine may
+// have been busy, and a real defect fails again.
 const tries = 3
 
-// Run runs a row. An error is an error of the harness. A brief row has fewer than 100 calls, so that its slowest call
-// is its 99th percentile. If this call fails the row, thorough runs with more than a hundred calls follow.
+// Run attacks a program and returns the result. The error is an error of the harness, not of the program. A brief run
+// has fewer than 100 calls, so that a single slow call is the 99th percentile. If only latency fails the brief run,
+// Run repeats it as a thorough run with more calls.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
 	for range tries {
 		if row, err = c.runOnce(ctx, attack, program); err != nil || !row.OnlySlow() {
@@ -80,10 +82,11 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 	return row, ctx.Err()
 }
 
-// moments divide the time of a row.
+// moments are the times at which the phases of a row begin or end.
 type moments struct{ start, attacked, over, recovered, end time.Time }
 
-// watchAttack runs the attack, and records the program's memory before and after it.
+// watchAttack runs the attack and records the program's memory before and after it. It returns the times of the
+// phases.
 func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
 	times := c.times()
 	pause(ctx, times.warmUp)
@@ -93,7 +96,7 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 
 	at.attacked = time.Now()
 	row.Result = c.runAttack(ctx, attack)
-	// The program may need longer for requests that were sent in a moment.
+	// A short attack may have sent requests that the program still serves.
 	pause(ctx, time.Until(at.attacked.Add(times.meanwhile)))
 	at.over = time.Now()
 
@@ -104,7 +107,7 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 	return at
 }
 
-// compare records the latencies of the other callers before, during and after the attack.
+// compare records in the row how well the other callers were served before, during and after the attack.
 func (r *Row) compare(samples *caller.Samples, at moments) {
 	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
 	during := samples.Between(at.attacked, at.over)
@@ -113,8 +116,9 @@ func (r *Row) compare(samples *caller.Samples, at moments) {
 	r.Failed = caller.Failures(append(during, after...))
 }
 
-// undisturbedP99 returns the latency to compare with: the latency before the attack, or after the attack if the
-// machine has become a little slower. A much longer latency afterwards shows that the callers were still disturbed.
+// undisturbedP99 returns the latency without an attack. It is the latency before the attack, or the latency after the
+// attack if the machine has become slightly slower. A much longer latency after the attack is ignored because it
+// shows that the attack still affects the callers.
 func undisturbedP99(before, after time.Duration) time.Duration {
 	if after/slower <= max(before, leastP99) {
 		return max(before, after)
@@ -122,14 +126,15 @@ func undisturbedP99(before, after time.Duration) time.Duration {
 	return before
 }
 
-// runAttack runs the attack, whose connections end with it.
+// runAttack runs the attack with a timeout. The connections of the attack close at the latest when runAttack returns.
 func (c Config) runAttack(ctx context.Context, attack attacks.Attack) error {
 	ctx, cancel := context.WithTimeout(ctx, attackLimit)
 	defer cancel()
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
 }
 
-// awaitSettled waits until the program has freed its memory, within the time limit, and returns the used memory.
+// awaitSettled waits until the program has freed its memory, at most for the duration settle, and returns the memory
+// that the program uses.
 func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	end := time.Now().Add(settle)
 	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {
@@ -141,8 +146,8 @@ func (c Config) awaitSettled(ctx context.Context, before int64) int64 {
 	return c.System.Memory()
 }
 
-// startCallers starts the other callers, in a process of their own so that the attacks' work does not delay them.
-// stop ends them and waits for their last answers.
+// startCallers starts the other callers in a separate process, so that the attack does not delay them. stop stops the
+// process and waits for the last answers.
 func (c Config) startCallers(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
 	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.callersImage(program)}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -169,8 +174,8 @@ func (c Config) startCallers(ctx context.Context, program string, samples *calle
 	}, nil
 }
 
-// callersImage returns the image that other callers evaluate. It is empty if a program serves only health checks to
-// them.
+// callersImage returns the image argument of [caller.Run] for a program. It is empty for the pod-manager, which other
+// callers only check for health.
 func (c Config) callersImage(program string) string {
 	switch program {
 	case system.PodManager:

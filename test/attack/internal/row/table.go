@@ -13,13 +13,13 @@ import (
 
 const format = "%-28s %-16s %-7s %8s %8s %8s %12s %12s\n"
 
-// Header writes the first line of the table.
+// Header writes the table's header line.
 func Header(w io.Writer) error {
 	_, err := fmt.Fprintf(w, format, "ATTACK", "PROGRAM", "RESULT", "BEFORE", "PEAK", "AFTER", "OTHERS' P99", "MEANWHILE")
 	return err
 }
 
-// Write writes the row, and its problems below it.
+// Write writes the row as a line of the table, and its problems on the lines below.
 func (r Row) Write(w io.Writer) error {
 	result, failures := "ok", ""
 	if err := r.Err(); err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// Bounds of an attack's effects on other callers.
+// Limits of an attack's effects on a program and its other callers.
 const (
 	// slower is the maximum ratio of other callers' latency during an attack to their latency before it.
 	slower = 3
-	// leastP99 replaces shorter undisturbed latencies. The load and its measurement share two processors with the
-	// program, where a time slice of the scheduler is some milliseconds: a smaller number would measure the
-	// scheduler, and not the program.
+	// leastP99 replaces shorter undisturbed latencies. The callers, the attack and the program share two processors,
+	// where a time slice of the scheduler is some milliseconds. A smaller value would measure the scheduler, not the
+	// program.
 	leastP99 = 20 * time.Millisecond
-	// kept is the additional memory that a program may use after an attack. It is a tenth of the limit: a tenth of
-	// the program's earlier usage would be some megabytes, by which the garbage collector and spare processes vary.
-	// Repeated attacks must not add up: ten attacks that each leave this much would use up the limit.
+	// kept is the additional memory that a program may use after an attack: a tenth of the limit, because ten attacks
+	// that each leave this much would use up the limit. A tenth of the program's earlier usage would be too strict:
+	// it is some megabytes, by which garbage collection and spare processes vary.
 	kept = system.Limit / 10
-	// settle bounds the time until the program has freed its memory.
+	// settle is the time within which the program must free its memory after an attack.
 	settle = 30 * time.Second
 )
 
@@ -34,12 +34,12 @@ type Row struct {
 	Undisturbed, Meanwhile time.Duration
 	Recovered              bool   // other callers are served afterwards
 	Failed                 string // failed calls of other callers during the attack
-	Result                 error  // of the attack
+	Result                 error  // error of the attack itself
 	Ended                  string // exit status of the program
-	Log                    string // the end of its log, if it did
+	Log                    string // last part of the program's log if the program exited
 }
 
-// Err returns everything that is wrong.
+// Err returns all problems of the row. It is nil if the program withstood the attack.
 func (r Row) Err() error {
 	var failures []error
 	if r.Ended != "" {
@@ -55,7 +55,7 @@ func (r Row) Err() error {
 	return errors.Join(append(failures, r.checkLatency())...)
 }
 
-// checkLatency returns an error if other callers were not served as before.
+// checkLatency returns an error if other callers failed or waited too long during the attack.
 func (r Row) checkLatency() error {
 	if r.Ended != "" {
 		return nil // reported already

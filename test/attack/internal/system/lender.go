@@ -16,8 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// Lender is the pod-manager of a gateway: it lends any number of leases on pods that are
-// there already.
+// Lender is a pod-manager for the gateway under attack. It grants all leases immediately, on pods that run already.
 type Lender struct {
 	podmanagerv1connect.UnimplementedPodManagerServiceHandler
 	Address string
@@ -36,8 +35,7 @@ func newLender(pods map[string]string) (*Lender, error) {
 	return l, err
 }
 
-// Serve serves handler by HTTP/2 without TLS, on an address of this machine, until the
-// caller closes the server.
+// Serve serves handler on a new loopback address by HTTP/1 and unencrypted HTTP/2. The caller must close the server.
 func Serve(handler http.Handler) (address string, server *http.Server, err error) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -57,14 +55,14 @@ func (l *Lender) close() {
 	}
 }
 
-// Lend has leases of an image lead to a pod at address.
+// Lend sets the address of the pod that is granted to leases of an image.
 func (l *Lender) Lend(image, address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pods[image] = address
 }
 
-// Lease implements the service: a pod is granted at once, until the client is done.
+// Lease grants the image's pod at once, and ends when the client sends another message or closes the stream.
 func (l *Lender) Lease(
 	_ context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
 ) error {

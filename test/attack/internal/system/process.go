@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Process is a process of a function.
+// Process is a running process of a function.
 type Process struct {
 	Pid  int
-	Name string // its first argument
+	Name string // argument 0, which is the process's role
 }
 
 // Processes returns the processes of functions, including spare processes.

@@ -30,16 +30,16 @@ const Limit = 1 << 30
 // startTimeout bounds the start of a program on a busy machine.
 const startTimeout = 30 * time.Second
 
-// Program is a program that runs.
+// Program is a running program under attack, or a dependency of it.
 type Program struct {
 	Name    string
-	Address string // where it serves
-	Metrics string // where it has metrics
+	Address string // address of its services
+	Metrics string // address of its metrics
 	Pid     int
-	Log     string // the path of its log
+	Log     string // path of its log
 
 	group *sandbox.Group
-	dir   string // directory of all files of the programs
+	dir   string // directory of the files of all programs
 	cmd   *exec.Cmd
 	ended chan struct{}
 	peak  atomic.Int64
@@ -80,15 +80,15 @@ func (p *Program) run(ctx context.Context, path string, pl plan) error {
 	}
 	p.Pid = p.cmd.Process.Pid
 	go func() {
-		_ = p.cmd.Wait() // its state contains the exit status
+		_ = p.cmd.Wait() // cmd.ProcessState contains the exit status
 		close(p.ended)
 	}()
 	go p.watchExit()
 	return nil
 }
 
-// awaitReady waits until the program answers health checks. Programs that need Kubernetes
-// answer that they are not ready, but serve requests.
+// awaitReady waits until the program answers a health check. The answer may be "not ready" because programs that need
+// Kubernetes serve requests without being ready.
 func (p *Program) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (p *Program) Tail() string {
 	return strings.TrimSpace(string(content[max(0, len(content)-300):]))
 }
 
-// Ended returns the program's exit status. It is empty while the program runs.
+// Ended describes the program's exit status. It is empty while the program runs.
 func (p *Program) Ended() string {
 	select {
 	case <-p.ended:
@@ -128,7 +128,7 @@ func (p *Program) Ended() string {
 	}
 }
 
-// watchExit keeps the highest use of memory.
+// watchExit records the program's peak memory usage until the program exits.
 func (p *Program) watchExit() {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -147,8 +147,8 @@ func (p *Program) watchExit() {
 // Peak returns the highest use of memory so far, in bytes.
 func (p *Program) Peak() int64 { return p.peak.Load() }
 
-// Memory returns the bytes that the program and its functions use. Without a control
-// group it is the sum of their resident sets, in which shared pages count several times.
+// Memory returns the memory in bytes that the program and its functions use. Without a control group, it returns the
+// sum of their resident sets, which counts shared pages several times.
 func (p *Program) Memory() int64 {
 	if p.group != nil {
 		return p.group.Used()
@@ -168,7 +168,7 @@ func (p *Program) Killed() int64 {
 	return p.group.Killed()
 }
 
-// Stop ends the program and everything that it has started.
+// Stop kills the program and all processes of its functions.
 func (p *Program) Stop() error {
 	if p.cmd != nil && p.cmd.Process != nil {
 		_ = p.cmd.Process.Kill()
@@ -183,10 +183,11 @@ func (p *Program) Stop() error {
 	return p.group.Remove()
 }
 
-// firstPort is below the ephemeral ports: a connection could occupy an ephemeral port before a program listens on it.
+// firstPort is the first port of programs. It is below the ephemeral ports because a connection could occupy an
+// ephemeral port before a program listens on it.
 const firstPort = 20000
 
-// freeAddress returns an unused address of this machine, a different address each time.
+// freeAddress returns a loopback address with an unused port, different in each call.
 func (s *System) freeAddress() (string, error) {
 	for {
 		s.ports++

@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// registries is the number of registries without TLS that the programs are configured to use: a working registry for
-// the other callers, and the rest for attacks.
+// registries is the number of registries without TLS that the programs are configured to use. One serves images to
+// the other callers. The rest are for attacks.
 const registries = 5
 
-// newRegistries chooses their addresses.
+// newRegistries chooses the addresses of the registries.
 func (s *System) newRegistries() error {
 	for range registries {
 		address, err := s.freeAddress()
@@ -31,15 +31,15 @@ func (s *System) newRegistries() error {
 	return nil
 }
 
-// insecureRegistries is the setting by which programs use the registries.
+// insecureRegistries returns the environment variable that allows programs to use the registries.
 func (s *System) insecureRegistries() string {
 	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
 }
 
-// Repository is a repository in which every tag is an image.
+// Repository returns a repository of the working registry in which every tag exists.
 func (s *System) Repository() string { return s.registry + "/fns/steady" }
 
-// startRegistry serves it.
+// startRegistry starts the working registry.
 func (s *System) startRegistry() error {
 	listener, err := net.Listen("tcp", s.registry)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *System) startRegistry() error {
 	return nil
 }
 
-// newRegistry returns a registry that has the same image under every tag.
+// newRegistry returns the handler of a registry in which every tag of every repository is the same image.
 func newRegistry() http.Handler {
 	const (
 		configType   = "application/vnd.oci.image.config.v1+json"

@@ -25,20 +25,21 @@ const (
 	ImageResolver  = "image-resolver"
 )
 
-// Images of the functions: of the other callers, of the attackers, and of pods whose answers an attack controls. All
-// contain the same program.
+// Images that callers evaluate. Other callers evaluate Steady, and attackers evaluate Hostile; both contain the same
+// program. Liar is for attacks that control the pod and its answers.
 const (
 	Steady  = "attack.test/fns/steady:v1"
 	Hostile = "attack.test/fns/hostile:v1"
 	Liar    = "attack.test/fns/liar:v1"
 )
 
-// System contains the program under attack in a row, and its dependencies.
+// System runs the program under attack and its dependencies.
 type System struct {
 	*Program
 	// Lender grants pods to the gateway. It is nil for other programs.
 	Lender *Lender
-	// Registries are addresses that programs use as registries, and on which nothing listens.
+	// Registries are addresses that programs are configured to use as registries. Nothing listens on them until an
+	// attack does.
 	Registries []string
 
 	registry string       // address of the working registry
@@ -49,7 +50,7 @@ type System struct {
 	started  int
 	ports    int // number of ports that were tried
 	beside   []*Program
-	callers  *sandbox.Group // nil without
+	callers  *sandbox.Group // nil without memory limits
 }
 
 // plan contains a program's command line, environment and addresses.
@@ -58,8 +59,8 @@ type plan struct {
 	args, env        []string
 }
 
-// New prepares a directory with the programs of bin. Programs have a memory limit if it
-// is to be limited.
+// New copies the programs in bin to dir and writes their configuration. If limited is true, programs run with a
+// memory limit.
 func New(dir, bin string, owner int, limited bool) (*System, error) {
 	s := &System{dir: dir, owner: owner, limited: limited}
 	if err := s.newRegistries(); err != nil {
@@ -93,7 +94,7 @@ func (s *System) Function(image string) string {
 // Limited reports whether programs have a memory limit.
 func (s *System) Limited() bool { return s.limited }
 
-// noKubernetes leads to a port on which nothing listens: programs serve without.
+// noKubernetes is a kubeconfig whose server does not exist. Programs serve requests without Kubernetes.
 const noKubernetes = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
@@ -101,7 +102,8 @@ contexts: [{name: none, context: {cluster: none}}]
 current-context: none
 `
 
-// copyProgram copies a program, so that other users can run it wherever it was built.
+// copyProgram copies a program to a directory that other users can read. The directory in which it was built may be
+// private.
 func copyProgram(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
@@ -141,7 +143,7 @@ func (s *System) Start(ctx context.Context, name string) error {
 	return nil
 }
 
-// startPods starts a wrapper server for each function, and the lender of them.
+// startPods starts a wrapper-server for each function in place of its pod, and a Lender that grants these pods.
 func (s *System) startPods(ctx context.Context) error {
 	pods := map[string]string{}
 	for _, image := range []string{Steady, Hostile} {
@@ -177,7 +179,7 @@ func (s *System) plan(name string) (plan, error) {
 	return p, err
 }
 
-// configure adds the settings of a program of that name.
+// configure adds the arguments and variables that the named program needs.
 func (s *System) configure(p *plan, name string) error {
 	_, port, _ := strings.Cut(p.address, ":")
 	functions, config := filepath.Join(s.dir, "functions"), filepath.Join(s.dir, "config.yaml")
@@ -190,7 +192,7 @@ func (s *System) configure(p *plan, name string) error {
 		p.env = append(p.env, "FNR_ADDRESS="+p.address, "FNR_DISABLE_RUNTIMES=exec",
 			"FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
-		// Its environment is the function's.
+		// The wrapper-server is configured by flags because functions inherit its environment.
 		p.args = []string{
 			"--port=" + port, "--telemetry-metrics-address=" + p.metrics, "--serve-drain-delay=0s", "--",
 			s.Function(Steady),
@@ -206,7 +208,8 @@ func (s *System) configure(p *plan, name string) error {
 	return nil
 }
 
-// Favour gives the process of the other callers processors of its own, as the programs have.
+// Favour moves the process of the other callers into its own control group, so that it gets the same share of the
+// processors as a program.
 func (s *System) Favour(pid int) (err error) {
 	if !s.limited {
 		return nil

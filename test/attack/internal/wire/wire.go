@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is an HTTP/2 client without the manners of a library: it sends as slowly as an attack requires and
-// reads no answers. It obeys the flow control of the server.
+// Package wire is an HTTP/2 client for attacks. Unlike a library, it can send slowly and leave answers unread. It
+// obeys the flow control of the server.
 package wire
 
 import (
@@ -25,7 +25,7 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// frameBytes is the largest frame that servers take without being asked.
+// frameBytes is the default maximum size of a frame in HTTP/2.
 const frameBytes = 16 << 10
 
 // Conn is a connection. Its methods may be called concurrently.
@@ -36,14 +36,14 @@ type Conn struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	next    uint32
-	initial int64            // window of a new stream
+	initial int64            // send window of a new stream
 	window  int64            // bytes that may be sent on the connection
-	windows map[uint32]int64 // and on each stream
+	windows map[uint32]int64 // bytes that may be sent on each stream
 	failed  error            // error that ended the connection
 }
 
-// Open connects to a program. The server may send so many bytes of each answer unasked.
-// The connection ends with ctx.
+// Open connects to a program. The server may send at most answerBytes of each answer, because this client does not
+// enlarge the window. The connection closes when ctx ends.
 func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error) {
 	conn, err := Dial(ctx, address)
 	if err != nil {
@@ -69,7 +69,7 @@ func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error
 	return c, nil
 }
 
-// readFrames records the server's window updates, and answers pings and settings.
+// readFrames reads frames until the connection closes. It applies window updates and settings, and answers pings.
 func (c *Conn) readFrames() {
 	for {
 		frame, err := c.framer.ReadFrame()
@@ -106,7 +106,7 @@ func (c *Conn) handleFrame(frame http2.Frame) error {
 	return nil
 }
 
-// applySettings applies the server's settings.
+// applySettings applies the server's initial window size to all streams and acknowledges the settings.
 func (c *Conn) applySettings(settings *http2.SettingsFrame) error {
 	if size, ok := settings.Value(http2.SettingInitialWindowSize); ok {
 		for id := range c.windows {
@@ -126,7 +126,7 @@ func (c *Conn) enlargeWindow(stream uint32, by int64) {
 	}
 }
 
-// Request begins a gRPC call on a new stream, and returns the stream.
+// Request begins a gRPC call on a new stream by sending the headers, and returns the ID of the stream.
 func (c *Conn) Request(path string) (stream uint32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,10 +144,10 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 	})
 }
 
-// encodeHeaders returns the headers of a gRPC call, encoded.
+// encodeHeaders returns the HPACK-encoded headers of a gRPC call.
 func encodeHeaders(path string) ([]byte, error) {
 	var block bytes.Buffer
-	// Requests share no encoder state, so that each can be sent alone.
+	// The fields are not added to the compression table, so that requests can be sent in any order.
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
 		{":method", "POST"},
@@ -164,8 +164,8 @@ func encodeHeaders(path string) ([]byte, error) {
 	return block.Bytes(), nil
 }
 
-// Send sends data on a stream as far as the server allows, and waits for more allowance
-// until the stream or the connection ends, which is an error.
+// Send sends data on a stream, at most as much as the server's windows allow at a time, and waits for window updates.
+// It returns an error if the stream or the connection ends before all data is sent.
 func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +190,7 @@ func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 	return nil
 }
 
-// Envelope returns a message as gRPC sends it, with the length that is announced.
+// Envelope returns a message with gRPC's prefix. The prefix contains the length announced, which may be wrong.
 func Envelope(message []byte, compressed bool, announced int) []byte {
 	prefix := make([]byte, 5, 5+len(message))
 	if compressed {
