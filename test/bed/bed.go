@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// InfoVariable is the environment variable with the path of Info's file. It is set for commands
-// that run in a cluster of the test bed.
+// InfoVariable is the environment variable that contains the path of the file with Info as JSON. `cluster exec` sets
+// it for commands that run in a cluster of the test bed.
 const InfoVariable = "FNR_BED"
 
 // Info describes a cluster.
@@ -20,36 +20,35 @@ type Info struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
-	// Components is the file with the status of the cluster's own programs, and Holds the directory
-	// with which they are kept from running; see [Info.Component].
+	// Components is the path of the file with the status of the cluster's own programs. Holds is a directory: while
+	// it contains a file with a program's name, the program is not started. Use [Info.Component] for both.
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`
-	// RuntimeRegistries is the directory in which the container runtime looks up, at each pull, the
-	// configuration of a registry: HOST/hosts.toml.
+	// RuntimeRegistries is the container runtime's directory of registry configurations. At each pull, the runtime
+	// reads HOST/hosts.toml in this directory.
 	RuntimeRegistries string `json:"runtimeRegistries"`
 }
 
 // Registry is an image registry that the cluster's node can pull from.
 type Registry struct {
 	Name string `json:"name"`
-	// Host is the registry's part of an image's name.
+	// Host is the registry's host and port in image names.
 	Host string `json:"host"`
-	// Alias is the same registry at an address for which the node lacks a certificate authority.
+	// Alias is the host and port of the same registry at an address that the node has no configuration for.
 	Alias string `json:"alias"`
 	URL   string `json:"url"`
 	// Username and Password are empty if the registry is open.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
-	// PasswordFile contains the users of the registry, among them Username, and is read again after each change. All
-	// registries with passwords share it.
+	// PasswordFile is the path of the file with the registry's users, including Username. All registries that require
+	// a password share this file and reload it after each change.
 	PasswordFile string `json:"passwordFile,omitempty"`
-	// CAFile is the authority of the registry's certificate, as PEM; empty
-	// without TLS.
+	// CAFile is the path of the PEM file with the authority of the registry's certificate. It is empty without TLS.
 	CAFile string `json:"caFile,omitempty"`
 }
 
-// Registry returns the registry of that name: open, private or secure.
+// Registry returns the registry with the given name: open, private or secure.
 func (i Info) Registry(name string) (Registry, error) {
 	for _, registry := range i.Registries {
 		if registry.Name == name {

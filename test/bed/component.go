@@ -23,13 +23,13 @@ type Component struct {
 	status, hold string // files
 }
 
-// Component returns the program of that name, as in `cluster status`.
+// Component returns the program with the given name. The names are the names in the output of `cluster status`.
 func (i Info) Component(name string) Component {
 	return Component{name: name, status: i.Components, hold: filepath.Join(i.Holds, name)}
 }
 
-// Signal sends the program a signal. It works only inside of the cluster's namespaces, in which the
-// program keeps its process id.
+// Signal sends a signal to the program. It works only inside the cluster's namespaces because the process ID in the
+// status file belongs to these namespaces.
 func (c Component) Signal(signal unix.Signal) error {
 	pid, err := c.pid()
 	if err != nil {
@@ -40,7 +40,8 @@ func (c Component) Signal(signal unix.Signal) error {
 		return fmt.Errorf("find %s: %w", c.name, err)
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor identifies a process: the program, if the process id still belongs to the program.
+	// The descriptor keeps referring to the same process. Check that this process is the program: the ID may have
+	// been reused before the descriptor was opened.
 	if now, err := c.pid(); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
 	}
@@ -84,7 +85,7 @@ func (c Component) Start(ctx context.Context) error {
 	return c.awaitProcess(ctx, func(pid int) bool { return pid != 0 })
 }
 
-// pid returns the program's process; an error if it does not run.
+// pid returns the program's process ID, or an error if the program does not run.
 func (c Component) pid() (int, error) {
 	pid, err := c.readPID()
 	if err == nil && pid == 0 {
@@ -93,7 +94,7 @@ func (c Component) pid() (int, error) {
 	return pid, err
 }
 
-// readPID returns the program's process id. It is 0 if the program does not run.
+// readPID reads the program's process ID from the status file. The ID is 0 if the program does not run.
 func (c Component) readPID() (int, error) {
 	content, err := os.ReadFile(c.status)
 	if err != nil {
@@ -118,7 +119,8 @@ func (c Component) readPID() (int, error) {
 	return all[i].PID, nil
 }
 
-// awaitProcess waits for a state of the program's process.
+// awaitProcess waits until wanted returns true for the program's process ID, which is 0 while the program does not
+// run.
 func (c Component) awaitProcess(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package charts draws dashboards with the data of a Prometheus, for the documents: Grafana draws them for users.
+// Package charts draws the Grafana dashboards as SVG pictures for the documents, with data from Prometheus.
 package charts
 
 import (
@@ -20,11 +20,11 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Sizes of a picture: a column and a row of a dashboard's grid.
+// Sizes of a column and a row of the dashboard's grid in a picture.
 const (
 	column = 14 * vg.Millimeter
 	row    = 9 * vg.Millimeter
-	// maxLines bounds the lines of a panel, as a reader can tell them apart.
+	// maxLines is the maximum number of lines in a chart. A reader cannot distinguish more.
 	maxLines = 8
 )
 
@@ -34,7 +34,7 @@ type Dashboard struct {
 	Panels []Panel
 }
 
-// Panel is a chart of a dashboard.
+// Panel is a chart of a dashboard, or a row that contains charts.
 type Panel struct {
 	Title   string
 	GridPos struct{ X, Y, W, H int }
@@ -43,10 +43,10 @@ type Panel struct {
 		Datasource         struct{ Type string }
 	}
 	FieldConfig struct{ Defaults struct{ Unit string } }
-	Panels      []Panel // of a row
+	Panels      []Panel // charts of a row
 }
 
-// Read reads a dashboard, with the panels of its rows in place of the rows.
+// Read parses a dashboard. It replaces each row by the panels in the row.
 func Read(content []byte) (Dashboard, error) {
 	var read, d Dashboard
 	if err := json.Unmarshal(content, &read); err != nil {
@@ -62,13 +62,13 @@ func Read(content []byte) (Dashboard, error) {
 	return d, nil
 }
 
-// Line contains the values of a series, by seconds since the begin of the chart.
+// Line is a time series. The X of each point is in seconds since the beginning of the chart.
 type Line struct {
 	Labels map[string]string
 	Points plotter.XYs
 }
 
-// Range returns the lines of a query.
+// Range runs a PromQL query over the time of the chart, and returns a line for each series.
 type Range func(expr string) ([]Line, error)
 
 // Write draws a dashboard as SVG.
@@ -129,15 +129,16 @@ func (p Panel) drawChart(query Range) (*plot.Plot, error) {
 	return chart, nil
 }
 
-// inLegend finds the labels in the format of a line's name.
+// inLegend matches a label in a legend format, such as {{code}}.
 var inLegend = regexp.MustCompile(`\{\{\w+\}\}`)
 
-// formatLegend is the name of a line: labels in the format are replaced by their values, and by nothing if it has none.
+// formatLegend returns the name of a line: it replaces each {{label}} in the format by the label's value. A missing
+// label is replaced by an empty text.
 func formatLegend(format string, labels map[string]string) string {
 	return inLegend.ReplaceAllStringFunc(format, func(label string) string { return labels[strings.Trim(label, "{}")] })
 }
 
-// unitName returns the readable name of a Grafana unit.
+// unitName returns a readable name for a Grafana unit, or the unit itself if it has no such name.
 func unitName(grafana string) string {
 	names := map[string]string{"s": "seconds", "reqps": "a second", "ops": "a second", "percentunit": "share", "short": ""}
 	if name, ok := names[grafana]; ok {
@@ -146,7 +147,7 @@ func unitName(grafana string) string {
 	return grafana
 }
 
-// Finite returns the points with a value: quantiles of nothing have none.
+// Finite returns the points whose value is a number. Quantiles are NaN at times without evaluations.
 func Finite(points plotter.XYs) plotter.XYs {
 	var finite plotter.XYs
 	for _, p := range points {

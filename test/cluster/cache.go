@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// withCache runs the command while nothing is removed from the cache. Afterwards it removes entries
-// that were unused for long, unless another process uses the cache.
+// withCache changes a command so that no other process removes entries from the cache while the command runs. When
+// the command has succeeded, it removes entries that were not used for long, unless another process uses the cache.
 func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -40,14 +40,16 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// useLock is shared by all users of the cache.
+// useLock is the lock file of the cache. Processes that use the cache share the lock. Removing entries requires it
+// exclusively.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
-// removeUnused removes cached components that no cluster runs: a running component may be restarted at any time.
+// removeUnused removes old entries from the cache. It keeps components that a cluster runs, because the supervisor
+// may restart them at any time.
 func (o *options) removeUnused() error {
 	release, err := filelock.Try(o.useLock())
 	if errors.Is(err, filelock.ErrHeld) {
-		return nil // Another process will do it.
+		return nil // The process that holds the lock removes them.
 	}
 	if err != nil {
 		return err
@@ -68,7 +70,7 @@ func (o *options) removeUnused() error {
 	return err
 }
 
-// listCommands returns the command lines of all clusters' components.
+// listCommands returns the concatenated component lists of all clusters, which contain the components' command lines.
 func listCommands() (string, error) {
 	clusters, err := os.ReadDir(layout.Root())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -56,7 +56,7 @@ func (o *options) store() component.Store {
 	return component.Store{Dir: o.cache, Log: os.Stderr}
 }
 
-// needSources is checked before anything is started.
+// needSources returns an error unless root is the repository. Commands check it before they start anything.
 func (o *options) needSources() error {
 	if _, err := os.Stat(filepath.Join(o.root, "test", "go.mod")); err != nil {
 		return fmt.Errorf("find the sources of the images: %w; run in the root of the repository or use --root", err)
@@ -64,7 +64,8 @@ func (o *options) needSources() error {
 	return nil
 }
 
-// needRoot is checked first: half a cluster is useless.
+// needRoot returns an error unless the user is root. Commands check it first, because otherwise they would fail
+// halfway.
 func needRoot() error {
 	if os.Geteuid() != 0 {
 		return errors.New("namespaces, mounts and control groups need root: run as root, for example with sudo")

@@ -40,7 +40,8 @@ func evidenceCommand(o *options) *cobra.Command {
 	}
 }
 
-// collectEvidence writes the evidence that exists into dir, and logs the directory and the missing parts.
+// collectEvidence writes all available evidence into dir. It logs the directory, and the parts that could not be
+// collected.
 func collectEvidence(ctx context.Context, log io.Writer, l layout.Layout, dir string) {
 	if err := evidence.Collect(ctx, l, dir); err != nil {
 		fmt.Fprintf(log, "the evidence is not complete: %v\n", err)

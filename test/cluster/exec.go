@@ -31,11 +31,11 @@ func execCommand(o *options) *cobra.Command {
 			return enterCluster(l, running, args)
 		},
 	}
-	command.Flags().SetInterspersed(false) // Flags after the command belong to the command.
+	command.Flags().SetInterspersed(false) // flags after COMMAND are COMMAND's own
 	return command
 }
 
-// running returns the cluster, which must be up.
+// running returns the layout and state of the cluster. It returns an error if the cluster is not up.
 func (o *options) running() (layout.Layout, state.State, error) {
 	if err := needRoot(); err != nil {
 		return layout.Layout{}, state.State{}, err
@@ -54,7 +54,8 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
-// suppliedCluster returns the cluster, which must be up, if the sources of images are there too.
+// suppliedCluster returns the running cluster. It returns an error if the cluster is not up or the sources of its
+// images are missing.
 func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	if err := o.needSources(); err != nil {
 		return layout.Layout{}, state.State{}, err
@@ -62,7 +63,7 @@ func (o *options) suppliedCluster() (layout.Layout, state.State, error) {
 	return o.running()
 }
 
-// enterCluster replaces this process by the command in the cluster's namespaces.
+// enterCluster runs a command in the cluster's namespaces. The command replaces this process (exec).
 func enterCluster(l layout.Layout, running state.State, args []string) error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -79,18 +80,18 @@ func enterCluster(l layout.Layout, running state.State, args []string) error {
 	return nil
 }
 
-// insideEnvironment returns the environment of a command in the cluster's namespaces. No proxy can be reached
-// from there, and none is needed.
+// insideEnvironment returns the environment of a command in the cluster's namespaces. It removes proxies because the
+// command cannot reach them from there, and needs none.
 func insideEnvironment(l layout.Layout, running state.State) []string {
 	command := exec.Cmd{Env: append(slices.DeleteFunc(os.Environ(), namesProxy),
 		"PATH="+running.Path+":"+os.Getenv("PATH"),
 		"KUBECONFIG="+l.Kubeconfig(),
 		bed.InfoVariable+"="+infoFile(l),
 	)}
-	return command.Environ() // contains each variable once
+	return command.Environ() // removes duplicate variables
 }
 
-// namesProxy reports whether a variable of the environment names a proxy, or hosts that bypass proxies.
+// namesProxy reports whether an environment variable, in the form NAME=VALUE, configures proxies.
 func namesProxy(variable string) bool {
 	name, _, _ := strings.Cut(strings.ToUpper(variable), "=")
 	return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}, name)

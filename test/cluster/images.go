@@ -36,8 +36,9 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages pushes the images of functions and tests to every registry of a cluster. It reports
-// when pods can start, which is early. New registries are empty.
+// pushImages pushes the images of tools and functions to every registry of a cluster. It calls podsCanStart after it
+// has pushed the tools, because pods can start before the functions are pushed. fresh means that the registries are
+// new, so that they can be filled from the cache.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool,
 	podsCanStart func(),
 ) error {
@@ -69,12 +70,12 @@ func (o *options) builder() image.Builder {
 	return image.Builder{Dir: filepath.Join(o.cache, "layers")}
 }
 
-// imageCache returns the cache of the images of programs.
+// imageCache returns the cache of the project's own programs' images.
 func (o *options) imageCache() imagecache.Cache {
 	return imagecache.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
-// registryCache returns the content that new registries start with.
+// registryCache returns the directory of the cached content with which new registries start.
 func (o *options) registryCache() string { return filepath.Join(o.cache, "stock") }
 
 func (o *options) imageSource() bundle.Source {

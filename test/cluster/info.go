@@ -9,10 +9,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// infoFile is the file that describes the cluster to tests.
+// infoFile is the path of the file with [bed.Info], which tests read.
 func infoFile(l layout.Layout) string { return l.Path("bed.json") }
 
-// describeCluster returns the description of the cluster that tests read.
+// describeCluster returns the content of the file infoFile.
 func describeCluster(l layout.Layout, running state.State) bed.Info {
 	info := bed.Info{
 		Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boot turns running processes into a cluster that runs pods.
+// Package boot waits until a cluster whose processes were just started can run pods, and creates the objects that
+// every cluster needs.
 package boot
 
 import (
@@ -20,21 +21,21 @@ import (
 )
 
 const (
-	// bootTimeout bounds the whole way to a running pod.
+	// bootTimeout is the timeout of all steps until a pod has run.
 	bootTimeout = 3 * time.Minute
 	// interval is the time between two checks of a condition.
 	interval = 100 * time.Millisecond
 )
 
-// Access returns the configuration with which callers outside of the cluster's network reach its
-// API.
+// Access returns the client configuration for callers outside of the cluster's network. The dialer connects them to
+// the cluster's API server.
 func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", l.Name, err)
 	}
 	config.Dial = dialer.DialContext
-	// No proxy that the environment names could reach the cluster.
+	// Proxies from the environment cannot reach the cluster's network.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.QPS = -1
 	return rest.AddUserAgent(config, "cluster-up"), nil
@@ -53,8 +54,8 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 	return client, nil
 }
 
-// Wait creates the objects of every cluster and waits until a pod has run. It logs its progress. The channel closes
-// when the registries have the pod's images.
+// Wait creates the objects that every cluster needs, waits until a pod has run, and logs each step. The caller closes
+// the channel images when the registries contain the pod's images.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -66,7 +67,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 		{"the API server answers", waitForAPI},
 		{"pods find the name server", serveDNS},
 		{"the node is ready", waitForNode},
-		// A node that does not find an image retries much later.
+		// The pod is created only after its images are pushed, because a node that does not find an image retries
+		// much later.
 		{"there are images for pods", func(ctx context.Context, _ kubernetes.Interface) error { return await(ctx, images) }},
 		{"a pod has run", runPod},
 	} {
@@ -78,7 +80,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// pollUntil checks the condition until it holds. It returns the error of the last check, which names the missing part.
+// pollUntil calls look until it returns nil. If ctx ends first, it returns the last error of look, which describes
+// the missing part.
 func pollUntil(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// runPod runs a pod to its end: the proof that scheduler, kubelet, runtime, network and registry
-// work together.
+// runPod runs a pod until it has succeeded. This proves that scheduler, kubelet, runtime, network and registry work
+// together.
 func runPod(ctx context.Context, client kubernetes.Interface) error {
 	if err := awaitServiceAccount(ctx, client); err != nil {
 		return err
@@ -40,8 +40,8 @@ func runPod(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// awaitServiceAccount waits for the service account of the default namespace, which each pod needs, and which comes
-// later than the namespace.
+// awaitServiceAccount waits until the default namespace has its default service account. Pods need it, and the
+// controller manager creates it some time after the namespace.
 func awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
 	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	return pollUntil(ctx, "the default service account", func(ctx context.Context) error {
@@ -59,7 +59,7 @@ func firstPod() *corev1.Pod {
 				Name:  "toolbox",
 				Image: layout.Open.Host() + "/toolbox:latest",
 				Args:  []string{"list", "/"},
-				// The image was pushed a moment ago, possibly not for this start.
+				// Pull even if the node has an image with this tag, so that the pod tests the registry.
 				ImagePullPolicy: corev1.PullAlways,
 			}},
 		},

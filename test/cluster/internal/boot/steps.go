@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// waitForAPI also waits for the namespaces, which the API server creates only after it has begun to
-// answer.
+// waitForAPI waits until the API server answers and has created the namespaces default and kube-system. It creates
+// them some time after it has begun to answer.
 func waitForAPI(ctx context.Context, client kubernetes.Interface) error {
 	return pollUntil(ctx, "the API server", func(ctx context.Context) error {
 		for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
@@ -46,8 +46,8 @@ func waitForNode(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// createObject creates an object that may exist already. It retries: an API server that has just started
-// rejects objects that it cannot give an address or validate yet.
+// createObject creates an object unless it exists. It retries because an API server that has just started rejects
+// objects that it cannot validate, or allocate an address for, yet.
 func createObject[T any](ctx context.Context, object *T, in interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 },

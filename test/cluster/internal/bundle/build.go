@@ -17,13 +17,13 @@ import (
 // program is a built program.
 type program struct {
 	Package string
-	// Version is the version of the program's module; "" for this repository.
+	// Version is the version of the module that contains the program. It is empty for modules of this repository.
 	Version string
 	Path    string
 }
 
-// buildPrograms builds the main packages that match the patterns in a module of the repository. Go itself
-// skips programs that are up to date.
+// buildPrograms builds the main packages in a module of the repository that match the patterns. Programs that are up
+// to date cost little because Go's build cache contains them.
 func (s Source) buildPrograms(ctx context.Context, module string, patterns ...string) ([]program, error) {
 	out := filepath.Join(s.Out, module)
 	unlock, err := filelock.Acquire(out + ".lock")
@@ -60,7 +60,7 @@ func (s Source) Program(ctx context.Context, module, pkg string) (string, error)
 	return programs[0].Path, nil
 }
 
-// Kodata makes the files that the images of the project's programs contain besides the program.
+// Kodata runs `make kodata`, which writes the data files of the images of the project's programs.
 func (s Source) Kodata(ctx context.Context) error {
 	unlock, err := filelock.Acquire(filepath.Join(s.Out, "kodata.lock"))
 	if err != nil {
@@ -90,8 +90,8 @@ func (s Source) listPrograms(ctx context.Context, module, out string, patterns [
 	return programs, nil
 }
 
-// goTool runs Go in a module. Each module here has its own list of requirements, which a workspace would merge into a
-// single list.
+// goTool runs the go command in a module, and returns its output. It disables workspaces because a workspace would
+// merge the requirements of all modules.
 func (s Source) goTool(ctx context.Context, module string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = filepath.Join(s.Root, module)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle lists the images that a cluster's registries offer, and builds the programs in
-// them.
+// Package bundle lists the images that are pushed to a cluster's registries, and builds the programs in the images.
 package bundle
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Source is the source of the images.
+// Source builds the programs of the images from the repository's sources.
 type Source struct {
 	// Root is the root of the repository.
 	Root string
@@ -21,8 +20,8 @@ type Source struct {
 	Out string
 }
 
-// Tools are the images that every pod and every test needs: the process that holds a pod's
-// namespaces, and the tests' tools.
+// Tools returns the images in test/images: the pause image, whose process holds a pod's namespaces, and the toolbox
+// of the tests.
 func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
 	programs, err := s.buildPrograms(ctx, "test", "./images/...")
 	if err != nil {
@@ -56,7 +55,7 @@ func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
 	return slices.Concat(misbehaving, catalog, conforming, []image.Spec{node}), nil
 }
 
-// misbehavingImages are the images of the test bed's own functions.
+// misbehavingImages returns the images of the functions in test/functions.
 func (s Source) misbehavingImages(ctx context.Context) ([]image.Spec, error) {
 	programs, err := s.buildPrograms(ctx, "test", "./functions/...")
 	if err != nil {
@@ -69,7 +68,7 @@ func (s Source) misbehavingImages(ctx context.Context) ([]image.Spec, error) {
 	return specs, nil
 }
 
-// staticImage is an image with only a static program.
+// staticImage returns an image that contains only a statically linked program.
 func staticImage(name, program string) image.Spec {
 	return image.Spec{
 		Name:       name,
@@ -79,8 +78,8 @@ func staticImage(name, program string) image.Spec {
 	}
 }
 
-// functionImage is a static function as in the catalog's images. The function "entrypoint" shows
-// that a command line has two parts.
+// functionImage returns an image with a static function at the same path as in the catalog's images. The image of the
+// function "entrypoint" has both an entrypoint and a command with arguments.
 func functionImage(name, program string) image.Spec {
 	spec := staticImage(name, program)
 	spec.Files = []image.File{{Path: "/usr/local/bin/function", Mode: 0o755, Source: program}}

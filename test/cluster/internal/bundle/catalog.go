@@ -12,12 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// catalogRepositories are the repositories of the catalog's functions: ours, and the repository that the catalog
-// publishes, which the open registry mirrors.
+// catalogRepositories are the prefixes of the repositories of catalog functions: the test bed's own prefix, and the
+// prefix at ghcr.io, because the open registry is a mirror of ghcr.io.
 var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
-// catalog returns the images of the functions that the modules below functions/ name as their
-// tools.
+// catalog returns the images of the catalog functions. The modules below functions/ list these functions as tools.
 func (s Source) catalog(ctx context.Context) ([]image.Spec, error) {
 	modules, err := s.catalogModules()
 	if err != nil {
@@ -54,8 +53,8 @@ func (s Source) catalogModules() ([]string, error) {
 	return modules, nil
 }
 
-// catalogImages returns the same image under several names. Its tags are the release and the minor version, which
-// moves, as in the catalog.
+// catalogImages returns the image of a function under each repository prefix. As in the catalog, it has two tags: the
+// release (v0.4.5), and the minor version (v0.4), which moves with each release.
 func catalogImages(program program) []image.Spec {
 	var specs []image.Spec
 	for _, repository := range catalogRepositories {

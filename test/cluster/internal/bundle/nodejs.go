@@ -11,12 +11,12 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// identity is a function in JavaScript that returns its input: its run time is the start of Node.js.
+// identity is a function in JavaScript that returns its input. Tests use it to measure the start of Node.js.
 //
 //go:embed identity.js
 var identity string
 
-// nodeImage is an image of the function with this machine's Node.js and its shared libraries.
+// nodeImage returns an image with the function identity, Node.js of this machine and its shared libraries.
 func nodeImage() (image.Spec, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Porch returns the images of Porch's programs in a directory. Its own function runner has no local binaries.
-// Third-party programs in Porch's images are applets of our wrapper server.
+// Porch returns the images of Porch's programs, which are in dir. Its function-runner has no local binaries. The
+// program applets, our wrapper-server, replaces third-party programs in Porch's images, such as cp.
 func Porch(dir, applets string) []image.Spec {
 	probe := func(path string) image.File { return image.File{Path: path, Mode: 0o755, Source: applets} }
 	runner := porchImage("function-runner", filepath.Join(dir, "function-runner"))
@@ -23,12 +23,12 @@ func Porch(dir, applets string) []image.Spec {
 	return []image.Spec{
 		runner, wrapper,
 		porchImage("server", filepath.Join(dir, "porch")),
-		// Porch's own image uses this port.
+		// The git-server listens on the same port as in Porch's own image.
 		porchImage("git-server", filepath.Join(dir, "git-server"), "--port=8080"),
 	}
 }
 
-// porchImage is a static program that may write to /tmp.
+// porchImage returns an image with a static program and a writable /tmp.
 func porchImage(name, program string, args ...string) image.Spec {
 	spec := staticImage("porch/"+name+":latest", program)
 	spec.Files = append(spec.Files, image.File{Path: "/tmp", Mode: 0o777, Dir: true})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup makes and removes a cluster's control groups, in every hierarchy of cgroup v1 or in the hierarchy of
-// v2.
+// Package cgroup creates and removes a cluster's control groups: in every hierarchy of cgroup v1, or in the unified
+// hierarchy of v2.
 package cgroup
 
 import (
@@ -17,11 +17,11 @@ import (
 
 const mountPoint = "/sys/fs/cgroup"
 
-// components is the group of the cluster's own processes, next to the groups of its pods: v2 allows processes only in
-// groups without children.
+// components is the name of the group of the cluster's own processes. They need a separate group, next to the groups
+// of pods, because v2 allows processes only in groups without children.
 const components = "components"
 
-// listHierarchies are the roots in which a group must be created.
+// listHierarchies returns the root directories of all hierarchies. A group must be created in each.
 func listHierarchies() ([]string, error) {
 	if isUnified() {
 		return []string{mountPoint}, nil
@@ -32,7 +32,7 @@ func listHierarchies() ([]string, error) {
 	}
 	var roots []string
 	for _, entry := range entries {
-		// Links are other names of a hierarchy, such as cpu for cpu,cpuacct.
+		// Skip symbolic links, which are aliases of a hierarchy, such as cpu for cpu,cpuacct.
 		if entry.IsDir() {
 			roots = append(roots, filepath.Join(mountPoint, entry.Name()))
 		}
@@ -45,8 +45,8 @@ func isUnified() bool {
 	return unix.Statfs(mountPoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// Join creates the named parent group in every hierarchy and moves this process into a group below
-// it.
+// Join creates a group with the given name and its child "components" in every hierarchy, and moves this process into
+// the child.
 func Join(name string) error {
 	roots, err := listHierarchies()
 	if err != nil {
@@ -73,8 +73,8 @@ func joinGroup(root, name string) error {
 	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o600)
 }
 
-// prepareGroup makes a new group usable. A v1 cpuset starts without processors and memory; a v2 group
-// has the controllers that its parent delegates.
+// prepareGroup makes a new group usable. In v1, it copies the parent's processors and memory nodes to the cpuset,
+// which is empty at first. In v2, it enables all controllers of the parent for the group.
 func prepareGroup(dir string) error {
 	if isUnified() {
 		parent := filepath.Dir(dir)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Groups returns the directories of the named group and of all groups below it, in every hierarchy,
-// each with its processes. Groups removed in the meantime are left out.
+// Groups returns the process IDs in the named group and in all groups below it, in every hierarchy. The keys are the
+// groups' directories. Groups that are removed during the call are left out.
 func Groups(name string) (map[string][]int, error) {
 	roots, err := listHierarchies()
 	if err != nil {
@@ -37,7 +37,7 @@ func Groups(name string) (map[string][]int, error) {
 	return groups, nil
 }
 
-// Processes returns the processes of the groups, each once.
+// Processes returns the sorted process IDs of all groups without duplicates.
 func Processes(groups map[string][]int) []int {
 	var all []int
 	for _, pids := range groups {
@@ -47,12 +47,12 @@ func Processes(groups map[string][]int) []int {
 	return slices.Compact(all)
 }
 
-// listProcesses returns the processes of a group. A group that no longer exists has none.
+// listProcesses returns the IDs of the processes in a group. The result is empty if the group does not exist.
 func listProcesses(dir string) []int {
 	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var pids []int
 	for _, line := range strings.Fields(string(content)) {
-		// Number 0 would be a process of another namespace; killing it would kill this process.
+		// ID 0 stands for a process of another PID namespace. Skip it: kill(0) would kill this process's own group.
 		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}

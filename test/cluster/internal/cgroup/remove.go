@@ -29,8 +29,8 @@ func Remove(name string, deadline time.Time) error {
 	return nil
 }
 
-// removeTree removes a group's directories from the leaves up. Their files belong to the kernel and
-// go with them.
+// removeTree removes the groups below dir, children first, and then dir. It does not remove the files in the
+// directories, because the kernel removes them with the group.
 func removeTree(dir string, deadline time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,8 @@ func removeTree(dir string, deadline time.Time) error {
 	return removeGroup(dir, deadline)
 }
 
-// removeGroup retries while the kernel still counts a dead process.
+// removeGroup kills the processes in a group and removes the group. It retries while the group is busy, because the
+// kernel removes killed processes from the group with a delay.
 func removeGroup(dir string, deadline time.Time) error {
 	for {
 		killProcesses(dir)
@@ -65,23 +66,23 @@ func removeGroup(dir string, deadline time.Time) error {
 	}
 }
 
-// killProcesses kills the group's processes. Processes that it cannot read or kill make the removal of the
-// group fail.
+// killProcesses kills the group's processes. It ignores errors because a process that still runs makes the removal of
+// the group fail.
 func killProcesses(dir string) {
 	for _, pid := range listProcesses(dir) {
 		killMember(dir, pid)
 	}
 }
 
-// killMember kills a process if it belongs to the group: it may have exited since it was listed, and
-// its number be another's.
+// killMember kills a process if it still belongs to the group. The process may have exited since it was listed, and
+// its ID may have been reused by a process outside of the group.
 func killMember(dir string, pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor identifies a fixed process: check again.
+	// The descriptor keeps referring to the same process, so the second check is reliable.
 	if slices.Contains(listProcesses(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

@@ -71,7 +71,7 @@ func (p Process) Kill(ctx context.Context) error {
 		return nil // already exited
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor identifies a fixed process: check again.
+	// The descriptor keeps referring to the same process, so the second check is reliable.
 	if !p.Alive() {
 		return nil
 	}
