@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package component builds the programs of a cluster. They are cached by a key of everything that
-// went into them, so that a second start builds nothing.
+// Package component builds the programs of a cluster and caches them. The cache key is a hash of all inputs of the
+// build, so that a second start of a cluster builds nothing.
 package component
 
 import (
@@ -16,17 +16,17 @@ import (
 type Component struct {
 	Name    string
 	Version string
-	// Inputs determine the programs in addition to name and version.
+	// Inputs are further inputs of the build, such as linker flags. They are part of the cache key.
 	Inputs []string
-	// Build writes the programs into dir and needs nothing but Go.
+	// Build builds the programs and writes them into dir.
 	Build func(ctx context.Context, dir string) error
 }
 
-// Key is the key of the component in the cache: equal keys mean equal programs.
+// Key returns the component's name in the cache. Components with equal keys have equal programs.
 func (c Component) Key() string {
 	hash := sha256.New()
 	for _, input := range append([]string{runtime.Version(), runtime.GOARCH}, c.Inputs...) {
-		// The length keeps neighbouring inputs apart.
+		// The length separates inputs: "ab", "c" and "a", "bc" must have different hashes.
 		fmt.Fprintf(hash, "%d:%s", len(input), input)
 	}
 	return fmt.Sprintf("%s-%s-%s", c.Name, c.Version, hex.EncodeToString(hash.Sum(nil))[:12])

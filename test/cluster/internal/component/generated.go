@@ -12,13 +12,14 @@ import (
 	"strings"
 )
 
-// generatedModule is the source of programs that are built in a module of their own, so that their requirements stay
-// out of this one.
+// generatedModule is the source of a temporary module in which programs are built. A separate module keeps the
+// programs' requirements out of this module's go.mod.
 type generatedModule struct {
-	// Mod is the module's go.mod, which also gets the requirements of this program. Go completes it.
+	// Mod is the beginning of the module's go.mod. buildModule appends the shared requirements, and the go command
+	// adds missing requirements.
 	Mod []byte
-	// Main is the only file of a program with the name of the module. Without it the programs are
-	// the module's tools.
+	// Main is the source of the module's only program, which has the module's name. If it is empty, the module's
+	// tools are built.
 	Main string
 	// Flags are the linker's flags.
 	Flags string
@@ -43,7 +44,7 @@ func (g generatedModule) buildModule(ctx context.Context, dir string) error {
 	return goTool(ctx, source, nil, "build", "-mod=mod", "-trimpath", "-ldflags="+g.Flags, "-o", dir+"/", programs)
 }
 
-// toolComponent returns a component of the tools of a module.
+// toolComponent returns a component whose programs are the given packages of a published module.
 func toolComponent(name, version, module string, packages ...string) Component {
 	var mod strings.Builder
 	fmt.Fprintf(&mod, "module %s\n\ngo 1.26.0\n\nrequire %s %s\n", name, module, version)
@@ -53,7 +54,7 @@ func toolComponent(name, version, module string, packages ...string) Component {
 	return newComponent(name, version, generatedModule{Mod: []byte(mod.String()), Flags: stripped})
 }
 
-// newComponent returns the component that source builds.
+// newComponent returns a component whose programs are built from source.
 func newComponent(name, version string, source generatedModule) Component {
 	return Component{
 		Name:    name,
@@ -63,9 +64,10 @@ func newComponent(name, version string, source generatedModule) Component {
 	}
 }
 
-// sharedRequirements returns the requirements of this program's libraries. With them a component uses the same
-// versions, or newer ones if needed: a library with many users is compiled once, which saves a
-// third of the work. They are not part of a component's key: a component that was built with other versions stays.
+// sharedRequirements returns the requirements of this program as lines of a go.mod. With them, all components use the
+// same versions of libraries, or newer versions if necessary. Shared libraries are then compiled only once, which
+// saves a third of the work. The requirements are not part of a component's key, so that a change of this program
+// does not rebuild components.
 func sharedRequirements() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

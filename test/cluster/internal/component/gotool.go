@@ -16,8 +16,8 @@ import (
 // stripped omits symbols and debug information.
 const stripped = "-s -w"
 
-// builds is the environment of builds: outside of any workspace and without cgo. The compiler runs
-// for a short time: for it memory costs less than garbage collection.
+// builds is the environment of the go command: without a workspace and without cgo. GOGC is high because the compiler
+// runs only for a short time, so that using more memory costs less than collecting garbage.
 var builds = []string{"GOWORK=off", "CGO_ENABLED=0", "GOGC=400"}
 
 // goTool runs the go command in dir.

@@ -21,7 +21,8 @@ var kubeSource string
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// Kubernetes is a single program with all of Kubernetes, and a link to it for each component.
+// Kubernetes returns the component with all programs of Kubernetes: a single program, and a symbolic link to it for
+// each name.
 func Kubernetes() Component {
 	return Component{
 		Name:    "kubernetes",
@@ -51,7 +52,8 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	return nil
 }
 
-// kubeMod downloads the requirements of Kubernetes, and renders the go.mod of a module that uses it.
+// kubeMod downloads the go.mod of k8s.io/kubernetes, and returns the go.mod of a module that requires
+// k8s.io/kubernetes.
 func kubeMod(ctx context.Context) ([]byte, error) {
 	published, err := downloadModule(ctx, kubernetesModule, kubernetesVersion)
 	if err != nil {
@@ -64,9 +66,9 @@ func kubeMod(ctx context.Context) ([]byte, error) {
 	return kubernetesMod(kubernetesVersion, requirements)
 }
 
-// kubernetesMod renders the go.mod of a module that uses k8s.io/kubernetes.
-// That module requires its own libraries at v0.0.0, which were never
-// published: each is replaced by the release of the same day.
+// kubernetesMod returns the go.mod of a module that requires k8s.io/kubernetes. The module k8s.io/kubernetes requires
+// its own libraries at v0.0.0, which was never published. The go.mod therefore replaces each by the release that
+// belongs to the version of Kubernetes.
 func kubernetesMod(version string, published []byte) ([]byte, error) {
 	source, err := modfile.Parse("go.mod", published, nil)
 	if err != nil {
@@ -83,7 +85,8 @@ func kubernetesMod(version string, published []byte) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// kubernetesFlags set the version that the components report and compare.
+// kubernetesFlags returns linker flags that set the version of Kubernetes. Its programs report this version and
+// compare versions of each other.
 func kubernetesFlags(version string) string {
 	const pkg = "k8s.io/component-base/version"
 	minor := strings.TrimPrefix(semver.MajorMinor(version), "v1.")

@@ -4,17 +4,17 @@ package component
 
 import "github.com/krm-function-runner/function-runner/build/images/release"
 
-// kubernetesVersion is the version of Kubernetes; its libraries have the same
-// minor and patch numbers with major version 0.
+// kubernetesVersion is the version of Kubernetes. Its libraries have the same minor and patch version with the major
+// version 0.
 const kubernetesVersion = "v1.37.2"
 
-// Containerd is the container runtime with its shim. Image volumes need 2.1.
+// Containerd returns the container runtime with its shim. Image volumes require version 2.1 or later.
 func Containerd() Component {
 	return toolComponent("containerd", "v2.3.7", "github.com/containerd/containerd/v2",
 		"./cmd/containerd", "./cmd/containerd-shim-runc-v2")
 }
 
-// Ko builds images of Go programs.
+// Ko returns ko, which builds images of Go programs.
 func Ko() Component {
 	return toolComponent("ko", release.KoVersion, "github.com/google/ko", ".")
 }

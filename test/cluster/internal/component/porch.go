@@ -14,24 +14,24 @@ import (
 
 const porchModule = "github.com/nephio-project/porch"
 
-// Manifests is the directory of a component's manifests, if it has any.
+// Manifests is the directory of manifests in a component's directory.
 const Manifests = "manifests"
 
-// porchManifests are the files that install Porch, in its module: the types of its objects, and
-// everything but its controllers.
+// porchManifests are patterns of the manifests in Porch's module that install Porch: its custom resource definitions,
+// and its programs except for the controllers.
 var porchManifests = []string{
 	"api/porchconfig/*/config.porch.kpt.dev_*.yaml",
 	"internal/api/porchinternal/*/config.porch.kpt.dev_*.yaml",
 	"deployments/porch/[1-8]-*.yaml",
 }
 
-// renamed are programs of Porch whose names say little: git is a Git server for tests, server the
-// function runner.
+// renamed maps programs of Porch with ambiguous names to clearer names: git is Porch's Git server for tests, and
+// server is its function-runner.
 var renamed = map[string]string{"git": "git-server", "server": "function-runner"}
 
-// Porch is Porch's server, its command line, its own function runner with its wrapper server, its Git
-// server for tests, and its manifests. They are the tools of a module of the repository, which pins
-// them and all that they consist of.
+// Porch returns the component with Porch's programs and manifests. The programs are the server, the command line, the
+// function-runner, the wrapper-server and the Git server for tests. They are tools of the module test/cluster/porch,
+// which pins the versions of the programs and of all their dependencies.
 func Porch(root string) (Component, error) {
 	module := filepath.Join(root, "test", "cluster", "porch")
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
@@ -98,7 +98,7 @@ func copyManifests(from, to string) error {
 	return nil
 }
 
-// requiredVersion returns the version of a module that a go.mod requires.
+// requiredVersion returns the version of a module in the requirements of a go.mod.
 func requiredVersion(mod []byte, module string) (string, error) {
 	parsed, err := modfile.Parse("go.mod", mod, nil)
 	if err != nil {

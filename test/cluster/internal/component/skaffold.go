@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Skaffold builds and deploys whole systems. Its module has replace directives, which `go install`
-// rejects, so a copy of the source is built.
+// Skaffold returns the component with skaffold. It is built from a copy of its source because `go install` rejects
+// modules with replace directives.
 func Skaffold() Component {
 	const version, path = "v2.16.1", "github.com/GoogleContainerTools/skaffold/v2"
 	return Component{
@@ -17,7 +17,7 @@ func Skaffold() Component {
 		Version: version,
 		Inputs:  []string{path, stripped},
 		Build: func(ctx context.Context, dir string) error {
-			// Old checksums of some of its dependencies are in no database.
+			// The checksum database does not contain some of its old dependencies.
 			const unchecked = "GONOSUMDB=*"
 			published, err := downloadModule(ctx, path, version, unchecked)
 			if err != nil {

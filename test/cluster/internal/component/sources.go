@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Sources are the repository's files as of a commit. A clone without the commit fetches it from its
-// origin.
+// Sources returns a component with the repository's files at a commit. If the clone in root lacks the commit, it is
+// fetched from origin.
 func Sources(root, commit string) Component {
 	return Component{
 		Name:    "sources",

@@ -16,15 +16,15 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// Store is a directory of built components.
+// Store is the cache of built components in the directory Dir.
 type Store struct {
 	Dir string
 	// Log receives the name and the build time of each component.
 	Log io.Writer
 }
 
-// Get returns the directory with the component's programs and builds them first if necessary. Two
-// processes that want the same component build it once.
+// Get returns the directory with the component's programs. It builds the component if the store does not contain it.
+// A lock file prevents two processes from building the same component.
 func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	dir := filepath.Join(s.Dir, c.Key())
 	if exists(dir) {
@@ -41,7 +41,7 @@ func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	return dir, s.buildComponent(ctx, c, dir)
 }
 
-// buildComponent creates the directory as a whole or not at all.
+// buildComponent builds the component in a temporary directory and renames it to dir, so that dir is always complete.
 func (s Store) buildComponent(ctx context.Context, c Component, dir string) error {
 	start := time.Now()
 	fmt.Fprintf(s.Log, "building %s %s\n", c.Name, c.Version)

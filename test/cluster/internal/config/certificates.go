@@ -7,8 +7,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/pki"
 )
 
-// writeCertificates makes the authorities and all that they sign. It returns the certificate of the
-// authority of Kubernetes.
+// writeCertificates creates the certificate authorities and all keys and certificates, and writes them to the
+// directory pki. It returns the certificate of the Kubernetes authority.
 func writeCertificates(l layout.Layout) ([]byte, error) {
 	signed, err := newAuthorities()
 	if err != nil {
@@ -33,8 +33,9 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 	return signed.kubernetes.Cert, nil
 }
 
-// authorities are separate: registries are trusted by configured clients only, and aggregated API servers trust the
-// user name of any request with a certificate of the last authority.
+// authorities are the certificate authorities of a cluster. Registries need their own authority because only
+// configured clients should trust them. Aggregation needs its own authority because aggregated API servers believe
+// the user name in any request from a client with its certificate.
 type authorities struct {
 	kubernetes, registries, aggregation *pki.Authority
 }
@@ -50,7 +51,8 @@ func newAuthorities() (made authorities, err error) {
 	return made, err
 }
 
-// pairs returns a constructor of each key and certificate, by the name of their files.
+// pairs returns a function for each pair of a certificate and a key, which creates the pair. The keys of the map are
+// file names without extension.
 func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 	return map[string]func() (pki.Pair, error){
 		"accounts":  pki.NewKeys,
@@ -66,10 +68,10 @@ func (a authorities) pairs() map[string]func() (pki.Pair, error) {
 	}
 }
 
-// aggregator is the name under which kube-apiserver appears to aggregated API servers.
+// aggregator is the user name in the client certificate with which kube-apiserver calls aggregated API servers.
 const aggregator = "front-proxy-client"
 
-// apiHosts are all the names by which programs reach kube-apiserver.
+// apiHosts returns all host names and addresses at which programs reach kube-apiserver.
 func apiHosts() []string {
 	return []string{
 		layout.NodeAddress, layout.ServiceAddress, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default",

@@ -10,17 +10,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
 )
 
-// Programs are the directories of the built components.
+// Programs contains the directories of the built components.
 type Programs struct {
 	Kubernetes, Containerd, CoreDNS string
 }
 
-// Path is the search path of the cluster's processes.
+// Path returns the search path (PATH) of the cluster's processes.
 func (p Programs) Path() string {
 	return p.Containerd + ":" + p.Kubernetes + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }
 
-// Components are the processes of a cluster.
+// Components returns the processes of a cluster with their command lines and dependencies.
 func Components(l layout.Layout, programs Programs) []process.Spec {
 	const api = "tcp:" + layout.APIAddress
 	kube := func(name string, args ...string) []string {
@@ -55,7 +55,7 @@ func etcdFlags(l layout.Layout) []string {
 		"etcd", "--name=" + layout.NodeName, "--data-dir=" + l.Path("etcd"),
 		"--listen-client-urls=" + url, "--advertise-client-urls=" + url,
 		"--listen-peer-urls=http://127.0.0.1:2380",
-		// The data ends with the cluster: nothing needs to survive a power cut.
+		// The data need not survive a crash of the machine because the cluster does not.
 		"--unsafe-no-fsync",
 	}
 }
@@ -66,13 +66,13 @@ func apiServerFlags(l layout.Layout) []string {
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
 		"--authorization-mode=Node,RBAC",
-		// Both need an etcd that reports the progress of watches, which Debian's 3.4 does not: each
-		// watch that begins with a list would wait for three seconds and fail.
+		// Both features need an etcd that reports the progress of watches. Debian's etcd 3.4 does not: each watch
+		// that begins with a list would wait for three seconds and fail.
 		"--feature-gates=WatchList=false,SizeBasedListCostEstimate=false",
 		"--token-auth-file=" + l.Config("tokens.csv"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
 		"--client-ca-file=" + l.PKI("ca.crt"),
-		// No name server has the name of the node.
+		// Connect to kubelets by IP address because the node's name is not in DNS.
 		"--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-certificate-authority=" + l.PKI("ca.crt"),
 		"--kubelet-client-certificate=" + l.PKI("kubelet-client.crt"), "--kubelet-client-key=" + l.PKI("kubelet-client.key"),
@@ -86,8 +86,9 @@ func apiServerFlags(l layout.Layout) []string {
 	})
 }
 
-// aggregationFlags lets API servers in pods serve groups of the API: they learn from headers who sent a
-// request, and believe them if the connection presents the certificate of the aggregator.
+// aggregationFlags returns the flags that allow API servers in pods to serve API groups. kube-apiserver passes the
+// user of a request to them in headers. They trust the headers if the connection has the aggregator's client
+// certificate.
 func aggregationFlags(l layout.Layout) []string {
 	return []string{
 		"--proxy-client-cert-file=" + l.PKI("front-proxy.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy.key"),
@@ -109,7 +110,7 @@ func controllerFlags(l layout.Layout) []string {
 		"--authentication-tolerate-lookup-failure",
 		"--leader-elect=false",
 		"--cert-dir=" + l.Path("pki"),
-		// Endpoints follow pods while functions start.
+		// The default rate limits would delay the endpoints of new function pods.
 		"--kube-api-qps=100", "--kube-api-burst=200",
 	}
 }

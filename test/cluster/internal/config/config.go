@@ -20,10 +20,10 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "templates/*"))
 
-// view is the data of the templates.
+// view is the data of the templates of the components' configuration files.
 type view struct {
 	layout.Layout
-	// MasqueradeAll replaces the address of each caller of a Service by the node's.
+	// MasqueradeAll makes kube-proxy replace the source address of all connections to Services by the node's address.
 	MasqueradeAll bool
 }
 
@@ -38,8 +38,9 @@ func (view) PauseImage() string       { return PauseImage }
 // PauseImage is the image of the process that holds a pod's namespaces.
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
-// Write writes everything below the cluster's directory. If iptables does not see the traffic on
-// bridges, answers between pods must pass the node to be translated back.
+// Write writes all configuration files of a cluster. bridgesFiltered means that iptables processes traffic between
+// pods on a bridge. Otherwise Services masquerade all callers, so that answers pass the node, which must translate
+// their addresses back.
 func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -71,7 +72,7 @@ func writeComponents(data view) error {
 	return renderFile(data.Config("cni/10-pods.conflist"), "cni.conflist", data, 0o644)
 }
 
-// renderFile writes a template's output to path, and creates path's directory.
+// renderFile writes the output of the named template to path. It creates the directory of path if necessary.
 func renderFile(path, name string, data any, mode os.FileMode) error {
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, name, data); err != nil {

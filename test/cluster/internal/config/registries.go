@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// registryView is the data of the templates of a registry.
+// registryView is the data of the templates registry.yaml and hosts.toml for a registry.
 type registryView struct {
 	layout.Registry
 	Storage, Secret                         string
@@ -44,8 +44,8 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 	return writeMirror(l)
 }
 
-// catalogHost is the registry of the catalog's functions. Nodes use the open registry in its place:
-// nothing leaves the machine.
+// catalogHost is the public registry of the catalog's functions. The container runtime uses the open registry as its
+// mirror because the cluster's network ends at the machine.
 const catalogHost = "ghcr.io"
 
 func writeMirror(l layout.Layout) error {
@@ -54,20 +54,20 @@ func writeMirror(l layout.Layout) error {
 	return renderFile(hosts, "hosts.toml", registryView{Registry: open}, 0o644)
 }
 
-// RegistryFile is the configuration of a registry.
+// RegistryFile returns the path of a registry's configuration file.
 func RegistryFile(l layout.Layout, registry layout.Registry) string {
 	return l.Config("registry-" + registry.Name + ".yaml")
 }
 
-// RuntimeRegistries is the directory in which the container runtime has a directory for each
-// registry.
+// RuntimeRegistries returns the container runtime's directory of registry configurations, with a subdirectory for
+// each registry.
 func RuntimeRegistries(l layout.Layout) string { return l.Config("certs.d") }
 
-// PasswordFile contains the registries' only user and the hash of its password.
+// PasswordFile returns the path of the htpasswd file with the registries' only user.
 func PasswordFile(l layout.Layout) string { return l.Config("htpasswd") }
 
 func writePasswords(path string, secrets Secrets) error {
-	// A random password needs no slow hash, and each request computes it.
+	// The minimum cost is sufficient for a random password. A higher cost would slow down each request.
 	hash, err := bcrypt.GenerateFromPassword([]byte(secrets.RegistryPassword()), bcrypt.MinCost)
 	if err != nil {
 		return fmt.Errorf("hash the registries' password: %w", err)

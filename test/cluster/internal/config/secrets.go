@@ -9,7 +9,7 @@ import (
 	"encoding/hex"
 )
 
-// RegistryUser is the user of the registries with a password.
+// RegistryUser is the user name at the registries that require a password.
 const RegistryUser = "function-runner"
 
 // Secrets are a cluster's tokens and passwords, all derived from the same key.
@@ -30,7 +30,7 @@ func (s Secrets) Token(user string) string { return s.derive("token " + user) }
 // RegistryPassword returns the password of RegistryUser.
 func (s Secrets) RegistryPassword() string { return s.derive("registry password") }
 
-// registrySession signs the upload sessions of a registry.
+// registrySession returns the key with which registries sign upload sessions.
 func (s Secrets) registrySession() string { return s.derive("registry session") }
 
 func (s Secrets) derive(purpose string) string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debian installs the Debian packages that a cluster needs, and prevents them from starting
-// services.
+// Package debian installs the Debian packages that a cluster needs. It prevents the packages from starting their
+// services on the machine.
 package debian
 
 import (
@@ -21,7 +21,7 @@ var Packages = []string{
 	"etcd-server", "iproute2", "iptables", "nodejs", "runc",
 }
 
-// Install installs those packages that are missing, and logs their names. If none is missing it changes nothing.
+// Install installs the missing packages and logs their names. If no package is missing, it changes nothing.
 func Install(ctx context.Context, log io.Writer, packages []string) (err error) {
 	missing, err := missingPackages(ctx, packages)
 	if err != nil || len(missing) == 0 {
@@ -39,7 +39,8 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 	return runApt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
 }
 
-// missingPackages queries all installed packages, because dpkg-query fails for an unknown package.
+// missingPackages returns the packages that are not installed. It queries all installed packages because dpkg-query
+// fails for an unknown package name.
 func missingPackages(ctx context.Context, packages []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat",
 		"${db:Status-Status} ${Package}\n").Output()
@@ -54,7 +55,7 @@ func missingPackages(ctx context.Context, packages []string) ([]string, error) {
 
 func runApt(ctx context.Context, args ...string) error {
 	command := exec.CommandContext(ctx, "apt-get", args...)
-	// needrestart, if it is installed, would restart running services.
+	// Prevent needrestart, if it is installed, from restarting services.
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_MODE=l", "NEEDRESTART_SUSPEND=1")
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, out)

@@ -9,16 +9,17 @@ import (
 	"os"
 )
 
-// Debian's packages run this program to find out whether they may start their services.
+// policyFile is the program that Debian's packages run before they start services. Its exit status permits or denies
+// the start. savedFile is the machine's own policy while services are denied.
 const (
 	policyFile = "/usr/sbin/policy-rc.d"
 	savedFile  = policyFile + ".function-runner-saved"
 )
 
-// deny is a policy that answers "action not allowed" to every question.
+// deny is a policy program that denies the start of all services (exit status 101).
 const deny = "#!/bin/sh\nexit 101\n"
 
-// policy remembers the policy from before services were denied.
+// policy contains the paths of the policy program and of its saved original.
 type policy struct {
 	path, saved string
 }
@@ -28,7 +29,7 @@ func denyServices() (policy, error) { return newPolicy(policyFile, savedFile) }
 
 func newPolicy(path, saved string) (policy, error) {
 	p := policy{path: path, saved: saved}
-	// An existing saved file is the original: an earlier installation was killed before it could restore the file.
+	// If a saved file exists, it is the original: an earlier installation was killed before it could restore it.
 	if _, err := os.Lstat(saved); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(path, saved); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return policy{}, fmt.Errorf("set aside %s: %w", path, err)
@@ -40,7 +41,7 @@ func newPolicy(path, saved string) (policy, error) {
 	return p, nil
 }
 
-// restore restores the original policy, or none.
+// restore restores the original policy. It removes the policy if there was none originally.
 func (p policy) restore() error {
 	err := os.Rename(p.saved, p.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence stores logs and objects that explain the state of a cluster, even of a partly started cluster.
+// Package evidence stores logs, objects and the state of processes for the analysis of a failed cluster. The cluster
+// may be only partly started.
 package evidence
 
 import (
@@ -24,15 +25,16 @@ import (
 )
 
 const (
-	// collectTimeout bounds the whole collection: the cluster is broken, and a user waits.
+	// collectTimeout is the timeout of the collection. A broken cluster may not respond, and a user waits.
 	collectTimeout = time.Minute
-	// apiTimeout bounds each answer of an API server, which may be the broken component.
+	// apiTimeout is the timeout of a request to the API server, which may be the broken component.
 	apiTimeout = 5 * time.Second
 )
 
-// Collect fills a directory: logs has those of components and pods, objects the API server's objects, and the files
-// next to them describe processes, control groups, mounts and network. The error lists the missing parts. The files
-// of an earlier call are replaced.
+// Collect writes the evidence of a cluster into dir. The subdirectory logs contains the logs of components and pods,
+// and the subdirectory objects contains the API server's objects. Files describe the processes, control groups,
+// mounts and network. Collect replaces the files of an earlier call. The error lists the parts that could not be
+// collected.
 func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
@@ -62,14 +64,15 @@ func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	)
 }
 
-// objects keeps the objects of the API server, which it calls in the network of a process.
+// objects writes the API server's objects into dir. It reaches the API server through the network namespace of the
+// process pid.
 func objects(ctx context.Context, l layout.Layout, pid int, dir string) error {
 	config, err := boot.Access(l, space.Dialer{PID: pid})
 	if err != nil {
 		return err
 	}
 	config.Timeout = apiTimeout
-	config.WarningHandler = rest.NoWarnings{} // warnings about deprecated kinds
+	config.WarningHandler = rest.NoWarnings{} // ignore warnings about deprecated kinds
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a client of cluster %s: %w", l.Name, err)

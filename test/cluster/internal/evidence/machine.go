@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// groupLines returns a line for each control group, with its processes.
+// groupLines returns a line for each control group with the IDs of its processes.
 func groupLines(groups map[string][]int) []byte {
 	var out bytes.Buffer
 	for _, path := range slices.Sorted(maps.Keys(groups)) {
@@ -23,14 +23,14 @@ func groupLines(groups map[string][]int) []byte {
 	return out.Bytes()
 }
 
-// processLines returns a line for each process: its ids on the machine and in the cluster, its state, the kernel
-// function that it waits in, and its command line.
+// processLines returns a line for each process with its IDs on the machine and in the cluster, its name, its state,
+// the kernel function in which it waits, and its command line.
 func processLines(pids []int) []byte {
 	var out bytes.Buffer
 	for _, pid := range pids {
 		status := statusFields(pid)
 		_, inside, _ := strings.Cut(status["NSpid"], "\t")
-		waits, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid)) // Some kernels do not have it.
+		waits, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid)) // missing in some kernels
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		command := strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
 		fmt.Fprintf(&out, "%d (%s) %s, %s, waits in %q: %s\n", pid, inside, status["Name"], status["State"], waits, command)
@@ -38,7 +38,7 @@ func processLines(pids []int) []byte {
 	return out.Bytes()
 }
 
-// statusFields returns the fields of /proc/PID/status; there are none if the process has exited.
+// statusFields returns the fields of /proc/PID/status. The result is empty if the process has exited.
 func statusFields(pid int) map[string]string {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	fields := map[string]string{}
@@ -49,8 +49,8 @@ func statusFields(pid int) map[string]string {
 	return fields
 }
 
-// network keeps the addresses, routes, rules and sockets of a process' network. If a command fails,
-// the file has its error.
+// network writes the addresses, routes, sockets and iptables rules in the network namespace of a process to the file
+// path. If a command fails, the file contains the error.
 func network(ctx context.Context, pid int, path string) error {
 	var out bytes.Buffer
 	for _, line := range [][]string{

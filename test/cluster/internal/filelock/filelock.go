@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Acquire waits for the exclusive lock of a file, which it creates together with its directory. The
-// lock ends with unlock, or with the process.
+// Acquire waits for the exclusive lock of a file. It creates the file and its directory if necessary. The lock is
+// held until unlock is called or the process exits.
 func Acquire(path string) (unlock func(), err error) { return lock(path, unix.LOCK_EX) }
 
-// Share waits for a shared lock of a file. It excludes exclusive locks only.
+// Share waits for a shared lock of a file. Several processes can hold a shared lock, but none can hold the exclusive
+// lock at the same time.
 func Share(path string) (unlock func(), err error) { return lock(path, unix.LOCK_SH) }
 
 // ErrHeld reports that another process holds the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
-// Try is Acquire without a wait: if the lock is held, the error is ErrHeld.
+// Try is like Acquire but does not wait. The error is ErrHeld if another process holds the lock.
 func Try(path string) (unlock func(), err error) { return lock(path, unix.LOCK_EX|unix.LOCK_NB) }
 
 func lock(path string, how int) (unlock func(), err error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagecache keeps built images between clusters.
+// Package imagecache caches the images of the project's programs on the machine, so that new clusters need not build
+// them.
 package imagecache
 
 import (
@@ -17,17 +18,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache keeps the last image of each repository in a directory, so that another cluster's registry
-// gets it without a build.
+// Cache contains the last image of each repository in the directory Dir.
 type Cache struct{ Dir string }
 
-// Lock gives its holder exclusive use of the cached image of a repository, until unlock is called.
+// Lock waits for exclusive use of a repository's cached image. Callers must hold the lock when they call Get or Keep.
 func (c Cache) Lock(repository string) (unlock func(), err error) {
 	return filelock.Acquire(c.dir(repository) + ".lock")
 }
 
-// Get returns the image cached for a repository under a key. It is nil if no image is cached or its key differs. The
-// image's files are read when they are needed.
+// Get returns the cached image of a repository. It is nil if no image is cached or the cached image has a different
+// key. The image's layers are read from the cache only when they are needed.
 func (c Cache) Get(repository, key string) (v1.Image, error) {
 	index, err := layout.ImageIndexFromPath(filepath.Join(c.dir(repository), key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func (c Cache) Keep(repository, key string, image v1.Image) error {
 	return nil
 }
 
-// storeImage creates the directory as a whole.
+// storeImage writes the image to a temporary directory and renames it, so that Get never finds a part of an image.
 func (c Cache) storeImage(dir, key string, image v1.Image) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

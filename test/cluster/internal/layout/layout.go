@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package layout defines the paths of a cluster's files, its addresses and the names of its
-// registries. Every cluster has its own namespaces, so the addresses are the same in all of them.
+// Package layout defines the paths of a cluster's files, its addresses and its registries. The addresses are the same
+// in all clusters because every cluster has its own network namespace.
 package layout
 
 import (
@@ -14,8 +14,8 @@ import (
 const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
-	// AliasAddress is a second address of the node. The node's container runtime lacks
-	// configuration for registries at this address: no credentials, no certificate authority.
+	// AliasAddress is a second address of the node. Registries listen on it too, but the container runtime has
+	// neither credentials nor a certificate authority for registries at this address.
 	AliasAddress   = "172.30.0.2"
 	NodePrefix     = 24
 	Bridge         = "node0"
@@ -28,17 +28,17 @@ const (
 	EtcdAddress    = NodeAddress + ":2379"
 )
 
-// ContainerdSocket exists only inside a cluster's mount namespace.
+// ContainerdSocket is the path of containerd's socket. It exists only in a cluster's mount namespace.
 const ContainerdSocket = "/run/containerd/containerd.sock"
 
-// root contains a directory for each cluster.
+// root is the parent directory of all clusters' directories.
 const root = "/var/lib/function-runner/clusters"
 
-// validName matches names usable as file, cgroup and host names, and short enough for the paths of
-// Unix sockets.
+// validName matches names that can be used for files, control groups and hosts, and that are short enough for the
+// paths of Unix sockets.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
-// Layout is the layout of a cluster on the machine.
+// Layout provides the paths of a cluster's files on the machine.
 type Layout struct {
 	Name string
 }
@@ -52,10 +52,10 @@ func New(name string) (Layout, error) {
 	return Layout{Name: name}, nil
 }
 
-// Root is the directory of all clusters.
+// Root returns the parent directory of all clusters' directories.
 func Root() string { return root }
 
-// Dir is the cluster's directory: all its files are below it.
+// Dir returns the cluster's directory, which contains all its files.
 func (l Layout) Dir() string { return filepath.Join(root, l.Name) }
 
 // Path returns the path of a file or directory below the cluster's directory.
@@ -83,6 +83,6 @@ func (l Layout) Config(file string) string { return l.Path("config", file) }
 // Storage is the directory in which a registry stores images.
 func (l Layout) Storage(registry string) string { return l.Path("registries", registry) }
 
-// Cgroup is the parent of all the cluster's control groups, relative to the
-// root of every hierarchy.
+// Cgroup returns the name of the parent group of all the cluster's control groups. It is relative to the root of each
+// hierarchy.
 func (l Layout) Cgroup() string { return "fnr-" + l.Name }

@@ -8,13 +8,13 @@ import "fmt"
 type Registry struct {
 	Name string
 	Port int
-	// Auth means that the registry requires the cluster's user and password.
+	// Auth is true if the registry requires the cluster's user name and password.
 	Auth bool
-	// TLS means that the registry has a certificate of the cluster's own authority.
+	// TLS is true if the registry has a certificate, issued by the cluster's own authority.
 	TLS bool
 }
 
-// The registries of every cluster, by their requirements for clients.
+// The registries of a cluster. They differ in their requirements for clients.
 var (
 	Open    = Registry{Name: "open", Port: 5000}
 	Private = Registry{Name: "private", Port: 5001, Auth: true}
@@ -24,10 +24,10 @@ var (
 // Registries lists the registries of a cluster.
 func Registries() []Registry { return []Registry{Open, Private, Secure} }
 
-// Host is the registry's part of an image name.
+// Host returns the registry's host and port in image names.
 func (r Registry) Host() string { return fmt.Sprintf("%s:%d", NodeAddress, r.Port) }
 
-// Alias is the same registry at an address without configuration on the node.
+// Alias returns the host and port of the same registry at AliasAddress, for which the node has no configuration.
 func (r Registry) Alias() string { return fmt.Sprintf("%s:%d", AliasAddress, r.Port) }
 
 // Scheme is http or https.
