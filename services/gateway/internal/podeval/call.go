@@ -20,8 +20,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// warmShare is the fraction of the connect timeout for a pod that is not new: if such a pod refuses connections, it is
-// probably gone. A pod that is granted again has answered the pod-manager.
+// warmShare is the divisor of the connect timeout for a pod that is neither new nor retried. Such a pod gets less
+// time because, if it does not accept connections, it is probably gone. A retried pod gets the whole timeout, because
+// it has since answered a health check of the pod-manager.
 const warmShare = 5
 
 // callPod evaluates the function in the granted pod.
@@ -57,8 +58,8 @@ func (e *Evaluator) callPod(
 	return out, nil
 }
 
-// parseResults returns the results in a pod's answer. A wrapper server has checked the list. Other programs that answer
-// must not bring a broken list into a package.
+// parseResults returns the results in a pod's answer. It checks the resource list again, although a wrapper server
+// has already checked it: another program could answer in the pod, and its invalid list must not get into a package.
 func parseResults(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
 	envelope, err := resourcelist.Parse(ctx, list)
@@ -72,7 +73,7 @@ func parseResults(ctx context.Context, image string, list []byte) ([]resourcelis
 	}
 }
 
-// callOn calls the pod over conn.
+// callOn connects conn if necessary, and calls the pod. again is true if the evaluation has already tried this pod.
 func (e *Evaluator) callOn(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request,
 	msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted, again bool,
@@ -92,7 +93,7 @@ func (e *Evaluator) callOn(
 	return resp, convertError(ctx, image, granted.GetPod(), took, err)
 }
 
-// callOptions sets the pod's own message limit. It returns nil if the pod has no limit.
+// callOptions returns the options for the pod's own message limit. They are nil if the pod has no limit of its own.
 func callOptions(granted *lease.Granted) []grpc.CallOption {
 	limit := int(granted.GetMaxMessageBytes())
 	if limit <= 0 {
@@ -101,8 +102,9 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connectPod returns when the connection is established, or when the pod's timeout or ctx ends. A failed lookup of the
-// pod's name is not the pod's fault: lookups are retried for the timeout of a new pod.
+// connectPod returns when the connection is established, or when the pod's connect timeout or ctx ends. If the lookup
+// of the pod's DNS name fails, connectPod retries for the timeout of a new pod, because a failed lookup does not mean
+// that the pod is gone.
 func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
 	start := time.Now()
 	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))
@@ -116,7 +118,8 @@ func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted 
 	return nil
 }
 
-// connectTimeout returns the connect timeout of a pod: the whole setting for a new pod.
+// connectTimeout returns the connect timeout of a pod: the whole setting for a new pod, otherwise the setting divided
+// by warmShare.
 func connectTimeout(setting time.Duration, isNew bool) time.Duration {
 	if isNew {
 		return setting
@@ -130,14 +133,14 @@ func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duratio
 	return conn.Connect(limited)
 }
 
-// nameUnknown reports whether err is an error of a name lookup.
+// nameUnknown reports whether err is the error of a DNS lookup.
 func nameUnknown(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok
 }
 
-// lookupFailed reports whether the name servers failed to answer. The answer that a name does not exist means that the
-// pod's Service was deleted.
+// lookupFailed reports whether a DNS lookup got no answer from the name servers. If they answer that the name does
+// not exist, the lookup has not failed: the pod's Service was deleted.
 func lookupFailed(err error) bool {
 	lookup, ok := errors.AsType[*net.DNSError](err)
 	return ok && !lookup.IsNotFound

@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// leasePod returns a lease, on a pod without an earlier attempt if there is such a pod.
+// leasePod returns a lease on a pod. It avoids the pods of earlier attempts if there are other pods.
 func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried *tries) (lease.Lease, error) {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -40,8 +40,9 @@ func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried 
 	return held, nil
 }
 
-// repoDigest returns the image that a pod runs. StringSlice, which gets the text, stores it without the compiler's
-// knowledge (reflect.Copy), so that the text must not be on the stack. The result of Join is on the heap.
+// repoDigest returns the image of a granted pod, as reference@digest. It uses Join because the result of Join is
+// always on the heap. The caller passes the text to attribute.StringSlice, which copies it by reflection
+// (reflect.Copy), so that the compiler would not notice that the text must not be on the stack.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

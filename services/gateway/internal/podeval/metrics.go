@@ -44,9 +44,11 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// countLease records a granted lease. The last phase, connecting, continues in the gateway: connected records both
-// parts. The first phase, resolving, began in the gateway and repeats with each attempt: the front door records all of
-// it. Pod-managers do not know the time in which the gateway could reach none of them: it counts as time in the queue.
+// countLease records the phases of a granted lease. It omits the last phase, connecting, because this phase continues
+// in the gateway: countConnect records both parts. It adds the first phase, resolving, to the evaluation's resolve
+// time, because the gateway also resolves and each attempt resolves again: the front door records the sum. unreached
+// is the time in which the gateway could reach no pod-manager. No pod-manager reports this time, so it counts as time
+// in the queue.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -70,7 +72,8 @@ func (m *metrics) countLease(
 	}
 }
 
-// notLeased records a lease that was not granted, with its phases as the gateway observed them.
+// notLeased records a lease that was not granted. The durations of its phases are the gateway's own measurements,
+// because only granted leases report durations.
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
 	queued := p.unanswered
 	for step, took := range p.spent {
@@ -89,9 +92,9 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 }
 
-// coldStartFailed reports whether a lease that was not granted counts as a cold start: it waited for a new pod, or its
-// error says that there cannot be a new pod. A pod-manager reports no phase if it already knows that the image does not
-// exist.
+// coldStartFailed reports whether a lease that was not granted counts as a failed cold start. It does if its last
+// phase was part of the start of a pod, or if its error means that no pod can start. The error is checked too,
+// because a pod-manager that has cached that the image does not exist reports no phase.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }
@@ -100,7 +103,8 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the time of connecting, including the pod-manager's part.
+// countConnect records the duration of the phase connecting: the time of the pod-manager, and took, the time of the
+// gateway.
 func (m *metrics) countConnect(ctx context.Context, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

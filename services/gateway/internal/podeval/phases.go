@@ -6,7 +6,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// finished maps a phase to the name of the event at the end of the phase.
+// finished maps a phase of a lease to the name of the span event at the end of the phase.
 var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_RESOLVING:  "resolved",
 	podmanagerv1.Phase_PHASE_CREATING:   "created",
@@ -15,10 +15,10 @@ var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_STARTING:   "started",
 }
 
-// phaseGranted is the end of all phases.
+// phaseGranted is the pseudo-phase after a lease is granted.
 const phaseGranted podmanagerv1.Phase = -1
 
-// eventsBetween returns the names of the events between two phases of a lease.
+// eventsBetween returns the names of the span events for a change of a lease's phase.
 func eventsBetween(from, to podmanagerv1.Phase) []string {
 	if from == to {
 		return nil
@@ -31,7 +31,7 @@ func eventsBetween(from, to podmanagerv1.Phase) []string {
 	case to == podmanagerv1.Phase_PHASE_QUEUED:
 		names = append(names, "queued")
 	case to == phaseGranted && from != podmanagerv1.Phase_PHASE_UNSPECIFIED:
-		names = append(names, "ready") // a lease that was granted at once did not wait for a pod
+		names = append(names, "ready") // no event for a lease without a phase: it was granted at once
 	}
 	return names
 }

@@ -3,7 +3,8 @@
 // Package podeval is the pod evaluator: it gets a lease on a function pod, calls the pod's wrapper server, and ends the
 // lease with the outcome.
 //
-// Functions are pure, so that an evaluation whose pod broke is retried on another pod while its caller waits.
+// If a pod breaks during an evaluation, the evaluator retries the evaluation on another pod while the caller waits.
+// That is safe because functions are pure.
 package podeval
 
 import (
@@ -30,7 +31,7 @@ type Config struct {
 	Leases lease.Manager
 	// Conns provides the connections to pods.
 	Conns *podconn.Pool
-	// MaxRetries is the maximum number of retries of an evaluation on other pods after a pod broke.
+	// MaxRetries is the maximum number of retries of an evaluation after pods broke.
 	MaxRetries int
 	// ConnectTimeout limits the time of connecting to a new pod.
 	ConnectTimeout time.Duration
@@ -57,8 +58,8 @@ func New(cfg Config) (*Evaluator, error) {
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "pod" }
 
-// Evaluate implements evaluation.Evaluator. It returns no error of class fault.NotFound, because a pod may be able to
-// run any image.
+// Evaluate implements evaluation.Evaluator. It returns no error of class fault.NotFound, because the pod evaluator
+// serves all images.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
 	tried := tries{began: time.Now(), backoff: samePod}
 	for {
@@ -83,8 +84,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 }
 
-// attemptOnPod evaluates on a pod without an earlier attempt, if there is such a pod. An error with a brokenPodError in
-// its chain may not occur on another pod.
+// attemptOnPod leases a pod and evaluates there. An error whose chain contains a brokenPodError is the pod's failure,
+// so that a retry on another pod may succeed.
 func (e *Evaluator) attemptOnPod(
 	ctx context.Context, req evaluation.Request, tried *tries,
 ) (evaluation.Response, error) {
@@ -105,8 +106,8 @@ func (e *Evaluator) attemptOnPod(
 	return resp, err
 }
 
-// runLimit returns the limit of a function's run in a pod: the function's own limit, which counts from now, or the
-// request's limit.
+// runLimit returns the time limit for the function's run in a pod. A function's own limit starts now. Without an own
+// limit, the request's limit applies.
 func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	own := granted.GetMaxEvaluationTime().AsDuration()
 	if own <= 0 {
@@ -115,7 +116,7 @@ func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit
 	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
 }
 
-// leaseOutcome returns the outcome of an attempt for the pod-manager.
+// leaseOutcome returns the outcome of an attempt with the error err, and its reason, for the pod-manager.
 func leaseOutcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
 	if broken, ok := errors.AsType[*brokenPodError](err); ok {
 		if broken.notCalled && lookupFailed(broken.cause) {

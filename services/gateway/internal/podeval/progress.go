@@ -18,17 +18,18 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// progress records the waits of a lease: in the metric of running evaluations, as events of its span, and as a child
-// span for each phase.
+// progress records the waits of a lease in the metric of running evaluations and in the lease's span. The span gets
+// an event for each change of phase, and a child span for each phase.
 type progress struct {
-	ctx      context.Context //nolint:containedctx // of the lease's span, the parent of the phases' spans
+	ctx      context.Context //nolint:containedctx // contains the lease's span, the parent of the phases' spans
 	tracer   trace.Tracer
 	span     trace.Span
 	measured *measure.Evaluation
 	last     *lease.Waiting // nil before the first report
-	phase    trace.Span     // span of last's phase; nil if there is none
-	since    time.Time      // beginning of last's phase
-	// unanswered is the time before the first report. spent contains the durations of phases after the first report.
+	phase    trace.Span     // child span of the phase in last; nil without a phase or a recording
+	since    time.Time      // time at which the phase in last began
+	// unanswered is the time before the first report of a pod-manager. spent contains the durations of the phases
+	// after that report.
 	unanswered time.Duration
 	spent      map[podmanagerv1.Phase]time.Duration
 }
@@ -41,7 +42,7 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *measure.Eva
 	}
 }
 
-// queue is the phase of leases without a report of a pod-manager.
+// queue is the phase of a lease before the first report of a pod-manager.
 const queue = "queue"
 
 // recordWaiting records a report of the pod-manager.
@@ -93,7 +94,8 @@ func (p *progress) endWithError(err error) {
 	p.leavePhase()
 }
 
-// timeUnreached returns how long the gateway could reach no pod-manager. It is complete when all phases have ended.
+// timeUnreached returns the time in which the gateway could reach no pod-manager. Callers must call it after the last
+// phase has ended.
 func (p *progress) timeUnreached() time.Duration {
 	return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED]
 }

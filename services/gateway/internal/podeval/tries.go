@@ -15,29 +15,30 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// samePod is the backoff before a pod is retried. The pod-manager grants a pod again only after a successful health
-// check.
+// samePod is the backoff before an evaluation is retried on a pod that already broke. The pod-manager grants such a
+// pod again only after a successful health check.
 var samePod = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
 
-// tries are the attempts of an evaluation that found a broken pod.
+// tries are the failed attempts of an evaluation: the attempts that found a broken pod.
 type tries struct {
 	began    time.Time
 	attempts int32
-	// counted is the number of attempts that count: the first attempt for each pod, unless its connection timed out, and
-	// each attempt that sent the evaluation.
+	// counted is the number of attempts that count toward MaxRetries. An attempt that sent the evaluation always
+	// counts. See [tries.addAttempt] for the rest.
 	counted int
-	pods    []string // without duplicates
+	pods    []string // pods of the attempts, without duplicates
 	backoff retry.Backoff
 }
 
 // triedPod reports whether there was an attempt on a pod.
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// addAttempt records an attempt, and reports whether there was an earlier attempt on its pod.
+// addAttempt records a failed attempt, and reports whether there was an earlier attempt on the same pod.
 //
-// A connection that times out indicates a busy pod or node. The evaluation was not sent, so such attempts end only with
-// the caller's deadline. The same applies to failed name lookups: the name servers are to blame, and another pod would
-// not help. Without a deadline these attempts count like other attempts.
+// Three kinds of attempts do not count toward MaxRetries. They did not send the evaluation, and they are retried
+// until the evaluation's deadline. A connection that timed out indicates a busy pod or node. If a DNS lookup failed,
+// another pod would not help. A repeated attempt on a pod without a connection follows a successful health check. If
+// the evaluation has no deadline, all attempts count.
 func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
 	t.attempts++
 	again = t.triedPod(broken.pod)
@@ -52,7 +53,7 @@ func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *
 	return again
 }
 
-// endsInTime reports whether an evaluation has a deadline.
+// endsInTime reports whether an evaluation has a deadline or a time limit.
 func endsInTime(ctx context.Context, req evaluation.Request) bool {
 	_, ok := ctx.Deadline()
 	return ok || req.Limit.For > 0
@@ -66,7 +67,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// waitToRetry waits before a retry on the same pod. It returns an error if the evaluation's time ends.
+// waitToRetry waits before a retry on the same pod. It returns an error if the evaluation's deadline passes during
+// the wait.
 func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken *brokenPodError) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -77,7 +79,7 @@ func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken 
 	return interruptedError(ctx, req.Given, time.Since(t.began), doing)
 }
 
-// describePods lists the pods of an evaluation with several attempts.
+// describePods describes the attempts and their pods for an error. The text is empty after a single attempt.
 func (t *tries) describePods() string {
 	switch pods := len(t.pods); {
 	case t.attempts == 1:

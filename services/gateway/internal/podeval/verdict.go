@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// brokenPodError is the error of a pod that did not answer, or whose answer is not a wrapper server's. The evaluation
-// may succeed on another pod.
+// brokenPodError is the error for a pod that did not answer, or that gave an answer that no wrapper server gives. The
+// evaluation may succeed on another pod.
 type brokenPodError struct {
 	pod   string
 	cause error
@@ -35,7 +35,7 @@ func (e *brokenPodError) Error() string { return fmt.Sprintf("pod %s broke: %v",
 
 func (e *brokenPodError) Unwrap() error { return e.cause }
 
-// notCalled returns the error for a pod without a connection.
+// notCalled returns the error for a pod to which no connection could be established.
 func notCalled(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, image, took, fmt.Sprintf("connecting to pod %s (%v)", pod, err))
@@ -43,8 +43,8 @@ func notCalled(ctx context.Context, image, pod string, took time.Duration, err e
 	return &brokenPodError{pod: pod, cause: err, notCalled: true}
 }
 
-// convertError converts the error of a call into the caller's error: nil, the wrapper server's error with its code and
-// details, or a brokenPodError.
+// convertError converts the error of a call to a pod. An answer of a wrapper server becomes the error for the caller,
+// with the same class and details. If the pod is broken, convertError returns a brokenPodError.
 func convertError(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -63,18 +63,21 @@ func convertError(ctx context.Context, image, pod string, took time.Duration, er
 	return received.wrapperError(image, st)
 }
 
-// maxMessageBytes limits a pod's message. A wrapper server's messages are about half as long.
+// maxMessageBytes limits the error message in a pod's status. Messages of a wrapper server have at most about half
+// this length.
 const maxMessageBytes = 16 << 10
 
-// statusMessage returns the message of a pod's status, which may be arbitrary, for texts and logs.
+// statusMessage returns the message of a pod's status for errors and logs. It shortens the message and makes it valid
+// UTF-8, because a pod may send any bytes.
 func statusMessage(st *status.Status) string {
 	return strings.ToValidUTF8(excerpt.Middle(st.Message(), maxMessageBytes), "\uFFFD")
 }
 
-// breaksPod reports whether a pod is broken that answers with code while its caller waits. A wrapper server never
-// answers NotFound, Unimplemented or Canceled, with any details: to callers these codes would mean that another runtime
-// can evaluate, or that they left. The other codes may be from a proxy or from gRPC itself if they carry none of our
-// details.
+// breaksPod reports whether a pod that answers with code counts as broken. byWrapper is true if the answer contains
+// details that only a wrapper server sends. A wrapper server never answers NotFound, Unimplemented or Canceled, with
+// or without such details. We must not pass these codes on, because callers would conclude that another runtime
+// serves the image, or that they have left. Unavailable, Unknown and DeadlineExceeded may be from a proxy or from
+// gRPC itself, so they break the pod unless byWrapper is true.
 func breaksPod(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:
@@ -86,7 +89,7 @@ func breaksPod(code codes.Code, byWrapper bool) bool {
 	}
 }
 
-// details are the details of a status.
+// details are the known error details of a gRPC status.
 type details struct {
 	function *functionrunnerv1.FunctionFailure
 	retry    *errdetails.RetryInfo
@@ -108,8 +111,9 @@ func readDetails(st *status.Status) details {
 // byWrapper reports whether a status contains details that only a wrapper server sends.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
-// wrapperError returns the wrapper server's error for the caller. The error of a full queue includes its retry hint:
-// the pod works, and the pod-manager decides when to add pods.
+// wrapperError returns the wrapper server's error for the caller. If the wrapper server's queue is full, the error
+// keeps its retry hint and the evaluator does not try another pod, because the pod works and the pod-manager decides
+// when to add pods.
 func (d details) wrapperError(image string, st *status.Status) error {
 	text := evaluatePrefix(image) + statusMessage(st)
 	class := rpcfault.Class(connect.Code(st.Code()))

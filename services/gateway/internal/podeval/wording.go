@@ -16,13 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// evaluatePrefix begins the texts of errors in pods.
+// evaluatePrefix returns the beginning of the texts of errors from pods.
 func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// notLeased returns the error of a caller without a lease after the given time. last is the last reported wait. It may
-// be nil.
+// notLeased returns the error for a caller that got no lease. took is the time since the request for the lease. last
+// is the last wait that a pod-manager reported. It is nil if there was no report.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, image, took, "waiting for a pod: "+describeWait(last))
@@ -33,18 +33,18 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
 	switch fault.Of(err) {
 	case fault.NotFound, fault.Unimplemented:
-		// Callers would continue with another runtime.
+		// With these classes, callers would continue with another runtime.
 		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
 	case fault.DeadlineExceeded, fault.Canceled:
-		// The caller still waits, and may retry.
+		// The error belongs to the pod-manager: the caller still waits, and may retry.
 		return fault.New(fault.Unavailable, "%w", err)
 	default:
 		return err
 	}
 }
 
-// interruptedError returns the error of a caller whose context ended after the given time. doing describes the
-// interrupted step.
+// interruptedError returns the error for a caller whose context has ended. doing describes the interrupted step, and
+// took is its duration.
 func interruptedError(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return function.Interrupted(function.ContextErr(ctx), image, took, doing)
@@ -52,7 +52,7 @@ func interruptedError(ctx context.Context, image string, took time.Duration, doi
 	return function.Interrupted(context.Cause(ctx), image, took, doing)
 }
 
-// describeWait describes the wait of a lease.
+// describeWait describes the last reported wait of a lease for an error.
 func describeWait(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"

@@ -19,14 +19,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// listTimeout limits the time for listing the pools of all replicas.
+// listTimeout limits the time for finding the replicas, and again the time for their answers.
 const listTimeout = 5 * time.Second
 
 // views maps the address of a replica to the list of its pools.
 type views map[string][]*podmanagerv1.Pool
 
-// ListPools implements lease.Manager: it returns the pools of all replicas that answer, one per function. It fails if
-// no replica answers, or if no replica is known within listTimeout.
+// ListPools implements lease.Manager. It lists the pools of all replicas that answer, and merges them into one pool
+// per function. It returns an error if no replica answers, or if the lookup of the replicas does not succeed within
+// listTimeout.
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
@@ -43,7 +44,8 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge()}, nil
 }
 
-// awaitReplicas waits until replicas are known. When ctx ends, it returns the error of the last lookup.
+// awaitReplicas looks up the replicas until the lookup succeeds. When ctx ends, it returns the error of the last
+// lookup.
 func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	for backoff := backoff; ; {
 		all, err := m.findReplicas(ctx)
@@ -53,7 +55,7 @@ func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, erro
 	}
 }
 
-// listAll returns the pools of all replicas, and an error for each replica.
+// listAll returns the pools of each replica that answers, and an error or nil for each replica.
 func (m *Manager) listAll(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica,
 ) (views, []error) {
@@ -82,9 +84,9 @@ func (m *Manager) listAll(
 // poolKey identifies a function's pool.
 type poolKey struct{ reference, digest string }
 
-// merge returns one pool per function, ordered by reference and digest. Each replica sees all pods of a function, but
-// only its own leases: merge adds the leases up, and uses the owner's view of everything else. Only the owner of a pool
-// names itself.
+// merge returns one pool per function, ordered by reference and digest. Each replica lists all pods of a function,
+// but counts only its own leases. So merge sums up the leases of all replicas, and uses the owner's list for
+// everything else. A pool's field replica is set only in the owner's list.
 func (v views) merge() []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {
@@ -117,7 +119,8 @@ func (v views) merge() []*podmanagerv1.Pool {
 	return all
 }
 
-// addPool adds another replica's counts, failure and pods to a pool.
+// addPool adds another replica's view of the same pool to pool: its counts, its failure if that is later, and pods
+// that are missing in pool.
 func addPool(pool, other *podmanagerv1.Pool) {
 	pool.Waiting += other.GetWaiting()
 	pool.Active += other.GetActive()
@@ -137,7 +140,8 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	slices.SortStableFunc(pool.Pods, func(a, b *podmanagerv1.Pod) int { return cmp.Compare(a.GetSlot(), b.GetSlot()) })
 }
 
-// addPod adds another replica's counts to a pod. The replica that uses the pod learns of a later expiry first.
+// addPod adds another replica's counts to a pod. The later expiry is used, because the replica that uses the pod
+// postpones the expiry, and other replicas list the earlier expiry for some time.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

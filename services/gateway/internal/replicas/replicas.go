@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas leases pods from the replicas of the pod-manager. Pod-managers know which replica owns a function:
-// a replica that does not own the function names the owner, also if it grants a lease on a ready pod. The gateway
-// remembers the owner.
+// Package replicas leases pods from the replicas of the pod-manager. One replica owns each function. A replica that
+// does not own the function names the owner in its answer, even if it grants a lease on a ready pod. The gateway
+// stores the owner, and calls it first for the next lease.
 package replicas
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// Manager is a [lease.Manager] that calls all replicas.
+// Manager is a [lease.Manager] that calls the replicas of the pod-manager.
 type Manager struct {
 	service *rpcclient.Client
 	client  *lease.Client
@@ -31,16 +31,16 @@ type Manager struct {
 
 var _ lease.Manager = (*Manager)(nil)
 
-// New returns a manager for the pod-managers at a URL, http://host:port or https://host:port. service is the client of
-// that URL. Each DNS address of the host is a replica.
+// New returns a manager for the pod-managers at a URL, http://host:port or https://host:port. service must be the
+// client for the same URL. Each DNS address of the host is a replica.
 func New(service *rpcclient.Client, url string) *Manager {
 	return &Manager{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
 }
 
-// backoff is the delay after a round in which no replica could be reached.
+// backoff is the delay after a round of calls in which no replica could be reached.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// reachTimeout limits the sum of these delays for a lease: a single pod-manager restarts in less time.
+// reachTimeout limits the sum of the backoff delays of a lease. A single pod-manager restarts within this time.
 const reachTimeout = 15 * time.Second
 
 // Lease implements lease.Manager. If no replica can be reached it retries for up to reachTimeout.
@@ -63,8 +63,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	}
 }
 
-// leaseFromAny calls replicas until one of them answers: first the remembered owner of the function, then the owner
-// that a replica names, and then the remaining replicas.
+// leaseFromAny calls replicas until a replica grants the lease or finally rejects it. It calls the stored owner of
+// the function first, then the owner that a replica names, and then the remaining replicas.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
@@ -75,7 +75,7 @@ func (m *Manager) leaseFromAny(
 	image := open.GetImage()
 	open = proto.CloneOf(open)
 	for _, r := range left {
-		if r.Silent() { // replicas would still name it as the owner
+		if r.Silent() { // without this, other replicas would still name the silent replica as the owner
 			open.Tried = append(open.Tried, r.Address())
 		}
 	}
@@ -93,14 +93,14 @@ func (m *Manager) leaseFromAny(
 		if !lease.IsElsewhere(err) {
 			return held, err
 		}
-		open = proto.CloneOf(open) // the stream uses the previous message
+		open = proto.CloneOf(open) // the stream of the previous call still uses the previous message
 		open.Tried = append(open.Tried, r.Address())
 		owner := lease.OwnerOf(err)
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// A replica serves callers that tried the owner it named. An owner without a DNS address counts as tried: it is not
-		// ready, or its address is of another family.
+		// Call r again after the owner that r named, because a replica serves callers that have tried the owner. An
+		// owner that DNS does not list counts as tried: it is not ready, or its address is of another family.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -110,7 +110,7 @@ func (m *Manager) leaseFromAny(
 	return nil, err
 }
 
-// findReplicas returns all replicas. Its error is marked as lease.Elsewhere.
+// findReplicas returns all replicas. Its error is marked as [lease.Elsewhere], so that Lease retries.
 func (m *Manager) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	all, err := m.service.Replicas(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *Manager) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error
 	return all, nil
 }
 
-// toFront moves the replica at an address to the front, and reports whether there is such a replica.
+// toFront returns replicas with the replica at address moved to the front, and reports whether replicas contains it.
 func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replica, bool) {
 	i := slices.IndexFunc(replicas, func(r *rpcclient.Replica) bool { return r.Address() == address })
 	if i < 0 {
@@ -142,7 +142,7 @@ func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lea
 	return held, markSilence(r, err)
 }
 
-// markSilence marks the error of a silent replica as lease.Elsewhere.
+// markSilence marks the error of a replica that answers neither the call nor probes as [lease.Elsewhere].
 func markSilence(r *rpcclient.Replica, err error) error {
 	if !errors.Is(err, rpcclient.ErrSilent) {
 		return err
@@ -151,10 +151,10 @@ func markSilence(r *rpcclient.Replica, err error) error {
 	return lease.Elsewhere(err)
 }
 
-// maxOwners is the maximum number of functions in owners.
+// maxOwners is the maximum number of functions whose owner is stored.
 const maxOwners = 10_000
 
-// owners stores the addresses of the functions' owners.
+// owners maps images to the addresses of their owners, the replicas that own the functions.
 type owners struct {
 	mu      sync.Mutex
 	byImage map[string]string
@@ -172,7 +172,7 @@ func (o *owners) setOwner(image, address string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, known := o.byImage[image]; o.byImage == nil || !known && len(o.byImage) >= maxOwners {
-		o.byImage = make(map[string]string) // redirects restore it
+		o.byImage = make(map[string]string) // emptied when full: replicas name the owners again
 	}
 	o.byImage[image] = address
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolverclient calls an image-resolver, and uses its last answers while the image-resolver is unavailable.
+// Package resolverclient calls an image-resolver. While the image-resolver is unavailable, it returns the last
+// answers from its cache.
 package resolverclient
 
 import (
@@ -17,21 +18,23 @@ import (
 )
 
 const (
-	// maxTagBytes limits the cached lists of tags, and maxImageBytes the cached images.
+	// maxTagBytes limits the memory of cached lists of tags, and maxImageBytes the memory of cached image answers.
 	maxTagBytes   = 16 << 20
 	maxImageBytes = 4 << 20
 )
 
-// Resolver is an image-resolver. Its errors have fault classes. Its answers are shared: callers must not change them.
+// Resolver is an image-resolver. Its errors have fault classes. Callers must not change its answers, because the
+// cache shares them between callers.
 type Resolver = imageresolverv1connect.ImageResolverServiceClient
 
-// Remote is an image-resolver in another process. It supports requests with only a name, as the gateway sends them.
+// Remote is an image-resolver in another process. It ignores all fields of a request except the repository or the
+// image, which are the only fields that the gateway sets.
 type Remote struct {
 	tags   *cache.Last[string, *imageresolverv1.ListTagsResponse]
 	images *cache.Last[string, *imageresolverv1.ResolveImageResponse]
 }
 
-// NewRemote returns the image-resolver of a client.
+// NewRemote returns a Remote that calls client.
 func NewRemote(client imageresolverv1connect.ImageResolverServiceClient, meters metric.MeterProvider) (*Remote, error) {
 	staleTags, err := cache.StaleCounter(meters, "tags")
 	if err != nil {
@@ -48,7 +51,7 @@ func NewRemote(client imageresolverv1connect.ImageResolverServiceClient, meters 
 				return resp, rpcfault.FromConnect(err)
 			},
 			Size: func(repository string, resp *imageresolverv1.ListTagsResponse) int64 {
-				const text = 32 // a string's header and rounding
+				const text = 32 // bytes of a string's header, and of rounding by the allocator
 				return int64(len(repository) + proto.Size(resp) + text*len(resp.GetTags()))
 			},
 			MaxBytes: maxTagBytes, Stale: staleTags,
@@ -80,16 +83,16 @@ func (r *Remote) ResolveImage(
 	return r.images.Get(ctx, req.GetImage())
 }
 
-// TagSource is a naming.TagSource with the tags of registries.
+// TagSource is a naming.TagSource that lists the tags in registries.
 type TagSource struct{ Resolver Resolver }
 
-// Tags implements naming.TagSource. An unknown repository is an error of its registry.
+// Tags implements naming.TagSource. If the registry does not contain the repository, it returns the registry's error.
 func (s TagSource) Tags(ctx context.Context, repository string) (tags []string, known bool, err error) {
 	resp, err := s.Resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 	return resp.GetTags(), err == nil, err
 }
 
-// Digest returns the digest of an image.
+// Digest returns the digest to which the resolver resolves an image.
 func Digest(ctx context.Context, resolver Resolver, image imagename.Name) (string, error) {
 	resp, err := resolver.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image.String()})
 	return resp.GetDigest(), err
