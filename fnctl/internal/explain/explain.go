@@ -24,7 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Title returns the name of a step for people: its function and its package.
+// Title returns the title of a step for display: its function and its package.
 func Title(step pipeline.Step) string {
 	f, title := step.Call.Function, step.Call.Function.Title()
 	if f.Tag != "" {
@@ -107,7 +107,7 @@ func newStep(number int, s pipeline.Step) step {
 	return shown
 }
 
-// field is a field that a function changed. Before or After is empty if there was or is none.
+// field is a field that a function changed. Before is empty for a new field, and After is empty for a removed field.
 type field struct{ Resource, Path, Before, After string }
 
 // changedFields returns the fields that differ in a file, by resource and path.
@@ -128,7 +128,8 @@ func changedFields(change pkgtree.Change) []field {
 	return changed
 }
 
-// fieldsOf returns the scalars of all resources in a file, by a field without values.
+// fieldsOf returns the scalar values of all resources in a file. A key contains the resource and the path, but no
+// values.
 func fieldsOf(data []byte) map[field]string {
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()
@@ -140,7 +141,7 @@ func fieldsOf(data []byte) map[field]string {
 		if r.YNode().Kind != yaml.MappingNode {
 			continue
 		}
-		name := r.GetKind() + " " + r.GetName() // without the namespace, which functions often set
+		name := r.GetKind() + " " + r.GetName() // the namespace is omitted because functions often change it
 		if seen[name]++; seen[name] > 1 {
 			name = fmt.Sprintf("%s (%d)", name, seen[name])
 		}

@@ -58,8 +58,7 @@ func (g Gateway) ServeWithPods(tb testing.TB, pods lease.Manager) string {
 	return g.serve(tb, podsHandler(pods))
 }
 
-// ServeWithStatus is Serve with the status service, and with the service that reports pods,
-// unless that is nil.
+// ServeWithStatus is Serve with the status service. If pods is not nil, it also serves the service that reports pods.
 func (g Gateway) ServeWithStatus(
 	tb testing.TB, status gatewayv1connect.StatusServiceHandler, pods lease.Manager,
 ) string {
@@ -92,8 +91,7 @@ func (g Gateway) serve(tb testing.TB, services ...service) string {
 	return server.Listener.Addr().String()
 }
 
-// ServeTLS is Serve with TLS. It returns the server for its address and its
-// certificate.
+// ServeTLS is Serve with TLS. The returned server contains the address and the certificate.
 func (g Gateway) ServeTLS(tb testing.TB) *httptest.Server {
 	tb.Helper()
 	server := g.server()
@@ -118,7 +116,7 @@ func (g Gateway) server(services ...service) *httptest.Server {
 	return server
 }
 
-// Process returns a function as authors write them with kyaml's framework.
+// Process returns a function that runs process with kyaml's framework.
 func Process(process framework.ResourceListProcessorFunc) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer
@@ -132,8 +130,8 @@ func Process(process framework.ResourceListProcessorFunc) Function {
 	}
 }
 
-// ProcessOld is Process for functions made with an SDK of the time before kyaml's
-// framework moved a resource if either of the two annotations of its place changed.
+// ProcessOld is Process for functions with an old SDK. Old SDKs do not synchronize the two annotations of a
+// resource's place, as kyaml's framework does today.
 func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer

@@ -26,7 +26,8 @@ func (c Config) args() []string {
 // Forwarder connects to a gateway. It starts kubectl at the first connection. Callers must close the forwarder.
 type Forwarder struct {
 	config Config
-	// turn contains the running kubectl, or nil. Its receiver must send a value back.
+	// turn contains the running kubectl, or nil. Each receiver must send a value back, so that no two goroutines
+	// start kubectl.
 	turn chan *process
 }
 

@@ -16,7 +16,7 @@ import (
 
 // process is a running kubectl port-forward.
 type process struct {
-	// address is the address of its port, as host:port.
+	// address is the address on which kubectl listens, as host:port.
 	address string
 	stop    context.CancelFunc
 	// ended is closed when the process has exited.

@@ -2,9 +2,9 @@
 
 package kptfile
 
-// document is a whole Kptfile. Unknown fields are errors, as in kpt: ignoring a selector, for
-// example, would change other resources than intended, and a misspelled pipeline would not run. The
-// fields that rendering does not use are here for their names only.
+// document contains all fields of a Kptfile. Unknown fields are errors, as in kpt. Otherwise, a misspelled selector
+// would select other resources than intended, and a misspelled pipeline would not run. Fields that rendering does not
+// use are declared so that decoding accepts them.
 type document struct {
 	APIVersion   string         `yaml:"apiVersion"`
 	Kind         string         `yaml:"kind"`
@@ -78,7 +78,7 @@ type status struct {
 		Status  any `yaml:"status"`
 		Reason  any `yaml:"reason"`
 		Message any `yaml:"message"`
-		// Some releases of kpt wrote these two.
+		// Some releases of kpt wrote these two fields.
 		Generation any `yaml:"observedgeneration"`
 		Time       any `yaml:"lasttransitiontime"`
 	} `yaml:"conditions"`

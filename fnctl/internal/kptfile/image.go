@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// catalog is kpt's own prefix of images without a repository. It is also the gateways' prefix unless
-// their configuration says otherwise.
+// catalog is the prefix that kpt prepends to images without a repository. Gateways prepend the same prefix by
+// default.
 const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
 
-// exactTag matches tags. All other values of the field are constraints.
+// exactTag matches exact tags. All other values of the field tag are version constraints.
 var exactTag = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
 
-// ImageName returns an image's full name as kpt writes it, as far as that is possible without the
-// gateway: a tag that is a constraint is left out.
+// ImageName returns an image's full name as kpt writes it. It ignores a tag that is a constraint, because only a
+// gateway can select the tag for a constraint.
 func ImageName(image, tag string) string {
 	if image == "" {
 		return ""

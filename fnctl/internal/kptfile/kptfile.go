@@ -9,25 +9,25 @@ import "cmp"
 // FileName is the name of the file that makes a directory a package.
 const FileName = "Kptfile"
 
-// Kptfile is the part of a Kptfile that matters for rendering. The rest of the file is kept: the
-// file is a resource of the package.
+// Kptfile is the part of a Kptfile that matters for rendering. All other fields are preserved, because the file is
+// also a resource of the package.
 type Kptfile struct {
 	// File is the file's path for error messages.
 	File string
 	// Name is the package's name.
 	Name string
-	// ParentsFirst asks to run the functions of this package before the functions of the packages inside
-	// it, each with the resources of its own package and of those inside. It counts in the rendered
-	// package only, not in packages inside it.
+	// ParentsFirst makes the functions of this package run before the functions of the packages inside it. The
+	// functions of each package receive the resources of their package and of the packages inside it. ParentsFirst is
+	// ignored in a package inside the rendered package.
 	ParentsFirst bool
-	// SaveOnFailure asks to write the changes of the functions before a failed function. It counts in the
-	// rendered package only.
+	// SaveOnFailure makes a failed rendering write the changes of the functions before the failed function. It is
+	// ignored in a package inside the rendered package.
 	SaveOnFailure bool
-	// Pipeline is empty if the file has none.
+	// Pipeline is empty if the file contains no pipeline.
 	Pipeline Pipeline
 }
 
-// The annotations of a Kptfile that are settings; "true" turns them on.
+// Annotations of a Kptfile that configure rendering. The value "true" turns a setting on.
 const (
 	parentsFirstAnnotation  = "kpt.dev/bfs-rendering"
 	saveOnFailureAnnotation = "kpt.dev/save-on-render-failure"
@@ -54,12 +54,12 @@ type Function struct {
 	// ConfigPath is the file of the function's configuration, relative to the
 	// package, with slashes.
 	ConfigPath string `yaml:"configPath"`
-	// ConfigMap is the configuration written in place, instead of ConfigPath.
+	// ConfigMap is the content of the configuration. It is used instead of ConfigPath.
 	ConfigMap map[string]string `yaml:"configMap"`
 	// Selectors choose the input of the function: the resources that match any selector, or all
 	// resources if there is no selector.
 	Selectors []Selector `yaml:"selectors"`
-	// Exclude removes the resources that match any of its selectors.
+	// Exclude removes the resources that match any of these selectors from the input.
 	Exclude []Selector `yaml:"exclude"`
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
-// Errors of the YAML library for an unknown field and for a value of another type. The latter contains the
-// value, which may be secret, and both have the names of our types.
+// Errors of the YAML library. We do not show them to users, because they contain the names of our Go types. The error
+// of a wrong type also contains the value, which may be secret.
 var (
 	unknownField = regexp.MustCompile(`^line (\d+): field (.*) not found in type (.+)$`)
 	wrongType    = regexp.MustCompile(`^line (\d+): cannot unmarshal !!(\w+)(?s:.*) into (.+)$`)
@@ -58,7 +58,7 @@ func typeProblem(text string) string {
 	return " it is not a Kptfile"
 }
 
-// unreleased are fields that kpt's book or its proposals have, and no kpt.
+// unreleased lists fields that kpt's book or proposals describe, but that no release of kpt supports.
 var unreleased = []string{"when", "condition", "configRef", "resourceFileRegexp"}
 
 // yamlKinds are the types of YAML values as users call them.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// The lists of a pipeline.
+// Names of the lists of a pipeline.
 const (
 	Mutators   = "mutators"
 	Validators = "validators"
@@ -28,8 +28,8 @@ type saved struct {
 	Exclude    []Selector        `yaml:"exclude,omitempty"`
 }
 
-// Save adds a function to a list of a Kptfile's pipeline. It replaces functions of the same image or
-// program, and reports whether it replaced any.
+// Save adds a function to a list of a Kptfile's pipeline. It replaces entries with the same image or program, and
+// reports whether it replaced an entry.
 func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) {
 	if err := ChooseStyle(root); err != nil {
 		return false, err
@@ -55,8 +55,9 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	return replaced, nil
 }
 
-// Create returns the node at a path of fields below a map. Fields that are missing or have no value become maps, the
-// last field a node of the given kind. Empty fields change to block style.
+// Create returns the node at a path of fields below a map. It creates fields that are missing or have no value: the
+// last field of the path as a node of the given kind, and all other fields as maps. Empty fields change to block
+// style.
 func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, error) {
 	for i, name := range path {
 		want := yaml.MappingNode
@@ -110,8 +111,8 @@ func scalarField(node *yaml.Node, field string) string {
 	return yaml.GetValue(f.Value)
 }
 
-// ChooseStyle has the lists of a Kptfile indented, as kpt writes them, if it has none yet. A Kptfile
-// with lists keeps their style.
+// ChooseStyle selects indented lists, as kpt writes them, for a Kptfile that contains no list. A Kptfile that
+// contains lists keeps their style.
 func ChooseStyle(root *yaml.RNode) error {
 	if hasLists(root.YNode()) {
 		return nil
@@ -119,7 +120,7 @@ func ChooseStyle(root *yaml.RNode) error {
 	return root.PipeE(yaml.SetAnnotation(kioutil.SeqIndentAnnotation, string(yaml.WideSequenceStyle)))
 }
 
-// hasLists reports whether there is a list whose items have lines of their own.
+// hasLists reports whether the node contains a list in block style, with each item on its own line.
 func hasLists(node *yaml.Node) bool {
 	if node.Kind == yaml.SequenceNode && node.Style&yaml.FlowStyle == 0 && len(node.Content) > 0 {
 		return true

@@ -76,8 +76,8 @@ func checkConfig(file, field string, f Function) error {
 	return nil
 }
 
-// checkConfigPath rejects paths that leave the package: a package from elsewhere must not read
-// other files of the user's machine.
+// checkConfigPath rejects paths that leave the package, because a package from elsewhere must not read other files of
+// the user's machine.
 func checkConfigPath(file, field, p string) error {
 	switch {
 	case strings.TrimSpace(p) == "" || path.Clean(p) == ".":

@@ -35,7 +35,8 @@ type Containers struct {
 	Offline bool
 	// Variables are added to the environment of functions, as KEY=VALUE.
 	Variables []string
-	// Network returns an error unless the function of an image may use the network. Nil allows none.
+	// Network returns an error unless the function of an image may use the network. If Network is nil, no function
+	// may use the network.
 	Network func(image string) error
 }
 
@@ -49,7 +50,7 @@ func FindContainers(names ...string) (*Containers, error) {
 			continue
 		}
 		if target, err := filepath.EvalSymlinks(path); err == nil && target == own {
-			continue // fnctl in the place of docker
+			continue // the program is a link to fnctl itself
 		}
 		return &Containers{Runtime: name, Program: path}, nil
 	}
@@ -57,7 +58,7 @@ func FindContainers(names ...string) (*Containers, error) {
 		"with --address or FNCTL_ADDRESS", strings.Join(names, ", "))
 }
 
-// exitNotRun is the exit code of a container runtime that started no container. The next two codes mean that the
+// exitNotRun is the exit code of a container runtime that started no container. The codes 126 and 127 mean that the
 // program of the image did not start.
 const exitNotRun = 125
 
@@ -93,7 +94,7 @@ func (c *Containers) runArguments(image string) []string {
 	if c.Network == nil || c.Network(image) != nil {
 		args = append(args, "--network", "none")
 	}
-	if c.Runtime != AppleContainer { // which lacks both options
+	if c.Runtime != AppleContainer { // AppleContainer lacks both options
 		pull := "missing"
 		if c.Offline {
 			pull = "never"

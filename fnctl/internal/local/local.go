@@ -76,8 +76,8 @@ func (e *Evaluator) execute(
 	}
 }
 
-// runProgram runs a program and reads its output until every process has closed it: truncated output must not count as
-// complete. It stops the program when ctx expires.
+// runProgram runs a program and reads its output until every process has closed it, because truncated output must not
+// count as complete. It stops the program when ctx expires.
 func runProgram(ctx context.Context, cmd *exec.Cmd, out, log io.Writer) error {
 	var copying sync.WaitGroup
 	var ends []*os.File

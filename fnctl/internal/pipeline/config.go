@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// newConfig returns the configuration of a function as in its package, or nil if the function has
-// none.
+// newConfig returns a function's configuration from the package or the Kptfile. It is nil if the function has no
+// configuration.
 func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	switch {
 	case f.ConfigPath != "":
@@ -35,12 +35,12 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	return nil, nil
 }
 
-// updateConfig sets the function's configuration to the output of the previous functions: files of
-// configurations are resources, which functions may change. If a function deleted it, its original content counts; if
-// one added a resource to its file, the first counts.
+// updateConfig replaces the function's configuration by its version in the output of the previous functions, because
+// configurations are resources, which functions may change. If a function deleted the configuration, its original
+// content is used. If a function added resources to the configuration's file, the first resource is used.
 func (c *Call) updateConfig(resources []*yaml.RNode) {
 	for _, r := range resources {
-		// As in kpt, the path must be as it is written.
+		// As in kpt, paths are compared literally: ./fn.yaml differs from fn.yaml.
 		if file, _ := pkgtree.File(r); c.Function.ConfigPath != "" && file == c.Function.ConfigPath && c.Package.Owns(r) {
 			c.Config = r.Copy()
 			return
@@ -59,7 +59,7 @@ func configResources(pkg *pkgtree.Package, configPath string) []*yaml.RNode {
 	return found
 }
 
-// ConfigMap returns the resource for a configuration written in place, as kpt makes it.
+// ConfigMap returns the ConfigMap that kpt creates from the field configMap of a function.
 func ConfigMap(data map[string]string) (*yaml.RNode, error) {
 	config := yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\n")
 	if err := config.LoadMapIntoConfigMapData(data); err != nil {

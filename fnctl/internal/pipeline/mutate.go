@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Mutate runs a function on the resources that it selects, and returns all resources with its
-// changes. The resources are only marked while it runs: after an error they are as before.
+// Mutate runs a function on the resources that it selects. It returns all resources, including the function's
+// changes. While the function runs, the given resources carry additional annotations. After an error, they are
+// unchanged.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	call.updateConfig(resources)
 	if !call.isSelective() {
@@ -30,8 +31,7 @@ func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNod
 	return merged, step, clearIDs(merged)
 }
 
-// runMutator runs a function on all of the resources, and first records their places: see
-// [Call.checkOutput].
+// runMutator records the places of the resources for [Call.checkOutput], and then runs a function on all resources.
 func (r *Renderer) runMutator(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
 	var err error
 	if call.places, err = kio.PreprocessResourcesForInternalAnnotationMigration(resources); err != nil {
@@ -53,7 +53,7 @@ func (r *Renderer) Validate(ctx context.Context, call Call, resources []*yaml.RN
 	return step, err
 }
 
-// InputError reports resources that no function can get.
+// InputError reports resources that cannot be passed to functions.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string {

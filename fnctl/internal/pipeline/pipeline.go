@@ -41,7 +41,7 @@ type Request struct {
 type Response struct {
 	// ResourceList is the function's output.
 	ResourceList []byte
-	// Log is its standard error.
+	// Log is the function's standard error.
 	Log []byte
 }
 
@@ -80,20 +80,20 @@ type Renderer struct {
 	Timeout time.Duration
 	// Jobs is the maximum number of packages that are rendered concurrently. 0 means 1.
 	Jobs int
-	// Files encodes resources as files, by path, for [Step.Changes]. It is nil if those are not needed.
+	// Files encodes resources as files, by path, for [Step.Changes]. If it is nil, Step.Changes is nil.
 	Files func([]*yaml.RNode) (map[string][]byte, error)
 }
 
 // Rendering is the result of a plan.
 type Rendering struct {
-	// Resources are the resources of all packages. After an error, they are as they were before the
-	// function that failed, and without packages that were not reached.
+	// Resources are the resources of all packages. After an error, they contain neither changes of the failed
+	// function nor packages that were not reached.
 	Resources []*yaml.RNode
-	// Mutations and Validations are the functions whose turn came, in this order.
+	// Mutations and Validations are the steps up to the end of the rendering, in order.
 	Mutations, Validations []Step
 }
 
-// Step is a function that ran or failed to.
+// Step is a function that ran, or that could not be run.
 type Step struct {
 	Call    Call
 	Outcome Outcome

@@ -30,8 +30,8 @@ type Call struct {
 	// Config is the function's configuration. It is nil if the function has none.
 	Config *yaml.RNode
 
-	// places are the annotations with the places of resources before a mutator ran, by a number
-	// that each resource carries. They are nil for a validator.
+	// places contains the annotations with the place of each resource before a mutator ran. The key is a number that
+	// an annotation of the resource contains. It is nil for a validator.
 	places map[string]map[string]string
 }
 
@@ -83,7 +83,7 @@ type Options struct {
 type PlanError struct {
 	// Call is the function that cannot run.
 	Call Call
-	// IsValidator is true if it is in the list of validators.
+	// IsValidator is true if the pipeline lists the function as a validator.
 	IsValidator bool
 	Err         error
 }
@@ -92,7 +92,7 @@ func (e *PlanError) Error() string { return e.Err.Error() }
 
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// Rendering returns the result of a plan that could not be made: the failed step.
+// Rendering returns a rendering whose only step is the function that cannot run.
 func (e *PlanError) Rendering() *Rendering {
 	step := []Step{{Call: e.Call, Outcome: Outcome{Err: e.Err}}}
 	if e.IsValidator {
@@ -126,8 +126,8 @@ func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	return plan, nil
 }
 
-// unplannedError returns the error of a package whose resources no function can read, as the error of its first
-// function.
+// unplannedError returns an error about a package's resources as a [PlanError] of the package's first function. It
+// returns err if the package has no functions.
 func unplannedError(pkg *pkgtree.Package, err error) error {
 	p := pkg.Kptfile.Pipeline
 	for _, f := range slices.Concat(p.Mutators, p.Validators) {

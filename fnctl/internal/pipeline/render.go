@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Render runs the functions of a plan and of the plans inside it. The first error ends it; the
-// rendering up to there is returned with the error.
+// Render runs the functions of a plan and of the plans inside it. It stops at the first error, and returns the error
+// with the rendering up to the failed function.
 func (r *Renderer) Render(ctx context.Context, plan *Plan) (*Rendering, error) {
 	if !plan.Package.Kptfile.ParentsFirst {
 		return r.innerFirst(ctx, plan)
@@ -28,9 +28,9 @@ type run struct {
 	result *Rendering
 }
 
-// outerFirst renders a package and then the packages inside it, level by level. Each gets its own
-// resources and the resources of the packages inside it. Packages run in sequence: a package may move resources to
-// any package.
+// outerFirst renders a package and then the packages inside it, level by level. Each package receives its own
+// resources and the resources of the packages inside it. Packages run in sequence, because functions may move
+// resources to another package.
 func (r *run) outerFirst(ctx context.Context, root *Plan) ([]*yaml.RNode, error) {
 	levels := root.byLevel()
 	own := make(map[string][]*yaml.RNode, len(levels)) // keys are labels of packages
@@ -80,7 +80,8 @@ func (p *Plan) gatherResources(own map[string][]*yaml.RNode) []*yaml.RNode {
 	return resources
 }
 
-// scatterResources is the opposite of gatherResources. Resources of unknown packages go to the package itself.
+// scatterResources is the inverse of gatherResources: it stores each resource in own by its package. Resources of
+// unknown packages belong to the plan's package.
 func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.RNode) {
 	for _, plan := range p.inDepth() {
 		own[plan.Package.Label()] = nil
@@ -97,7 +98,7 @@ func (p *Plan) scatterResources(resources []*yaml.RNode, own map[string][]*yaml.
 // runPipeline runs a package's own functions on resources.
 func (r *run) runPipeline(ctx context.Context, plan *Plan, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	r.Observer.Entered(plan)
-	before, err := r.encodeFiles(resources) // functions mark resources while they run
+	before, err := r.encodeFiles(resources) // encode the resources before Mutate annotates them
 	if err != nil {
 		return resources, err
 	}
@@ -130,8 +131,8 @@ func (r *Renderer) encodeFiles(resources []*yaml.RNode) (map[string][]byte, erro
 	return r.Files(resources)
 }
 
-// changedFiles returns a function's changes of the files of a package and of the packages inside it, and the files
-// after it.
+// changedFiles returns the files that a function changed in its package and in the packages inside it. It also
+// returns all files after the change.
 func (r *Renderer) changedFiles(before map[string][]byte, output []*yaml.RNode) (
 	changes []pkgtree.Change, after map[string][]byte, err error,
 ) {

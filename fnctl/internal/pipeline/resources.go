@@ -18,7 +18,8 @@ import (
 // kind and name.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// CheckInput reports the first resource that functions cannot take, before any runs.
+// CheckInput returns an error for the first resource that cannot be passed to functions. It is called before any
+// function runs.
 func CheckInput(resources []*yaml.RNode) error {
 	if err := checkResources(resources); err != nil {
 		return fmt.Errorf("%w; if a file is no resource, name it in .krmignore", err)
@@ -26,8 +27,8 @@ func CheckInput(resources []*yaml.RNode) error {
 	return checkPlaces(resources, inputPlaces)
 }
 
-// checkResources reports the first item that is not a valid resource: functions may rely on
-// apiVersion, kind and name.
+// checkResources reports the first item that is not a valid resource, because functions may rely on apiVersion, kind
+// and name.
 func checkResources(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		file, _ := pkgtree.File(r)
@@ -48,7 +49,7 @@ func checkResources(resources []*yaml.RNode) error {
 	return nil
 }
 
-// inFile names the file of a resource; it is empty for a list without information about files.
+// inFile returns a phrase with the file of a resource. It is empty if the file is unknown.
 func inFile(file string) string {
 	if file == "" {
 		return ""
@@ -70,7 +71,7 @@ func isKustomization(r *yaml.RNode, file string) bool {
 		r.GetApiVersion() == "" && r.GetKind() == "Kustomization"
 }
 
-// wording words the errors about places.
+// wording contains the formats of the errors about places.
 type wording struct{ outside, twice string }
 
 var (

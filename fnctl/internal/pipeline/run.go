@@ -41,9 +41,8 @@ func (r *Renderer) runCall(ctx context.Context, call Call, resources []*yaml.RNo
 	return output, Step{Call: call, Outcome: outcome}, err
 }
 
-// evaluateCall does the work of run and records the outcome. The filter is kyaml's own, as under kpt:
-// it writes the ResourceList, and carries comments and the order of fields over to the function's
-// output.
+// evaluateCall evaluates a function on resources and records the outcome. As in kpt, kyaml's filter encodes the
+// ResourceList, and restores comments and the order of fields in the function's output.
 func (r *Renderer) evaluateCall(ctx context.Context, call Call, resources []*yaml.RNode,
 	outcome *Outcome,
 ) ([]*yaml.RNode, error) {
@@ -111,8 +110,8 @@ func (r *Renderer) callEvaluator(ctx context.Context, call Call, in io.Reader, o
 // maxQuoted is the maximum length of a quotation of an output, in bytes.
 const maxQuoted = 40
 
-// explainOutput returns the reason why kyaml cannot read an output: usually it contains text that a function should
-// have logged.
+// explainOutput returns the reason why kyaml cannot read an output. Usually, the function wrote log messages to
+// standard output.
 func explainOutput(output []byte, err error) error {
 	var node yaml.Node
 	if yaml.Unmarshal(output, &node) == nil && len(node.Content) > 0 && node.Content[0].Kind == yaml.MappingNode {
@@ -122,9 +121,9 @@ func explainOutput(output []byte, err error) error {
 	return fmt.Errorf("it is not a ResourceList: it begins with %q; logs belong on standard error", start)
 }
 
-// checkOutput makes a function's output part of the call's package, if it is valid. Two annotations name
-// a resource's place, and functions made with old SDKs change the old one alone. As in kpt,
-// whichever a mutator changed counts for both.
+// checkOutput adds a function's output to the call's package if the output is valid. A resource has an old and a new
+// annotation for its place, and functions with old SDKs change only the old annotation. As in kpt, the annotation
+// that a mutator changed determines the place.
 func (c Call) checkOutput(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {

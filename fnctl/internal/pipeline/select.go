@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// idAnnotation identifies a selected resource until its function has returned. The key is kpt's:
-// functions preserve it.
+// idAnnotation identifies a selected resource until its function has returned. The key is kpt's, because functions
+// preserve that annotation.
 const idAnnotation = "internal.config.kubernetes.io/kpt-resource-id"
 
 func setIDs(resources []*yaml.RNode) error {
@@ -75,8 +75,8 @@ func matchAll(want, have map[string]string) bool {
 	return true
 }
 
-// mergeOutput returns the resources with the selected resources replaced by the function's output, in their
-// places. Resources missing from the output are removed. New resources are last.
+// mergeOutput returns the resources after the function. A selected resource is replaced by the output with the same
+// id, or removed if the output lacks the id. New resources are appended.
 func mergeOutput(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	isSelected := map[string]bool{}
 	for _, r := range selected {

@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// task renders a package, after the packages inside it. It implements [Observer]: it stores events until the
-// packages before it were shown.
+// task renders a package, after the packages inside it. It implements [Observer]: it stores the events of its
+// functions until all preceding packages were shown.
 type task struct {
 	plan *Plan
 	subs []*task
-	// index is the task's place in a serial rendering, and first the smallest index of the tasks inside it.
+	// index is the task's position in a serial rendering. first is the smallest index of the tasks inside it.
 	index, first int
 
 	events chan func(Observer) // closed after the last event
@@ -25,7 +25,7 @@ type task struct {
 	err    error
 
 	mu sync.Mutex
-	// live is the observer while it shows a function of this task. It is nil if it shows none.
+	// live is the observer that shows a function of this task. It is nil while no function of this task is shown.
 	live           Observer
 	started, shown int
 }
@@ -50,8 +50,8 @@ func newTasks(plan *Plan) []*task {
 	return tasks
 }
 
-// innerFirst renders the packages inside a package before the package, which gets the resources of all. Up to r.Jobs
-// packages run concurrently; the observer and the rendering do not show that.
+// innerFirst renders the packages inside a package before the package, which receives the resources of all of them.
+// Up to r.Jobs packages run concurrently, but events and results have the order of a serial rendering.
 func (r *Renderer) innerFirst(ctx context.Context, plan *Plan) (*Rendering, error) {
 	tasks := newTasks(plan)
 	if r.Jobs > 1 {
@@ -85,8 +85,8 @@ func (t *task) renderPackage(ctx context.Context, r *Renderer) {
 	t.output, t.err = (&run{Renderer: r, result: &t.result}).runPipeline(ctx, t.plan, resources)
 }
 
-// startTasks runs the tasks concurrently. It skips tasks that a serial rendering would not reach, as soon as that is
-// known. The function that it returns ends all tasks and waits for them.
+// startTasks runs the tasks concurrently. If a task fails, it skips later tasks, because a serial rendering would not
+// reach them. The function stop cancels all tasks and waits for them.
 func (r *Renderer) startTasks(ctx context.Context, tasks []*task) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	slots := make(chan struct{}, r.Jobs)
@@ -126,15 +126,15 @@ func (r *Renderer) startTasks(ctx context.Context, tasks []*task) (stop func()) 
 	}
 }
 
-// replayEvents passes the events of a task on, until the task is done.
+// replayEvents passes the events of a task to observer until the task is done.
 func (t *task) replayEvents(observer Observer) {
 	for event := range t.events {
 		event(observer)
 	}
 }
 
-// resourcesUpTo returns the resources of a package and of the packages inside it after a rendering that ended with a
-// task: without packages that it did not reach.
+// resourcesUpTo returns the resources of the package and of the packages inside it, as after a serial rendering that
+// failed at the task with this index. It omits packages that the serial rendering would not reach.
 func (t *task) resourcesUpTo(index int) []*yaml.RNode {
 	if t.index <= index {
 		return t.output
@@ -170,7 +170,7 @@ func (t *task) Finished(call Call, outcome Outcome) {
 	}
 }
 
-// setLive records whether a function of this task is shown: on an observer, or not if that is nil.
+// setLive records the observer that shows a function of this task. It is nil if no function is shown.
 func (t *task) setLive(live Observer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +179,7 @@ func (t *task) setLive(live Observer) {
 	}
 }
 
-// Waiting implements [Observer]. It shows nothing unless the running function is the one that is shown.
+// Waiting implements [Observer]. It does nothing unless an observer shows the running function.
 func (t *task) Waiting(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

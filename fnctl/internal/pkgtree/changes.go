@@ -32,8 +32,8 @@ func (c Change) Kind() string {
 	return "changed"
 }
 
-// Changes returns the changes of the tree's files, by path, when resources replace the ones that
-// were read.
+// Changes returns the changes of the tree's files, sorted by path, if the given resources replace the original
+// resources.
 func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	after, err := t.Files(resources)
 	if err != nil {
@@ -46,7 +46,7 @@ func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	return Diff(before, after), nil
 }
 
-// Diff returns the files that differ, by path.
+// Diff returns the files that differ, sorted by path.
 func Diff(before, after map[string][]byte) []Change {
 	var changes []Change
 	for path, data := range after {
@@ -63,9 +63,9 @@ func Diff(before, after map[string][]byte) []Change {
 	return changes
 }
 
-// Files returns the content of every file that has resources, by path. A file whose resources are
-// equivalent to the original keeps its bytes; another one keeps the documents that have only
-// comments, and its line endings.
+// Files returns the content of every file that has resources, by path. A file keeps its bytes if its resources are
+// equivalent to the original resources. A changed file keeps its line endings and the documents that contain only
+// comments.
 func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	byFile, err := groupByFile(resources)
 	if err != nil {
@@ -91,7 +91,7 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	return files, nil
 }
 
-// endLines uses Windows line endings if the whole file did before.
+// endLines converts data to Windows line endings if all lines of the original file have them.
 func endLines(data, before []byte) []byte {
 	ends := bytes.Count(before, []byte("\r\n"))
 	if ends == 0 || ends != bytes.Count(before, []byte("\n")) {

@@ -11,19 +11,19 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/kio"
 )
 
-// separator terminates a document, as in kyaml.
+// separator matches the end of a YAML document, as in kyaml.
 var separator = regexp.MustCompile(`\n---.*\n`)
 
 // comment is a document with comments and no resource, such as a licence at the top of a file.
 // Functions never see it.
 type comment struct {
 	text string
-	// index is the index of the next resource.
+	// index is the index of the resource after the comment.
 	index int
 }
 
-// findComments returns the documents of a file that have comments and no resource. JSON has no
-// comments, and JSON files are written as JSON.
+// findComments returns the documents of a file that contain comments and no resource. It returns none for JSON files,
+// because JSON has no comments.
 func findComments(file string, data []byte) []comment {
 	if path.Ext(file) == ".json" || !bytes.Contains(data, []byte("#")) {
 		return nil

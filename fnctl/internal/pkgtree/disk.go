@@ -27,8 +27,8 @@ const (
 	maxPackageBytes = 256 << 20
 )
 
-// disk reads the regular files below a directory, each through the directory's descriptor: links that leave the
-// directory, pipes and devices are rejected before anything is read.
+// disk reads regular files below a directory through the directory's descriptor. It rejects pipes, devices and links
+// that leave the directory before it reads from them.
 type disk struct {
 	dir  string
 	root *os.Root
@@ -44,7 +44,7 @@ func openDisk(dir string) (*disk, error) {
 	return &disk{dir: dir, root: root, left: maxPackageBytes}, nil
 }
 
-// ReadInside returns the content of a regular file, by its path relative to a directory, which links must not leave.
+// ReadInside returns the content of a regular file. The name is relative to dir, and links must not leave dir.
 func ReadInside(dir, name string) ([]byte, error) {
 	d, err := openDisk(dir)
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *disk) open(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The file may have been replaced since Stat: only the descriptor is certain.
+	// The file may have been replaced since the first Stat, so that the opened file must be checked, too.
 	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = errIrregular
 	}
@@ -119,8 +119,9 @@ func (d *disk) displayPath(name string) string {
 	return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name)))
 }
 
-// listFiles returns the resource files below a directory or file, by path relative to the tree's root, with or without
-// those of packages inside it. It leaves out the files that .krmignore names, and Git's own directories.
+// listFiles returns the resource files below a directory, or a single file, as paths relative to the tree's root. It
+// includes the files of packages inside the directory if subpackages is true. It omits the files that .krmignore
+// names, and Git's directories.
 func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 	var found []string
 	base := name
@@ -135,7 +136,7 @@ func (d *disk) listFiles(name string, subpackages bool) ([]string, error) {
 			if file = path.Join(base, filepath.ToSlash(file)); isResourceFile(file) {
 				found = append(found, file)
 			}
-			return true // kyaml lists files, and reads none
+			return true // kyaml must list the files without reading them
 		},
 	}
 	lister.FileSystem.Set(kyamlDisk{disk: d})
@@ -148,7 +149,8 @@ func isResourceFile(file string) bool {
 	return path.Base(file) == kptfile.FileName || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file))
 }
 
-// kyamlDisk is a disk for kyaml, which requires absolute paths. Kyaml calls no further methods to list files.
+// kyamlDisk adapts a disk to kyaml, which requires absolute paths. It implements the methods that kyaml calls to list
+// files.
 type kyamlDisk struct {
 	filesys.FileSystem
 
@@ -158,7 +160,7 @@ type kyamlDisk struct {
 // absolutePath returns the absolute path of a file for kyaml.
 func absolutePath(name string) string { return path.Join("/", name) }
 
-// relativeOf is the opposite of virtual.
+// relativeOf is the inverse of absolutePath.
 func relativeOf(file string) string {
 	return path.Join(".", strings.TrimPrefix(filepath.ToSlash(file), "/"))
 }
@@ -168,7 +170,7 @@ func (k kyamlDisk) CleanedAbs(file string) (filesys.ConfirmedDir, string, error)
 	return filesys.ConfirmedDir(file), "", nil
 }
 
-// Exists implements filesys.FileSystem. A link that leads nowhere exists.
+// Exists implements filesys.FileSystem. A dangling link exists, too.
 func (k kyamlDisk) Exists(file string) bool {
 	_, err := k.disk.root.Lstat(relativeOf(file))
 	return err == nil

@@ -22,23 +22,23 @@ const (
 	oldIDAnnotation    = "config.k8s.io/id"
 )
 
-// bookkeeping are the annotations that accompany resources through functions. None of them belongs
-// to the user, so none is written to a file.
+// bookkeeping are the annotations that accompany resources through functions. They do not belong to the user and are
+// never written to files.
 var bookkeeping = []string{
 	PackageAnnotation,
 	kioutil.PathAnnotation, oldPathAnnotation,
 	kioutil.IndexAnnotation, oldIndexAnnotation,
 	kioutil.IdAnnotation, oldIDAnnotation,
 	kioutil.SeqIndentAnnotation,
-	// Left behind by a function that failed.
+	// A failed function leaves this annotation behind.
 	migrationAnnotation,
 }
 
-// migrationAnnotation is kyaml's own number of a resource. Kyaml does not export it.
+// migrationAnnotation contains the number that kyaml assigns to a resource. Kyaml does not export the key.
 const migrationAnnotation = "internal.config.kubernetes.io/annotations-migration-resource-id"
 
-// groupByFile groups resources by file, ordered by index. As in kpt, a resource without an index has the highest one of
-// its file, and equal indexes keep their order.
+// groupByFile groups resources by file, ordered by index. As in kpt, a resource without an index gets the highest
+// index in its file, and resources with equal indexes keep their order.
 func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	byFile := map[string][]*yaml.RNode{}
 	for _, r := range resources {
@@ -65,7 +65,7 @@ func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	return byFile, nil
 }
 
-// positionOf returns the index of a resource in its file; -1 if it has none.
+// positionOf returns the index of a resource in its file. It is -1 if the resource has no index.
 func positionOf(resource *yaml.RNode) int {
 	_, index := File(resource)
 	if n, err := strconv.Atoi(index); err == nil {
@@ -74,7 +74,7 @@ func positionOf(resource *yaml.RNode) int {
 	return -1
 }
 
-// encode returns a file with the given resources, and with the comments between them.
+// encode returns the content of a file with the given resources, and with the comments at their original positions.
 func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, error) {
 	if len(comments) == 0 {
 		return encodeAll(path, resources...)
@@ -115,8 +115,8 @@ func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 	return resource, yaml.ClearEmptyAnnotations(resource)
 }
 
-// WriteList writes resources as a ResourceList. Each keeps its place as annotations,
-// with its path relative to the tree's root.
+// WriteList writes resources as a ResourceList. The annotations of each resource contain its path relative to the
+// tree's root.
 func WriteList(w io.Writer, resources []*yaml.RNode) error { return WriteListFor(w, nil, resources) }
 
 // WriteListFor is WriteList with the configuration of a function, which may be nil.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// FileOf returns the file of the first resource, as read, that has these properties, and its place among the file's
-// resources. Empty properties match all resources. It returns an empty file if there is no such resource.
+// FileOf returns the file of the first original resource with these properties, and the index of the resource in the
+// file. An empty property matches all resources. The file is empty if no resource matches.
 func (t *Tree) FileOf(apiVersion, kind, namespace, name string) (file string, index int) {
 	for path, f := range t.files {
 		for i, r := range f.resources {
@@ -26,11 +26,12 @@ func (t *Tree) FileOf(apiVersion, kind, namespace, name string) (file string, in
 
 func matchesAny(want, have string) bool { return want == "" || want == have }
 
-// Has reports whether a file, by its path relative to the tree's root, has resources.
+// Has reports whether a file contains resources. The path is relative to the tree's root.
 func (t *Tree) Has(file string) bool { return len(t.files[file].resources) > 0 }
 
-// Line returns the line of a field in a file as read, by the place of its resource in the file. Of a field that the
-// resource lacks, it returns the line of the innermost parent; of an unknown file, 1.
+// Line returns the line of a field in the original file. The resource of the field has the given index in the file.
+// If the resource lacks the field, Line returns the line of the innermost parent. If the file is unknown, Line
+// returns 1.
 func (t *Tree) Line(file string, index int, field string) int {
 	decoder := yaml.NewDecoder(bytes.NewReader(t.files[file].data))
 	for {
@@ -77,8 +78,8 @@ func lineOf(node *yaml.Node, parts []string) int {
 	return node.Line
 }
 
-// entryOf returns the entry of a map whose key is the first part, or more of them: keys of annotations have dots of
-// their own. It returns nil nodes if there is no such entry.
+// entryOf returns the entry of a map at the beginning of a path, and the rest of the path. The key may consist of
+// several parts, because keys of annotations contain dots. It returns nil nodes if the map lacks the entry.
 func entryOf(node *yaml.Node, parts []string) (key, value *yaml.Node, rest []string) {
 	for n := 1; n <= len(parts); n++ {
 		for i := 0; i+1 < len(node.Content); i += 2 {
@@ -90,7 +91,8 @@ func entryOf(node *yaml.Node, parts []string) (key, value *yaml.Node, rest []str
 	return nil, nil, nil
 }
 
-// isItem reports whether an item of a list is the one that an index or a field's value, such as name=web, selects.
+// isItem reports whether the selector selects an item of a list. The selector is an index, or a field's value such as
+// name=web.
 func isItem(item *yaml.Node, index int, selector string) bool {
 	key, value, ok := strings.Cut(selector, "=")
 	if !ok {

@@ -19,13 +19,14 @@ func (t *Tree) Original(file string) []*yaml.RNode {
 	return resources
 }
 
-// IsOfSubpackage reports whether a file, by its path relative to the tree's root, is one of a package inside the root.
+// IsOfSubpackage reports whether a file belongs to a package inside the root package. The path is relative to the
+// tree's root.
 func (t *Tree) IsOfSubpackage(file string) bool {
 	f, ok := t.files[path.Clean(file)]
 	return ok && f.resources[0].GetAnnotations()[PackageAnnotation] != t.Root.Label()
 }
 
-// Only returns the changes of a file when resources replace its own.
+// Only returns the changes of a single file if the given resources replace the file's original resources.
 func (t *Tree) Only(file string, resources []*yaml.RNode) ([]Change, error) {
 	changes, err := t.Changes(resources)
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Path != file }), err

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// MayWrite reports whether a function may write a file of this path: inside of the package, and not into Git's own
-// directory, whose hooks and configuration are programs that Git starts.
+// MayWrite reports whether a function may write a file with this path. The path must be inside the package, and
+// outside of Git's directory, because Git runs programs from its hooks and configuration.
 func MayWrite(file string) bool {
 	if !filepath.IsLocal(filepath.FromSlash(file)) {
 		return false
@@ -23,8 +23,8 @@ func MayWrite(file string) bool {
 	return true
 }
 
-// isGit reports whether a file system may take a name for .git: without regard to case or to characters that it
-// ignores (macOS), to dots and spaces at the end or streams (Windows), or by its short name.
+// isGit reports whether a file system may treat a name as .git. macOS ignores case and hidden characters. Windows
+// ignores dots and spaces at the end, and accepts a stream's name after a colon and the short name of the directory.
 func isGit(name string) bool {
 	name = strings.Map(func(r rune) rune {
 		if excerpt.IsHidden(r) {
@@ -37,8 +37,8 @@ func isGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// IsHiddenFile reports whether the name of a file, or of a directory that it is in, begins with a dot: shells and file
-// managers do not show it, and other programs may read it as configuration or run it.
+// IsHiddenFile reports whether the name of a file, or of a directory that it is in, begins with a dot. Shells and
+// file managers do not show such files, and other programs may read them as configuration or run them.
 func IsHiddenFile(file string) bool {
 	for element := range strings.SplitSeq(file, "/") {
 		if strings.HasPrefix(element, ".") {

@@ -28,8 +28,7 @@ type Package struct {
 	Kptfile *kptfile.Kptfile
 	// Resources are the resources of the package's own files, without the packages inside it.
 	Resources []*yaml.RNode
-	// Subpackages are the packages inside it that no other package contains, by
-	// path.
+	// Subpackages are the packages directly inside this package, sorted by path.
 	Subpackages []*Package
 }
 
@@ -66,7 +65,7 @@ func File(resource *yaml.RNode) (file, index string) {
 	return strings.TrimLeft(filepath.ToSlash(file), "/"), index
 }
 
-// KptfileOf returns the Kptfile of the root among resources, or nil if it is not among them.
+// KptfileOf returns the Kptfile of the root package. It is nil if resources does not contain the Kptfile.
 func KptfileOf(resources []*yaml.RNode) *yaml.RNode {
 	for _, r := range resources {
 		if FileInTree(r) == kptfile.FileName && r.GetKind() == kptfile.FileName {

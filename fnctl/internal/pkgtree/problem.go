@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ReadList reads resources from a stream, such as standard input, whose name is in what: a ResourceList, or YAML
-// documents. The reader has the configuration of a list.
+// ReadList reads a ResourceList or YAML documents from a stream. Errors contain the stream's name what, such as
+// standard input. The returned reader contains the function's configuration of a ResourceList.
 func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxPackageBytes+1))
 	switch {
@@ -52,8 +52,8 @@ func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
 // parserError matches a syntax error of the YAML library. Lines count from 1.
 var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// parseProblem describes why kyaml cannot read a file, to be put behind the file's name: the line and a reason. It
-// never contains the file's content, which may be secret: kyaml's own errors may.
+// parseProblem returns the line and the reason for which kyaml cannot read a file. Callers put the error after the
+// file's name. Unlike kyaml's own errors, it never contains the file's content, which may be secret.
 func parseProblem(data []byte) error {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	line := 0 // lines before the document
@@ -80,7 +80,8 @@ func parseProblem(data []byte) error {
 	}
 }
 
-// problemOf returns the line and the reason for which a document cannot be read; an empty reason if it can.
+// problemOf returns the line and the reason for which a document cannot be read. The reason is empty if the document
+// can be read.
 func problemOf(document string) (line int, reason string) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(document), &node); err != nil {

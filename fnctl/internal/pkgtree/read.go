@@ -110,8 +110,8 @@ func (r *reader) readPackage(dir string) (*Package, error) {
 	return pkg, err
 }
 
-// readSubpackages reads the packages directly inside the one at dir, at any depth of directories.
-// As in kpt, a .krmignore does not hide them.
+// readSubpackages reads the packages directly inside the package at dir, at any depth of directories. As in kpt,
+// .krmignore does not hide packages.
 func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	var packages []*Package
 	err := fs.WalkDir(r.root.FS(), dir, func(p string, entry fs.DirEntry, err error) error {
@@ -133,13 +133,13 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 		packages = append(packages, pkg)
 		return fs.SkipDir
 	})
-	// As in kpt: app-db/web comes before app/web.
+	// As in kpt, the order is that of strings: app-db/web is before app/web.
 	slices.SortFunc(packages, func(a, b *Package) int { return strings.Compare(a.Path, b.Path) })
 	return packages, err
 }
 
-// readResources reads the resources of a package: of the files below name, or of that file, with or
-// without the packages inside it.
+// readResources reads the resources of the package at dir from the file name, or from all files below the directory
+// name. If subpackages is true, it includes the packages inside the package.
 func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNode, error) {
 	names, err := r.listFiles(path.Join(dir, name), subpackages)
 	if err != nil {

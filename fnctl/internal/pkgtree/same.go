@@ -39,9 +39,8 @@ func sameResources(before, after []*yaml.RNode) bool {
 	})
 }
 
-// sameNode compares values, the order of fields and comments at the ends of lines. It ignores
-// quotes, indentation and other style: a function that passes a resource through its own YAML
-// library has not changed it.
+// sameNode compares values, the order of fields and comments at the ends of lines. It ignores quotes, indentation and
+// other style, because a function that only decodes and encodes a resource has not changed it.
 func sameNode(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.ShortTag() == b.ShortTag() && sameValue(a, b) &&
 		a.Anchor == b.Anchor && a.LineComment == b.LineComment &&
@@ -53,9 +52,9 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// commentOutline returns the comments that stand on their own, with the number of values before them. The node that a
-// comment belongs to is not compared: it depends on the text around the resource, and differs between a ResourceList
-// and a file; it may also be there twice.
+// commentOutline returns the comments on lines of their own, each with the number of values before it. It ignores the
+// node of a comment and repeated comments, because the YAML library assigns a comment to other nodes, or twice,
+// depending on the text around the resource. A ResourceList and a file therefore differ.
 func commentOutline(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	values := 0
@@ -75,7 +74,7 @@ func commentOutline(node *yaml.Node) map[string]bool {
 		for i, child := range node.Content {
 			if node.Kind != yaml.MappingNode {
 				visit(child)
-			} else if i%2 == 0 { // the comment at the foot of a key stands behind its value
+			} else if i%2 == 0 { // the foot comment of a key follows the key's value
 				comment(child.HeadComment)
 				values++
 				visit(node.Content[i+1])

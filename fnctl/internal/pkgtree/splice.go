@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// statusField is the field of a resource that tools write, and not its author.
+// statusField is the field of a resource that tools write. All other fields belong to the author.
 const statusField = "status"
 
-// spliceChanges returns a file with a new status, if nothing else of its only resource has changed: so all
-// that its author wrote keeps its bytes, also where it is not in kyaml's format.
+// spliceChanges returns a file with a new status. It returns false unless the file has a single resource of which
+// only the status changed. All other bytes of the file stay, so that the author's text is not converted to kyaml's
+// format.
 func spliceChanges(data []byte, before, after []*yaml.RNode) ([]byte, bool) {
 	if len(before) != 1 || len(after) != 1 || !sameResources(withoutStatus(before[0]), withoutStatus(after[0])) {
 		return nil, false
@@ -51,8 +52,8 @@ func encodeStatus(value *yaml.RNode, style string) (string, error) {
 	return out.String(), err
 }
 
-// cutStatus returns the text before and after the status of a resource, or the place of a new status: in front of
-// the comments at the end of the file, as in kpt.
+// cutStatus returns the text before and after the status of a resource. If the resource has no status, it splits the
+// text at the place for a new status: before the comments at the end of the file, as in kpt.
 func cutStatus(text string) (head, tail string) {
 	var fresh yaml.Node
 	if yaml.Unmarshal([]byte(text), &fresh) != nil || len(fresh.Content) != 1 {
@@ -77,7 +78,7 @@ func cutStatus(text string) (head, tail string) {
 	return strings.Join(lines[:end], ""), strings.Join(lines[end:], "")
 }
 
-// lastComments returns the number of the line from which on a file has only these comments.
+// lastComments returns the number of lines before the given comments at the end of a file.
 func lastComments(lines []string, comments string) int {
 	left := 0
 	for line := range strings.Lines(comments) {

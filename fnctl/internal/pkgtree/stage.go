@@ -13,12 +13,11 @@ import (
 	"strings"
 )
 
-// staging carries out changes in two steps: it prepares everything that takes time or may fail
-// next to the files, and then renames it into place.
+// staging writes changes in two steps. It first writes the new contents to temporary files next to the files, because
+// that takes time and may fail. It then renames the temporary files to the files.
 type staging struct {
 	root *os.Root
-	// steps are the steps still to be taken. Deletions come last, so that an interruption loses
-	// nothing.
+	// steps are the remaining steps. The deletions run last, so that an interruption loses no content.
 	steps, deletions []step
 	// dirs are the directories made for new files, outermost first.
 	dirs []string
@@ -28,7 +27,8 @@ type staging struct {
 type step struct {
 	path string // the path of the change
 	temp string // file that replaces target, empty for a deletion
-	// target is the file itself if path is a symbolic link; the link stays.
+	// target is the file to replace or delete. If path is a symbolic link to a changed file, target is the linked
+	// file, so that the link stays.
 	target string
 }
 
@@ -46,7 +46,7 @@ func (s *staging) prepareChange(c Change) error {
 	}
 	target, mode, err := s.targetOf(c)
 	if err == nil {
-		// Nothing reads a file of this name as a resource, if it is ever left behind.
+		// If fnctl is killed, the temporary file stays behind. Because of its name, nothing reads it as a resource.
 		temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
 		s.steps = append(s.steps, step{path: c.Path, temp: temp, target: target})
 		err = s.write(temp, c.After, mode)
@@ -57,8 +57,8 @@ func (s *staging) prepareChange(c Change) error {
 	return nil
 }
 
-// targetOf returns the file that a change is written to and its mode. It is 0 for new files. A file without
-// write permission is not replaced.
+// targetOf returns the file to replace and the file's mode. The mode is 0 for a new file. A file without write
+// permission is an error.
 func (s *staging) targetOf(c Change) (string, fs.FileMode, error) {
 	if c.Before == nil {
 		return c.Path, 0, nil
@@ -140,7 +140,7 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// describeProgress describes the completed steps of commit.
+// describeProgress adds the completed and the remaining steps of commit to its error.
 func (s *staging) describeProgress(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)

@@ -11,10 +11,10 @@ import (
 	"os"
 )
 
-// Apply carries out changes below dir, all or none as far as a file system allows: it checks and
-// prepares all of them before the first file changes, and deletes last. It stops at the end of ctx
-// until then. A created file must not replace an existing one that was not read, such as a file
-// that .krmignore names, and changes by others since the files were read must not be lost.
+// Apply writes changes below dir, either all or none as far as a file system allows. It checks and prepares all
+// changes before it changes the first file, and deletes files last. If ctx expires before the first file changes, it
+// writes nothing. It returns an error if a new file exists already, such as a file that .krmignore names, or if
+// another program has changed a file since the file was read.
 func Apply(ctx context.Context, dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -65,5 +65,5 @@ func checkCreation(root *os.Root, c Change) error {
 		"written; rename or remove it", c.Path)
 }
 
-// notWritten is for errors before the first file changes.
+// notWritten wraps an error that occurred before the first file was changed.
 func notWritten(err error) error { return fmt.Errorf("write package: %w: nothing was written", err) }
