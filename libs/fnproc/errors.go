@@ -18,10 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// LimitError is a function that was killed because it wrote too much. Its class is
-// fault.Exhausted.
+// LimitError reports a function that was killed because it wrote too much. Its class is fault.Exhausted.
 type LimitError struct {
-	Stream string // "output", or a directory
+	Stream string // "output", "temporary files", or the path of a directory
 	Unit   string // unit of Limit, bytes if empty
 	Limit  int64
 }
@@ -34,14 +33,14 @@ func (e *LimitError) Error() string {
 // StoppedError reports a function that was killed, or not even started, because the context was canceled.
 type StoppedError struct {
 	Err   error // context.Canceled or context.DeadlineExceeded
-	Cause error // the context's cause, Err itself if none was given
+	Cause error // the context's cause, which is Err itself if no other cause was given
 	// OutputHeld is true if the function had exited while a process that it started kept its output open.
 	OutputHeld bool
 }
 
 func (e *StoppedError) Error() string { return fmt.Sprintf("the evaluation was stopped: %v", e.Cause) }
 
-// Unwrap returns the cause first, so that its class counts.
+// Unwrap returns the cause before Err, so that fault.Of finds the cause's class first.
 func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
 
 func limitError(stream string, limit int64) error {
@@ -53,12 +52,12 @@ func stoppedError(ctx context.Context) error {
 	return &StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx)}
 }
 
-// StartError is a function that could not be started. Its class is fault.Exhausted, with a
-// hint when to try again, if there was no memory, process or file left for it.
+// StartError reports a function that could not be started. If a limit of memory, processes or open files was reached,
+// its class is fault.Exhausted, with a retry hint.
 type StartError struct {
 	Path string
 	Err  error  // the system's error
-	Hint string // probable cause, or empty if Err is all that is known
+	Hint string // probable cause; may be empty
 }
 
 func (e *StartError) Error() string {
@@ -70,7 +69,8 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// startError adds a hint from the file to the system's error, which is the same for different mistakes.
+// startError adds the probable cause to the error of starting cmd, because the system returns the same error for
+// different mistakes.
 func startError(cmd Command, err error) error {
 	if isExhausted(err) {
 		return exhaustedError(cmd.Path, err)
@@ -82,7 +82,7 @@ func startError(cmd Command, err error) error {
 	switch {
 	case l != nil && errors.Is(err, syscall.E2BIG):
 		return &StartError{Path: l.Name, Err: err, Hint: tooLong}
-	case l != nil: // the launcher did not start, or the machine lacks something that it needs
+	case l != nil: // the launcher was not started
 		return fault.New(fault.Unavailable, "%w", &LaunchError{Words: err.Error(), Advice: l.Advice})
 	default:
 		return &StartError{Path: cmd.Path, Err: err, Hint: guessCause(cmd, err)}
@@ -96,7 +96,7 @@ func exhaustedError(path string, err error) error {
 	return fault.WithRetryAfter(fault.New(fault.Exhausted, "%w", start), tryAgain)
 }
 
-// tryAgain is the retry hint when the process limit or memory is exhausted: other functions exit soon.
+// tryAgain is the retry hint if a resource is exhausted. It is short because other functions exit soon.
 const tryAgain = time.Second
 
 // isExhausted reports whether the container, or the machine, ran out of a resource.
@@ -105,10 +105,10 @@ func isExhausted(err error) bool {
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// OtherFormat is the hint for a file that the system does not execute.
+// OtherFormat is the probable cause if the system does not recognize the format of a program.
 const OtherFormat = "the file is for another architecture, or a script without a first line that names its interpreter"
 
-// guessCause returns the probable cause why cmd does not start.
+// guessCause returns the probable cause of the error err of starting cmd, or an empty string.
 func guessCause(cmd Command, err error) string {
 	if cmd.Dir != "" {
 		if _, dirErr := os.Stat(cmd.Dir); dirErr != nil {
@@ -131,10 +131,10 @@ func guessCause(cmd Command, err error) string {
 	return ""
 }
 
-// LaunchError reports a launcher that failed before it started the function, so the function did not fail. Its class
-// is fault.Unavailable.
+// LaunchError reports a launcher that failed before it started the function. The function is not to blame, so the
+// class is fault.Unavailable.
 type LaunchError struct {
-	// Words are the launcher's.
+	// Words is the text that the launcher wrote.
 	Words string
 	// Advice is the remedy, for users.
 	Advice string
@@ -144,17 +144,17 @@ func (e *LaunchError) Error() string {
 	return "the launcher of sandboxes failed: " + e.Words + ": " + e.Advice
 }
 
-// maxWords bounds the excerpt of a launcher's text, in bytes.
+// maxWords is the maximum length of the excerpt of a launcher's text, in bytes.
 const maxWords = 600
 
-// limits are the system's errors of exhausted limits.
+// limits contains the system's errors for exhausted resources.
 var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
-// tooLong is the hint for a command that the system does not execute.
+// tooLong is the probable cause if the system rejects the length of a launcher's command.
 const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
 
-// unfit lists texts by which working launchers report images that cannot be started, in lower case, with the probable
-// cause.
+// unfit contains texts, in lower case, with which a launcher reports that the image is at fault, and the probable
+// cause for each.
 var unfit = []struct {
 	texts []string
 	hint  string
@@ -171,7 +171,8 @@ var unfit = []struct {
 	},
 }
 
-// startError returns the error of a launcher that could not start a function, or nil if the function was started.
+// startError returns the error of a launcher that exited without starting the function. It returns nil if the
+// function was started.
 func (l *Launch) startError(out Outcome) error {
 	words, failed := l.failureText(out)
 	if !failed {
@@ -203,8 +204,9 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the text of a launcher that failed before it started the function: each line matches a message
-// of the launcher, or continues the line before. A function that has started writes other lines.
+// failureText returns the launcher's text if the launcher failed before it started the function. It concludes this
+// from the log: each line matches a message of the launcher or continues the line before. The log of a started
+// function contains other lines.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

@@ -12,40 +12,43 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
-// Launch configures a launcher such as bubblewrap, which is the command's program, confines the function in a sandbox
-// and exits with it. Its exit code is the function's, or 128 plus the number of the signal that killed the function.
-// It must leave nothing running once the processes of its group are killed.
+// Launch configures a launcher such as bubblewrap. The launcher is the command's program. It runs the function in a
+// sandbox and exits after it, with the function's exit code, or with 128 plus the number of the signal that killed
+// the function. Once its process group is killed, no process of the sandbox may be left.
 type Launch struct {
-	// Direct is true if the program is the function itself, so that the Confiner confines it. Of the other fields, only
-	// Name, Key and Limits apply.
+	// Direct is true if the program is the function itself instead of a launcher, so that the Confiner confines it.
+	// Then only the fields Name, Key and Limits apply.
 	Direct bool
-	// Name distinguishes the functions of a launcher.
+	// Name is the name of the function, because all functions of a launcher have the same program.
 	Name string
-	// Key stands for the command's arguments, which may be long, when commands are compared. If it is empty, the
-	// arguments are compared.
+	// Key identifies the command's arguments, which may be long. Commands with the same Key share spare processes. If
+	// it is empty, their arguments are compared.
 	Key string
-	// Messages are the beginnings of lines that the launcher itself writes when it fails, such as "bwrap: ", with "*" for
-	// any text.
+	// Messages contains the beginnings of the lines that the launcher itself writes when it fails, such as "bwrap: ".
+	// In them, "*" stands for any text.
 	Messages []string
 	Advice   string
-	// Files are opened for reading for each process, from descriptor 3 on.
+	// Files contains paths of files. Each process inherits them, opened for reading, from descriptor 3 on.
 	Files []string
-	// Arguments, if not empty, are written to the descriptor after those of Files: the launcher reads them first. They do
-	// not appear in lists of processes.
+	// Arguments, if not empty, contains arguments that the launcher first reads from a pipe, whose descriptor follows
+	// those for Files. In contrast to the command's arguments, they do not appear in process lists.
 	Arguments []byte
-	// Limits, if not nil, returns the limits of a started process. They are set before the process gets its Arguments.
+	// Limits, if not nil, returns the resource limits for a started process. They are set before Arguments is
+	// written.
 	Limits func() confine.Limits
-	// TempFiles, if not zero, bounds the files in the sandbox's /tmp and /dev/shm, which are file systems in memory of
-	// TempBytes. It is for launchers without such a limit. A function that creates more files is killed.
+	// TempFiles, if not zero, is the maximum number of files in the sandbox's /tmp and in its /dev/shm. It is for
+	// launchers that cannot set such a limit: the runner kills a function that creates more files. TempBytes is the
+	// size of these two file systems in memory, by which the runner identifies them.
 	TempFiles, TempBytes int64
 	// User and Group are the ids of the launcher's process; user zero means the runner's user and group.
 	User, Group uint32
-	// Starter, if not nil, starts the launcher, which is then killed with this program. The launcher must kill its own
-	// processes.
+	// Starter, if not nil, starts the launcher, so that the kernel kills the launcher when this program exits. The
+	// launcher must then kill the processes of its sandbox.
 	Starter *Starter
 }
 
-// Function returns the name of the function. It differs from the path if several functions share a program.
+// Function returns the name of the function: the path of its program, or Launch.Name if a launcher runs several
+// functions.
 func (c Command) Function() string {
 	if c.Launch != nil {
 		return c.Launch.Name
@@ -53,7 +56,7 @@ func (c Command) Function() string {
 	return c.Path
 }
 
-// keyParts returns the parts of a command that distinguish it from commands with the same program.
+// keyParts returns what distinguishes a command from other commands with the same program.
 func (c Command) keyParts() []string {
 	switch {
 	case c.Launch == nil:
@@ -65,8 +68,8 @@ func (c Command) keyParts() []string {
 	}
 }
 
-// openFiles opens the files that the launcher inherits, and a pipe for its arguments, which is nil without arguments.
-// The caller closes them.
+// openFiles opens the files that the launcher inherits, including the reading side of a pipe for its arguments.
+// Arguments is the writing side, or nil if there are no arguments. The caller must close all of them.
 func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	if l == nil {
 		return nil, nil, nil
@@ -128,7 +131,7 @@ func (l *Launch) userCredential() *syscall.Credential {
 	return &syscall.Credential{Uid: l.User, Gid: l.Group}
 }
 
-// chownPipes gives pipes to the user that the launcher runs as: functions open them again by /dev/stdin or
+// chownPipes changes the owner of pipes to the launcher's user, because functions open them again as /dev/stdin or in
 // /proc/self/fd.
 func (l *Launch) chownPipes(pipes []*os.File) error {
 	if l == nil || l.User == 0 {
@@ -142,10 +145,10 @@ func (l *Launch) chownPipes(pipes []*os.File) error {
 	return nil
 }
 
-// signaled is the number that shells and containers add to a signal's number.
+// signaled is added to a signal's number in the exit code of a launcher, as by shells and container runtimes.
 const signaled = 128
 
-// translateExit replaces the exit code of a launcher with the function's.
+// translateExit replaces an exit code that stands for a signal by the signal that killed the function.
 func (l *Launch) translateExit(out *Outcome) {
 	if l == nil || l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return
@@ -154,8 +157,9 @@ func (l *Launch) translateExit(out *Outcome) {
 	out.ExitCode, out.Status = -1, "signal: "+out.Signal.String()
 }
 
-// Starter starts launchers on a thread that exits only with the program: the kernel kills a launcher when the thread
-// that started it exits, even if the program crashes. Go may stop other threads at any time.
+// Starter starts launchers on a thread of its own. The kernel kills a launcher when the thread that started it exits.
+// This thread exits only with the program, even by a crash, or when the Starter is closed, whereas Go may stop other
+// threads at any time.
 type Starter struct {
 	starts chan func()
 	closed chan struct{}
@@ -181,7 +185,7 @@ func (s *Starter) serve() {
 	}
 }
 
-// Close stops the thread, and with it the launchers that it started.
+// Close stops the thread, so that the kernel kills the launchers that it started.
 func (s *Starter) Close() {
 	close(s.closed)
 	s.ended.Wait()

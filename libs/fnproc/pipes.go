@@ -18,7 +18,8 @@ type collector struct {
 	stream string
 	pipe   *os.File
 	limit  int64 // bytes
-	// cut is true if the middle of a long output is left out. If false, an output above the limit is an error.
+	// cut is true if the collector leaves out the middle of an output above the limit. If false, such an output is an
+	// error.
 	cut     bool
 	buf     []byte
 	omitted int64         // bytes that were left out
@@ -27,15 +28,15 @@ type collector struct {
 	expected atomic.Int64
 }
 
-// newCollector returns a collector for at most limit bytes, of which size are expected.
+// newCollector returns a collector for at most limit bytes. Size is the expected number of bytes.
 func newCollector(stream string, pipe *os.File, limit int64, size int) *collector {
 	c := &collector{stream: stream, pipe: pipe, limit: limit, ended: make(chan struct{})}
 	c.buf = make([]byte, 0, min(int64(size), c.maxSize()))
 	return c
 }
 
-// maxSize returns the maximum size of buf. One byte above the limit distinguishes "full" from "too much". If the
-// middle is left out, buf is larger: leaving out copies the rest.
+// maxSize returns the maximum size of buf. It exceeds the limit by a byte, to recognize an output above the limit. If
+// the middle is left out, it is even larger, because each removal of the middle copies the rest.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
@@ -46,8 +47,9 @@ func (c *collector) maxSize() int64 {
 // expectSize records the expected size, after the collector may have started.
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
-// readAll reads the pipe until it is closed. Above the limit, it keeps the first limit bytes and returns an error, or
-// leaves out the middle. After each read, tooMuch reports whether an idle process has written too much.
+// readAll reads the pipe until it is closed. If the output exceeds the limit, readAll keeps the first limit bytes and
+// returns an error, or leaves out the middle. After each read it calls tooMuch, which reports whether a spare process
+// has written too much.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	for {
@@ -68,8 +70,8 @@ func (c *collector) readAll(tooMuch func(size int) bool) error {
 	}
 }
 
-// freeSpace returns the free part of the buffer. When it is full it is doubled, or made as
-// large as expected, or the middle of it is left out.
+// freeSpace returns the free part of the buffer. It enlarges a full buffer to twice its size or to the expected size.
+// If the buffer has its maximum size, freeSpace removes the middle.
 func (c *collector) freeSpace() []byte {
 	if int64(len(c.buf)) == c.maxSize() {
 		c.leaveOut()
@@ -82,14 +84,14 @@ func (c *collector) freeSpace() []byte {
 	return c.buf[size:min(int64(cap(c.buf)), c.maxSize())]
 }
 
-// leaveOut removes the middle of buf, down to the limit.
+// leaveOut removes the middle of buf, so that limit bytes remain.
 func (c *collector) leaveOut() {
 	more := int64(len(c.buf)) - c.limit
 	c.buf = slices.Delete(c.buf, int(c.limit/2), int(c.limit/2+more))
 	c.omitted += more
 }
 
-// noteOmitted inserts a line with the number of omitted bytes.
+// noteOmitted inserts a line with the number of omitted bytes in their place.
 func (c *collector) noteOmitted() {
 	if int64(len(c.buf)) > c.limit {
 		c.leaveOut()

@@ -14,23 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefork states whether a process was started before its evaluation.
+// Prefork states whether an evaluation used a spare process.
 type Prefork int
 
 // The ways to get a process.
 const (
-	PreforkOff  Prefork = iota // command without spare processes
-	PreforkMiss                // all spare processes in use: a new process was started
-	PreforkHit                 // spare process used
+	PreforkOff  Prefork = iota // the command gets no spare processes
+	PreforkMiss                // no spare process was available: a new process was started
+	PreforkHit                 // a spare process was used
 )
 
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
-// beginEvaluation records the begin of an evaluation. It returns the command's set of spare processes, or nil if the
-// command does not get any, and a process for the evaluation, or nil if the set is empty. Callers must call
-// endEvaluation.
+// beginEvaluation records the beginning of an evaluation of cmd. It returns the command's set of spare processes and
+// a process from it. The set is nil if the command gets no spare processes. The process is nil if none is usable.
+// Callers must call endEvaluation.
 //
-// An evaluation without input gets no spare process: the runner could not tell whether the process has read its input.
+// An evaluation without input gets no spare process, because usedSpare could not detect whether the process has read
+// it.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -73,8 +74,8 @@ func (r *Runner) endEvaluation(set *spareSet) {
 	}
 }
 
-// usedSpare records whether an evaluation could use its spare process, and returns used. A process that was about to
-// exit when it was chosen has evaluated nothing.
+// usedSpare records whether an evaluation could use its spare process, and returns used. Used is false if the process
+// exited without reading its input, because it was about to exit when it was chosen.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +87,7 @@ func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	return used
 }
 
-// Changed makes the Runner notice that Keep returns something else than before.
+// Changed makes the Runner call Config.Keep again. Callers must call it when Keep returns other numbers than before.
 func (r *Runner) Changed() {
 	select {
 	case r.nudge <- struct{}{}:
@@ -101,7 +102,7 @@ func (r *Runner) Spares() int {
 	return r.policy.kept
 }
 
-// Prepare starts spare processes of cmd before its first evaluation, if it gets any.
+// Prepare starts the spare processes of cmd before its first evaluation.
 func (r *Runner) Prepare(cmd Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,8 +110,9 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the spare processes of functions, by [Command.Function], and starts no further processes until an
-// evaluation uses their commands again. It returns after the processes have exited. Evaluations continue.
+// Forget kills the spare processes of all functions for which which returns true, by [Command.Function]. The Runner
+// starts further spare processes only after another evaluation of the function. Forget returns after the processes
+// have exited. Running evaluations continue.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
 	ending := r.policy.forgetFunctions(which)
@@ -123,7 +125,7 @@ func (r *Runner) Forget(which func(function string) bool) {
 	}
 }
 
-// keepSpares starts and kills spare processes until ctx is canceled, and then kills all of them.
+// keepSpares starts and kills spare processes as planned until ctx is canceled, and then kills all of them.
 func (r *Runner) keepSpares(ctx context.Context) {
 	for ctx.Err() == nil {
 		todo := r.nextPlan()
@@ -140,7 +142,7 @@ func (r *Runner) keepSpares(ctx context.Context) {
 	r.ends.Wait()
 }
 
-// nextPlan retires superfluous processes and returns the next step.
+// nextPlan retires superfluous processes and returns the policy's next plan.
 func (r *Runner) nextPlan() plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +153,7 @@ func (r *Runner) nextPlan() plan {
 	return todo
 }
 
-// waitForWork returns at the given time, after a change, or when ctx is canceled.
+// waitForWork waits until the given time, a call of Changed, or the cancellation of ctx. A zero time means no time.
 func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	var timeUp <-chan time.Time
 	if !until.IsZero() {
@@ -164,7 +166,7 @@ func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// startPlanned starts a process and adds it to its set.
+// startPlanned starts a spare process and adds it to its set.
 func (r *Runner) startPlanned(set *spareSet) {
 	p, err := r.startSpare(set.cmd)
 	r.mu.Lock()
@@ -174,14 +176,15 @@ func (r *Runner) startPlanned(set *spareSet) {
 		return
 	}
 	if set.forgotten {
-		p.retire() // while it was started
+		p.retire() // Forget was called during the start
 	} else {
 		r.policy.putProcess(set, p)
 	}
 	r.ends.Go(func() { r.awaitSpareEnd(set, p) })
 }
 
-// awaitSpareEnd waits until a process exits, and frees it unless an evaluation uses it.
+// awaitSpareEnd waits until a spare process exits. Unless an evaluation uses the process, it frees the process and
+// records a failure if the process was not retired.
 func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	<-p.exited
 	p.spare.retire()
@@ -205,15 +208,15 @@ func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	r.Changed()
 }
 
-// recordFailure records that a process was of no use. The caller holds mu.
+// recordFailure records and logs that a spare process of the set was not usable. The caller holds mu.
 func (r *Runner) recordFailure(set *spareSet, why string) {
 	wait := set.recordFailure(time.Now())
 	r.cfg.Log.Info("spare process ended before it was used",
 		"path", set.cmd.Function(), "reason", why, "next_in", wait)
 }
 
-// maxSpareBytes limits the bytes that a spare process may write to stdout and to stderr each. A process that waits for
-// its input has written a short greeting at most.
+// maxSpareBytes is the maximum number of bytes that a spare process may write to stdout, and also to stderr. A
+// process that waits for its input has usually written nothing, or a short greeting.
 const maxSpareBytes = 64 << 10
 
 var (
@@ -221,28 +224,28 @@ var (
 	errNotNeeded        = errors.New("it is not needed any more")
 )
 
-// spareState is the state of a process before its evaluation. The zero value is the state of a process that was
-// started for its evaluation: in use.
+// spareState records whether a process is spare. The zero value means in use: it is the state of a process that was
+// started for an evaluation.
 type spareState struct {
 	state atomic.Int32
 	file  fileID
-	// input is the function's side of its stdin, kept open to see how much is unread.
+	// input is the function's side of its stdin. The runner keeps it open to query the number of unread bytes.
 	input *os.File
 }
 
-// States of a process. Only a single change from stateSpare succeeds.
+// States of a process. Only stateSpare can change, and only once.
 const (
 	stateInUse int32 = iota // owned by an evaluation
 	stateSpare              // available
 	stateEnded              // no longer usable
 )
 
-// startSpare starts a spare process of cmd. It belongs to the evaluation that uses it, or to the Runner if it exits
-// before.
+// startSpare starts a spare process of cmd. The evaluation that uses the process must call finish, or else the Runner
+// must.
 func (r *Runner) startSpare(cmd Command) (*process, error) {
 	p := r.newProcess(cmd)
 	p.spare.state.Store(stateSpare)
-	// Identified before the start: a file that changes during the start is a new program.
+	// We identify the file before the start, so that a change during the start counts as a new program.
 	p.spare.file, _ = identifyProgram(cmd)
 	if err := p.start(minBuffer); err != nil {
 		return nil, err
@@ -250,7 +253,8 @@ func (r *Runner) startSpare(cmd Command) (*process, error) {
 	return p, nil
 }
 
-// takeOver makes the process the caller's, to evaluate. It fails if the process has exited or is about to be killed.
+// takeOver reserves the spare process for the caller's evaluation. It returns false if the process has exited or is
+// about to be killed.
 func (p *process) takeOver() bool {
 	select {
 	case <-p.exited:
@@ -274,11 +278,11 @@ func (s *spareState) changeState(state int32) bool { return s.state.CompareAndSw
 
 func (s *spareState) inUse() bool { return s.state.Load() == stateInUse }
 
-// tooMuch reports whether the process is spare and has written too much. Such a process is retired.
+// tooMuch reports whether the process is spare and has written too much. If so, it marks the process as unusable.
 func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.retire() }
 
-// readNothing reports whether the function has read none of the written bytes. It is false for processes that were
-// never spare.
+// readNothing reports whether the function has read none of the written bytes. It returns false for processes that
+// were never spare.
 func (s *spareState) readNothing(written int) bool {
 	if s.input == nil {
 		return false
@@ -302,7 +306,7 @@ type fileID struct {
 	modified, moved syscall.Timespec
 }
 
-// identifyProgram returns the id of a command's program; ok is false if there is none.
+// identifyProgram returns the id of the file of a command's program. It returns false if the file is missing.
 func identifyProgram(cmd Command) (id fileID, ok bool) {
 	path := cmd.Path
 	if !filepath.IsAbs(path) {

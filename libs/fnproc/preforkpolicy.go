@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Backoff before the next spare process of a command whose spare processes exit early. It doubles with each process
-// that exited unused.
+// Delays before the next spare process of a command whose spare processes exit before they are used. The delay
+// doubles with each such process, from firstBackoff to maxBackoff.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
 )
 
 // calm is the time for which a processor must be free before a spare process is started. Callers that send their next
-// request right after an answer leave shorter gaps, in which the start would only delay the next evaluation. It is
-// also the delay before a used process is replaced if the set is not empty: during a short evaluation the start would
-// slow it down.
+// request right after an answer leave shorter gaps, in which the start would only delay their next evaluation. calm
+// is also the delay before a process that an evaluation took is replaced, if the set contains further processes,
+// because the start would slow down a short evaluation.
 const calm = 20 * time.Millisecond
 
-// preforkPolicy decides how many spare processes to keep. It does no I/O, has no clock and is not safe for concurrent
-// use.
+// preforkPolicy decides when to start and when to kill spare processes. It does no I/O and reads no clock. It is not
+// safe for concurrent use.
 type preforkPolicy struct {
 	cfg       Config
-	running   int       // evaluations
-	freeSince time.Time // when the number of evaluations fell below the number of processors
-	kept      int       // processes in all sets
+	running   int       // number of evaluations
+	freeSince time.Time // time at which running last fell below Config.Busy
+	kept      int       // number of processes in all sets
 	byKey     map[string]*spareSet
 	wake      time.Time // next time at which nextPlan is due, or zero for never
 }
@@ -38,7 +38,7 @@ type spareSet struct {
 	cmd       Command
 	processes []*process // oldest first
 	lastUse   time.Time
-	lastTaken time.Time // when an evaluation took a process
+	lastTaken time.Time // time at which an evaluation last took a process
 	failures  int       // consecutive failures
 	notUntil  time.Time
 	forgotten bool // removed from the policy
@@ -48,7 +48,7 @@ func newPolicy(cfg Config) *preforkPolicy {
 	return &preforkPolicy{cfg: cfg, byKey: map[string]*spareSet{}}
 }
 
-// commandKey distinguishes commands by all that makes a difference to their processes.
+// commandKey returns a key that is equal for commands whose processes are interchangeable.
 func commandKey(cmd Command) string {
 	own := cmd.keyParts()
 	parts := []string{
@@ -67,7 +67,8 @@ func (policy *preforkPolicy) ended(now time.Time) {
 	policy.running--
 }
 
-// recordUse records that cmd is in use. It returns nil if it gets no spare processes.
+// recordUse records a use of cmd and returns its set of spare processes. It returns nil if cmd gets no spare
+// processes.
 func (policy *preforkPolicy) recordUse(cmd Command, now time.Time) *spareSet {
 	if cmd.Shared || policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil
@@ -107,7 +108,7 @@ func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	return true
 }
 
-// forgetFunctions removes the sets of functions, and returns the processes that were in them.
+// forgetFunctions removes the sets of all functions for which which returns true, and returns the processes in them.
 func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
 		if !which(set.cmd.Function()) {
@@ -122,10 +123,10 @@ func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (
 	return ending
 }
 
-// recordSuccess records that a process of the set was of use.
+// recordSuccess records that an evaluation used a process of the set.
 func (set *spareSet) recordSuccess() { set.failures, set.notUntil = 0, time.Time{} }
 
-// recordFailure records an unused process, and returns the time for which no process is started.
+// recordFailure records that a process of the set was not usable, and returns the delay before the next start.
 func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	wait := maxBackoff
 	if doublings := set.failures; doublings < 16 {
@@ -136,15 +137,15 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	return wait
 }
 
-// plan is a step of a Runner.
+// plan is the next step of a Runner: processes to kill and a process to start.
 type plan struct {
 	retire []*process
-	start  *spareSet // nil for none
-	// wake is the time of the next step if nothing changes before, or zero for never.
+	start  *spareSet // set to start a process for, or nil
+	// wake is the time at which the Runner must plan again if nothing changes before. It is zero if it need not.
 	wake time.Time
 }
 
-// nextPlan returns the next step. The processes to retire are removed from their sets.
+// nextPlan returns the next step. It has removed the processes to retire from their sets.
 func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	var todo plan
 	for k, set := range policy.byKey {
@@ -169,19 +170,20 @@ func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	return todo
 }
 
-// isUrgent reports whether a process is due in a set from which an evaluation has just removed a process. A process
-// that is due later is noticed when the evaluation ends: waking a goroutine now would delay it.
+// isUrgent reports whether the Runner must plan immediately for a set, because an evaluation has just taken a process
+// from it. If the replacement is due later, the Runner plans when the evaluation ends, because waking a goroutine now
+// would delay the evaluation.
 func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether a process may be due in a set before the next planned step. Planning for each evaluation
-// would cost callers that leave no gaps some processor time.
+// isEarly reports whether a process of a set may be due before the Runner plans again. We do not plan after each
+// evaluation, because that would cost processor time under constant load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }
 
-// dueTime returns the time from which a process may be started for a set.
+// dueTime returns the earliest time at which a process may be started for a set.
 func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
 	due := policy.freeSince.Add(calm)
 	if len(set.processes) > 0 {
@@ -197,12 +199,12 @@ func latestOf(a, b time.Time) time.Time {
 	return b
 }
 
-// hasCapacity reports whether a further spare process may be started once a processor is free.
+// hasCapacity reports whether the numbers of evaluations and spare processes permit another spare process.
 func (policy *preforkPolicy) hasCapacity() bool {
 	return policy.running < policy.cfg.Busy && policy.kept < policy.cfg.Total
 }
 
-// keepCount returns the number of processes of a set to keep.
+// keepCount returns the number of spare processes that a set should contain.
 func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	if !policy.expiryTime(set).After(now) {
 		return 0
@@ -210,7 +212,7 @@ func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	return max(0, policy.cfg.Keep(set.cmd.Function()))
 }
 
-// expiryTime returns the time at which a set becomes unused.
+// expiryTime returns the time at which a set's processes are killed if the command is not used again.
 func (policy *preforkPolicy) expiryTime(set *spareSet) time.Time {
 	return set.lastUse.Add(policy.cfg.Unused)
 }

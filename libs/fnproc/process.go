@@ -19,31 +19,31 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/descriptors"
 )
 
-// process is a started function, with our sides of its pipes. Its output is collected from its start.
+// process is a started function, with our sides of its pipes. Goroutines collect its output from the start on.
 type process struct {
 	*os.Process
 	cmd                   Command
 	reaper                *Reaper
 	confiner              *confine.Confiner
 	watch                 *Watch
-	temp                  *confine.TempDir // nil without
+	temp                  *confine.TempDir // nil if there is none
 	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
 	arguments             *os.File // pipe for the arguments of its launcher, or nil
 	output, log           *collector
-	background            sync.WaitGroup // serving the pipes, and the check of temp
+	background            sync.WaitGroup // goroutines that serve the pipes, and the check of temp
 	exited                chan struct{}  // closed when the main process has exited; it is reaped later
 	waitErr               error          // error of the wait for exited
-	handle                *os.File       // pidfd, nil on kernels without
+	handle                *os.File       // pidfd; nil if the kernel does not support pidfds
 	spare                 spareState
 	fed                   int  // bytes of input written
 	untouched             bool // true if it exited without reading its input
 
 	mu     sync.Mutex // guards the following fields
-	reaped bool       // the ids may be another's
+	reaped bool       // if true, its ids may belong to another process
 	reason error      // reason for killing it, or nil
-	// exhausted is the resource that the container had run out of when the watch killed the process. It is no reason: the
-	// function has failed.
+	// exhausted is the resource that the container had run out of when the Watch killed the process. Unlike reason,
+	// it counts as a failure of the function.
 	exhausted resource
 }
 
@@ -54,13 +54,13 @@ func (r *Runner) newProcess(cmd Command) *process {
 	}
 }
 
-// start starts the process as the leader of a new session; size is the expected number of output bytes. If it returns
-// no error, callers must call finish, which frees everything.
+// start starts the process as the leader of a new session. Size is the expected number of output bytes. If start
+// returns no error, callers must call finish, which frees the resources of the process.
 //
-// A session costs a small program some time, because Linux creates a scheduling group for each. A process group is not
-// enough: a function can move to the program's own group.
+// A process group would be cheaper, because Linux creates a scheduling group for each session, but it is not enough:
+// a function could move to this program's own process group.
 func (p *process) start(size int) error {
-	pidfd := -1 // stays so on a kernel that has none
+	pidfd := -1 // not changed by a kernel without pidfds
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
 	if err == nil {
@@ -86,7 +86,7 @@ func (p *process) start(size int) error {
 	return nil
 }
 
-// fork starts the process with these ends of its pipes, and has pidfd filled in.
+// fork starts the process with theirs as its stdin, stdout and stderr, and stores its pidfd.
 func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 	inherited, arguments, err := p.cmd.Launch.openFiles()
 	if err != nil {
@@ -162,8 +162,8 @@ func (p *process) gatherOutput(c *collector) {
 	}
 }
 
-// awaitExit returns when the main process has exited. The process stays unreaped, so that its pid, which is also the
-// group's id, is not reused.
+// awaitExit waits until the main process has exited, and then closes p.exited. It does not reap the process, so that
+// the kernel does not reuse its pid, which is also the id of its process group.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	if !awaitHandle(p.handle) {
@@ -171,7 +171,7 @@ func (p *process) awaitExit() {
 	}
 }
 
-// kill kills the process. The first reason counts.
+// kill kills the process and records the reason, unless a reason was recorded before.
 func (p *process) kill(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +181,7 @@ func (p *process) kill(reason error) {
 	p.killLocked()
 }
 
-// killedFor returns the argument of kill, or nil if kill was not called.
+// killedFor returns the reason that kill recorded, or nil if kill was not called.
 func (p *process) killedFor() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +198,8 @@ func (p *process) killLocked() {
 	_ = unix.Kill(-p.Pid, unix.SIGKILL)
 }
 
-// finish frees everything of a process that has exited, and returns its state. The owner of the process calls it once.
+// finish kills the rest of an exited process's group, frees its resources and returns its state. The owner of the
+// process must call it once.
 func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Lock()
 	p.killLocked() // rest of the group
@@ -220,13 +221,14 @@ func (p *process) finish() (*os.ProcessState, error) {
 // logPatience is the time for which the log of a function may stay open after its output was closed.
 const logPatience = 2 * time.Second
 
-// awaitOutput waits until all processes that can write to the output of a function have closed it: a truncated list
-// must not pass as a whole list. It kills them when ctx is canceled.
+// awaitOutput waits until all processes that can write to a function's output have closed it, because a truncated
+// list must not pass as a complete list. It kills them when ctx is canceled. It also waits for the log, for up to
+// logPatience.
 func (p *process) awaitOutput(ctx context.Context) {
 	select {
 	case <-p.output.ended:
 	default:
-		select { // rare: the usual case costs only the select above
+		select { // rare case; the select above is cheaper
 		case <-p.output.ended:
 		case <-ctx.Done():
 			p.kill(&StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx), OutputHeld: true})
@@ -268,7 +270,8 @@ func (p *process) reap() (*os.ProcessState, error) {
 // minBuffer is the initial size of a buffer without an expected size, in bytes.
 const minBuffer = 4 << 10
 
-// evaluate writes stdin to the process, waits until it exits and frees everything. It can be called once.
+// evaluate writes stdin to the process, waits until the process has exited, and calls finish. Callers may call it
+// once.
 func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	p.hurryTempDir()
 	p.watch.addProcess(p)
@@ -299,8 +302,8 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	return out, nil
 }
 
-// feedInput writes stdin to the process and closes it: immediately as much as the pipe accepts, and the rest as the
-// function reads. There is no error to report: a function may exit without reading its input.
+// feedInput writes stdin to the process and then closes the pipe. It writes as much as the pipe accepts immediately,
+// and the rest in the background. It ignores errors, because a function may exit without reading its input.
 func (p *process) feedInput(stdin []byte) {
 	p.fed = writeAvailable(p.stdin, stdin)
 	if p.fed == len(stdin) {
@@ -314,7 +317,7 @@ func (p *process) feedInput(stdin []byte) {
 	})
 }
 
-// outcomeOf returns the outcome of a process. A nil state is unknown.
+// outcomeOf returns the outcome of a process with the given state, which is nil if unknown.
 func outcomeOf(state *os.ProcessState) Outcome {
 	if state == nil {
 		return Outcome{ExitCode: -1}
@@ -336,13 +339,15 @@ type registry struct {
 	// running counts the registrations of each pid, which is also the session's id. There are briefly two if a pid is
 	// reused before its last owner is removed.
 	running map[int]int
-	// outputs are the pipes of outputs that are being read, as links of descriptors show them.
+	// outputs contains the pipes from which the output of functions is being read, as targets of links in
+	// /proc/PID/fd.
 	outputs map[string]bool
 }
 
 var functions = registry{running: map[int]int{}, outputs: map[string]bool{}}
 
-// addOutput registers a pipe. A Reaper kills no process that can write to it: its output would be truncated.
+// addOutput registers the pipe of an output. A Reaper does not kill processes that can write to the pipe, because
+// their output would be truncated.
 func (r *registry) addOutput(pipe *os.File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -378,7 +383,7 @@ func (r *registry) holdsOutput(pid int) bool {
 	})
 }
 
-// startFunction forks and registers the new process atomically, as seen by a Reaper.
+// startFunction forks and registers the new process. A Reaper never sees the process unregistered.
 func (r *registry) startFunction(fork func() (*os.Process, error)) (*os.Process, error) {
 	r.starts.RLock()
 	defer r.starts.RUnlock()
@@ -392,8 +397,8 @@ func (r *registry) startFunction(fork func() (*os.Process, error)) (*os.Process,
 	return p, nil
 }
 
-// forgetProcess removes a reaped process. Before that, a Reaper would mistake it for an orphan and steal its exit
-// status.
+// forgetProcess removes a process from the registry. Callers must call it after reaping the process, because a Reaper
+// would mistake an unregistered process for an orphan and take its exit status.
 func (r *registry) forgetProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -402,8 +407,8 @@ func (r *registry) forgetProcess(pid int) {
 	}
 }
 
-// holdStarts waits until no start is under way, and keeps functions from being started and
-// forgotten until release is called.
+// holdStarts waits until no start of a function is in progress. It blocks startFunction and forgetProcess until
+// release is called.
 func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()
 	r.mu.Lock()

@@ -17,40 +17,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Delays until the next scan. Killed processes exit soon, and their children become ours then. Orphans of running
-// evaluations are found by regular scans.
+// Delays until the next scan: after the Reaper killed an orphan, and otherwise. The first is short, because a killed
+// process exits soon, and its children then become our children.
 const (
 	afterKill    = 20 * time.Millisecond
 	scanInterval = time.Second
 )
 
-// gatherEnds is the delay of a scan after an evaluation, so that the scan serves several evaluations.
+// gatherEnds is the delay between the end of an evaluation and the next scan, so that one scan serves several
+// evaluations.
 const gatherEnds = 100 * time.Millisecond
 
-// abandoned is the time for which other code of the program may leave an exited child unreaped. After that, the child
-// is considered an orphan.
+// abandoned is the time after which an exited, unreaped child in the program's own session counts as an orphan. Until
+// then, we assume that other code of the program will reap it.
 const abandoned = time.Minute
 
 // Reaper kills orphans: processes that functions started and left behind. The kernel makes them children of this
 // process.
 //
 // Each function leads its own session. The processes that it starts cannot move to the session of this program or of
-// another function. An orphan in the session of a running evaluation is killed when the evaluation ends; so is an
-// orphan that can write to the output of an evaluation. All other orphans are killed within a second.
+// another function. The Reaper kills an orphan after the end of the evaluation whose session contains it or whose
+// output it can write to. It kills all other orphans within a second.
 //
-// Other code of the program may start processes if they stay in the program's session (no Setsid), which the Reaper
-// leaves alone. Nothing may wait for unknown children, as wait4(-1) does. A program that is the first process of its
-// container needs a Reaper, because orphans become its children anyway.
+// Other code of the program may start processes in the program's session (without Setsid), because the Reaper does
+// not kill those. No code may wait for unknown children, as wait4(-1) does. A program that is the first process of
+// its container needs a Reaper, because orphans become its children in any case.
 type Reaper struct {
 	log     *slog.Logger
 	ending  bool              // true while the program shuts down
-	session int               // the program's own
-	nudge   chan struct{}     // of size one, because a scan finds all orphans
+	session int               // id of the program's own session
+	nudge   chan struct{}     // requests a scan; of size one, because a scan finds all orphans
 	ended   map[int]time.Time // time since which children in our own session have been zombies
 }
 
-// NewReaper makes this process the parent of the orphans among its descendants, for
-// good. Run does the rest.
+// NewReaper returns a Reaper. From then on, orphans among the descendants of this process become its children.
+// Callers must call Run, which kills them.
 func NewReaper(log *slog.Logger) (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphaned processes: %w", os.NewSyscallError("prctl", err))
@@ -64,7 +65,7 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	}, nil
 }
 
-// evaluationEnded requests a scan soon. A nil Reaper does nothing.
+// evaluationEnded requests a scan after gatherEnds. A nil Reaper does nothing.
 func (r *Reaper) evaluationEnded() {
 	if r == nil {
 		return
@@ -75,8 +76,8 @@ func (r *Reaper) evaluationEnded() {
 	}
 }
 
-// Run scans for orphans after each evaluation and every second until ctx is canceled, and then for a second at most
-// until no orphan is left.
+// Run scans for orphans every second and after evaluations until ctx is canceled. Then it continues until no orphan
+// is left, for at most a second.
 func (r *Reaper) Run(ctx context.Context) {
 	next := time.NewTimer(scanInterval)
 	defer next.Stop()
@@ -87,7 +88,7 @@ func (r *Reaper) Run(ctx context.Context) {
 			r.finalScan()
 			return
 		case <-nudge:
-			nudge = nil // one scan serves all evaluations until then
+			nudge = nil // the next scan serves all evaluations that end before it
 			next.Reset(gatherEnds)
 		case <-next.C:
 			nudge = r.nudge
@@ -96,11 +97,11 @@ func (r *Reaper) Run(ctx context.Context) {
 	}
 }
 
-// maxFinalScans bounds the scans during shutdown.
+// maxFinalScans limits the scans during shutdown to a second.
 const maxFinalScans = int(time.Second / afterKill)
 
-// finalScan scans until no orphan is left. Functions that are killed by the shutdown are not to blame for their
-// orphans.
+// finalScan scans until no orphan is left. It does not warn about orphans, because the shutdown has killed the
+// functions that could have waited for them.
 func (r *Reaper) finalScan() {
 	r.ending = true
 	for range maxFinalScans {
@@ -111,15 +112,15 @@ func (r *Reaper) finalScan() {
 	}
 }
 
-// scanOrphans reaps and kills orphans, and returns when to scan again.
+// scanOrphans reaps and kills orphans, and returns the delay until the next scan.
 func (r *Reaper) scanOrphans() time.Duration {
 	children, err := childrenOf(os.DirFS("/proc"), os.Getpid())
 	if err != nil {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
 		return scanInterval
 	}
-	// Listed functions are registered once no start is in progress. Other listed children are orphans, or belong to other
-	// code of the program.
+	// Once no start is in progress, all functions in the list are registered. All other children in the list are
+	// orphans, or belong to other code of the program.
 	defer functions.holdStarts()()
 	again := scanInterval
 	seen := r.ended
@@ -132,9 +133,9 @@ func (r *Reaper) scanOrphans() time.Duration {
 	return again
 }
 
-// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It reports whether
-// its descendants may have become ours. The argument since is the time at which it was first seen as a zombie, or
-// zero.
+// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns true if
+// the next scan should follow soon, because children of the orphan may become our children. Since is the time at
+// which a scan first saw the orphan as a zombie, or zero.
 func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
@@ -166,8 +167,8 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	return true
 }
 
-// isAbandoned reports whether a child in our own session exited so long ago that nothing waits for it: it is the
-// orphan of a process that other code of the program started.
+// isAbandoned reports whether a child in our own session exited so long ago that no code seems to wait for it. Such a
+// child is the orphan of a process that other code of the program started.
 func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -181,9 +182,9 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	return time.Since(since) > abandoned
 }
 
-// childrenOf returns children of pid, read from proc, the file system at /proc. The result contains at least the
-// adopted children: the kernel gives an orphan to the first thread of its new parent, so the list of that thread is
-// enough.
+// childrenOf returns children of pid. Proc is the file system at /proc. The result contains at least the orphans
+// among the children: the kernel makes an orphan a child of the first thread of its new parent, so that we only read
+// the list of that thread.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +204,7 @@ func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	return pids, nil
 }
 
-// childrenByScan returns the children of pid by asking every process for its parent.
+// childrenByScan returns the children of pid. It reads the parent of every process in proc.
 func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 	entries, err := fs.ReadDir(proc, ".")
 	if err != nil {
@@ -223,8 +224,7 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 	return pids, nil
 }
 
-// isEnding reports whether a process was killed or is exiting, according to its stat file. The kernel needs a moment
-// to remove it.
+// isEnding reports whether a process was killed or is exiting, according to its stat file.
 func isEnding(stat []byte) bool {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const flagsField, pendingField = 6, 28
@@ -237,8 +237,8 @@ func isEnding(stat []byte) bool {
 	return flags&exiting != 0 || pending&killed != 0
 }
 
-// parentOf returns the parent's pid in a stat file, or 0. The preceding fields are the state, and the program's name
-// in parentheses, in which any character may occur.
+// parentOf returns the parent's pid in a stat file, or 0. It begins at the last parenthesis, because the program's
+// name before it may contain any character.
 func parentOf(stat []byte) int {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {

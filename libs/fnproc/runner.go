@@ -3,17 +3,18 @@
 // Package fnproc runs KRM functions as processes: input on stdin, output on stdout, log on stderr, one process per
 // evaluation.
 //
-// A function cannot block its runner, nor outlive its evaluation. It leads its own session and process group, which is
-// killed as a whole when the function exits, when the context is canceled and when a limit is exceeded. As with
-// Porch's wrapper server, an evaluation ends after its main process has exited and its output was closed: a descendant
-// may still write to the output, and a truncated list must not pass as a whole list. The [Reaper] kills descendants
-// that left the group.
+// A function can neither block its runner nor outlive its evaluation. It leads its own session and process group. The
+// runner kills the whole group when the function exits, when the context is canceled and when a limit is exceeded.
+// The [Reaper] kills descendants that left the group. As with Porch's wrapper server, an evaluation ends when the
+// main process has exited and all processes have closed the output: a descendant may still write to the output, and a
+// truncated list must not pass as a complete list.
 //
-// Functions get no parent-death signal. Linux sends it when the thread that forked exits, and Go stops threads at any
-// time, so that a healthy function could be killed. If the runner is the first process of a container, the kernel
-// kills everything with it anyway.
+// The runner sets no parent-death signal for functions. Linux sends this signal when the thread that forked exits,
+// and Go stops threads at any time, so that it could kill a healthy function. If the runner is the first process of a
+// container, the kernel kills all processes of the container with it anyway.
 //
-// The package is for Linux. On macOS, for development, orphans remain, and functions are confined less.
+// The package is for Linux. It also works on macOS, for development, but there it neither kills orphans nor confines
+// functions.
 package fnproc
 
 import (
@@ -29,34 +30,33 @@ import (
 
 // Command is a function's program, with its arguments and environment.
 type Command struct {
-	// Path is the program's file. It is not searched in PATH; a relative path is
-	// relative to Dir.
+	// Path is the program's file. The runner does not search in PATH. A relative path is relative to Dir.
 	Path string
-	// Args are the arguments without the program itself.
+	// Args contains the arguments without the program's name.
 	Args []string
-	// Env is the whole environment as KEY=value. Nothing is inherited: nil is an
-	// empty environment.
+	// Env is the complete environment, as KEY=value. The function inherits no variables of this program.
 	Env []string
 	// Dir is the working directory; empty means the runner's own.
 	Dir string
-	// Readable are files and directories that the function may read in addition, where functions are confined.
+	// Readable contains further files and directories that a confined function may read.
 	Readable []string
-	// Network allows the function to use the network, where functions are confined.
+	// Network allows a confined function to use the network.
 	Network bool
 	// Shared allows the function to use the shared directories of the Confiner. Such a command gets no spare processes.
 	Shared bool
-	// Launch is set if the program is a launcher of sandboxes, so that the runner does not confine it.
+	// Launch is set if the program is a launcher of sandboxes. The runner does not confine launchers.
 	Launch *Launch
-	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is the number of bytes of
-	// stderr to keep: of longer logs, the middle is left out.
+	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is the maximum number of
+	// bytes of the log; the runner leaves out the middle of a longer log.
 	MaxOutput, MaxLog int64
 }
 
 // Outcome is the result of a process. The caller owns the byte slices.
 type Outcome struct {
-	// Output and Log are the bytes written to stdout and stderr, up to the error if Run returns an error.
+	// Output and Log contain the bytes written to stdout and stderr. If Run returns an error, they contain the bytes
+	// written before the error.
 	Output, Log []byte
-	// ExitCode is the main process's exit code, -1 if it was killed by a signal.
+	// ExitCode is the main process's exit code. It is -1 if the process was killed by a signal.
 	ExitCode int
 	// Signal is the signal that killed the main process, or zero if it exited.
 	Signal syscall.Signal
@@ -77,40 +77,41 @@ type Config struct {
 	Confiner *confine.Confiner
 	// Watch kills functions before the container is exhausted. It is optional.
 	Watch *Watch
-	// Keep returns the number of spare processes of a function, by [Command.Function]. The default is none. The Runner
-	// calls it often and concurrently; it must not call the Runner.
+	// Keep returns the number of spare processes for a function, whose name is [Command.Function]. If Keep is nil,
+	// the number is 0. The Runner calls Keep often and concurrently. Keep must not call the Runner.
 	Keep func(function string) int
 	// Total is the maximum number of spare processes of all functions.
 	Total int
 	// Unused is the time for which the spare processes of a command are kept after its last evaluation.
 	Unused time.Duration
-	// Busy is the number of concurrent evaluations from which on no spare process is started: evaluations need the
-	// processors more. The default is one per processor.
+	// Busy is the number of concurrent evaluations at which the Runner stops starting spare processes, because the
+	// evaluations need the processors. Zero means one per processor.
 	Busy int
-	// Log gets a line for each spare process that exited unused. It is optional.
+	// Log receives a line for each spare process that exited unused. It is optional.
 	Log *slog.Logger
 }
 
 // Runner runs functions. It is safe for concurrent use.
 //
-// It can keep spare processes, which were started and wait for their input. Each serves a single evaluation, so that
-// only the start-up time of a function is saved, and evaluations stay isolated.
+// It can keep spare processes: processes that were started before they are needed and wait for their input. Each
+// spare process serves a single evaluation. This saves the start-up time of a function and keeps evaluations
+// isolated.
 //
-// A command gets spare processes after its first use or Prepare. The output of a spare process before its input, up to
-// 64 KiB, is part of its evaluation's output and log; a process that writes more is killed. A process that exited
-// early is never used, and the next start backs off with each such failure. If the program's file changes, its spare
-// processes are killed at the command's next evaluation.
+// A command gets spare processes after its first evaluation or after Prepare. If a spare process writes to stdout or
+// stderr before it gets its input, these bytes become part of its evaluation's output or log. It is killed if it
+// writes more than 64 KiB. A process that exited early is never used, and each such failure doubles the delay before
+// the next start. If the program's file has changed, the command's next evaluation kills the spare processes.
 type Runner struct {
 	cfg   Config
-	nudge chan struct{} // of size one, because keepSpares checks everything
+	nudge chan struct{} // wakes keepSpares; of size one, because keepSpares checks all sets
 	ends  sync.WaitGroup
 
 	mu     sync.Mutex
 	policy *preforkPolicy
 }
 
-// NewRunner returns a Runner. Callers must run [Runner.Maintain] for spare processes, orphans and temporary
-// directories.
+// NewRunner returns a Runner. Callers must call [Runner.Maintain], which maintains spare processes, orphans and
+// temporary directories.
 func NewRunner(cfg Config) *Runner {
 	if cfg.Keep == nil {
 		cfg.Keep = func(string) int { return 0 }
@@ -127,9 +128,9 @@ func NewRunner(cfg Config) *Runner {
 // Run starts cmd, or uses a spare process, writes stdin to it, and returns after it has exited. It does not modify
 // stdin. The function need not read its input to the end.
 //
-// A function that exits non-zero, or is killed by a signal that Run did not send, is an Outcome and no error. Errors
-// are a [*StartError], a [*LimitError], a [*StoppedError], or a failure to wait for the process; with a LimitError or
-// a StoppedError the Outcome contains the log so far.
+// If a function exits non-zero or is killed by a signal that Run did not send, Run returns its Outcome without an
+// error. Errors are a [*StartError], a [*LaunchError], a [*LimitError], a [*StoppedError], or a failure to wait for
+// the process. With a LimitError or a StoppedError, the Outcome contains the log until then.
 func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{}, stoppedError(ctx)
@@ -166,7 +167,7 @@ func (r *Runner) Maintain(ctx context.Context) {
 		tasks.Go(func() { r.cfg.Reaper.Run(reaping) })
 	}
 	r.keepSpares(ctx)
-	stop() // after the last processes, for their orphans
+	stop() // after the last spare processes, so that their orphans are killed
 	tasks.Wait()
 	r.cfg.Confiner.Close()
 }

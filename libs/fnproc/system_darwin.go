@@ -15,7 +15,7 @@ import (
 // unreadBytes is the ioctl that returns the number of unread bytes of a pipe: FIONREAD.
 const unreadBytes = 0x4004667f
 
-// attributes makes the process the leader of a session. macOS has no pidfds.
+// attributes returns attributes that make the process the leader of a session. macOS has no pidfds.
 func attributes(launch *Launch, _ *int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Credential: launch.userCredential()}
 }
@@ -27,10 +27,10 @@ func idOf(stat *syscall.Stat_t) fileID {
 	}
 }
 
-// newHandle returns nil: there are no handles of processes.
+// newHandle returns nil, because macOS has no pidfds.
 func newHandle(int) *os.File { return nil }
 
-// awaitHandle returns false: awaitEnd waits.
+// awaitHandle returns false, so that callers use awaitEnd.
 func awaitHandle(*os.File) (ended bool) { return false }
 
 func awaitEnd(pid int) error {
@@ -59,16 +59,16 @@ func awaitEnd(pid int) error {
 	}
 }
 
-// filesInMemory returns 0: there are no sandboxes.
+// filesInMemory returns 0, because there are no sandboxes on macOS.
 func filesInMemory(string, int64) int64 { return 0 }
 
-// enlargePipes does nothing: macOS makes pipes larger by itself.
+// enlargePipes does nothing, because macOS itself enlarges pipes.
 func enlargePipes(int, ...*os.File) {}
 
-// withSlack calls start: there is no slack to set.
+// withSlack calls start, because macOS has no timer slack to set.
 func withSlack(start func() (*os.Process, error)) (*os.Process, error) { return start() }
 
-// Reaper does nothing: only on Linux do orphans become children of this process.
+// Reaper does nothing, because orphans become children of this process only on Linux.
 type Reaper struct{}
 
 // NewReaper returns nil, the Reaper that does nothing.

@@ -16,8 +16,8 @@ import (
 // unreadBytes is the ioctl that returns the number of unread bytes of a pipe.
 const unreadBytes = unix.TIOCINQ
 
-// attributes makes the process the leader of a session and fills in pidfd. If the launcher uses a Starter, the kernel
-// kills the process with the starter's thread.
+// attributes returns attributes that make the process the leader of a session and store its pidfd. If the launcher
+// uses a Starter, the kernel kills the process when the starter's thread exits.
 func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.userCredential()}
 	if launch.launchStarter() != nil {
@@ -30,8 +30,8 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns the number of files in a file system in memory of a size, or 0 if path is in another file
-// system, because a launcher may not have changed its root directory yet.
+// filesInMemory returns the number of files in the file system of path. It returns 0 unless this is a file system in
+// memory of the given size: before a launcher changes its root directory, path is in another file system.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
@@ -44,19 +44,19 @@ func filesInMemory(path string, size int64) int64 {
 	return files
 }
 
-// newHandle returns a file that owns a pidfd, or nil without a pidfd.
+// newHandle returns a file that owns the pidfd. It returns nil if pidfd is negative.
 func newHandle(pidfd int) *os.File {
 	if pidfd < 0 {
 		return nil
 	}
-	_ = unix.SetNonblock(pidfd, true) // lets Go's poller wait for it
+	_ = unix.SetNonblock(pidfd, true) // so that Go's poller accepts it
 	return os.NewFile(uintptr(pidfd), "pidfd")
 }
 
 // awaitHandle returns true when the process of a pidfd has exited, and false if it cannot wait.
 //
-// A goroutine that waits in the poller costs nothing. A system call that waits blocks a thread, and for a while a
-// processor of Go's scheduler.
+// A goroutine that waits in the poller costs nothing. A blocking system call occupies a thread, and for a while also
+// a processor of Go's scheduler.
 func awaitHandle(handle *os.File) (ended bool) {
 	raw, err := handle.SyscallConn()
 	if err != nil {
@@ -80,15 +80,16 @@ func awaitEnd(pid int) error {
 	}
 }
 
-// Sizes of pipes in bytes. A larger pipe saves context switches, a sixth of the time of an evaluation with a megabyte
-// of input; larger pipes than this save nothing. Linux limits the pipes of a user (64 MiB in total by default), and
-// above the limit new pipes are tiny, so only inputs that exceed a usual pipe get a large pipe.
+// Sizes of pipes in bytes. A large pipe saves context switches: a sixth of the time of an evaluation with a megabyte
+// of input. Even larger pipes save nothing more. Linux limits the pipes of a user (64 MiB in total by default), and
+// makes new pipes tiny above the limit. Therefore only inputs that exceed a usual pipe get a large pipe.
 const (
 	usualPipe = 64 << 10
 	largePipe = 256 << 10
 )
 
-// enlargePipes makes pipes larger if size bytes do not fit a usual pipe. The kernel may refuse; the pipes work anyway.
+// enlargePipes makes pipes larger if size bytes do not fit into a usual pipe. It ignores errors, because the pipes
+// also work with their old size.
 func enlargePipes(size int, pipes ...*os.File) {
 	if size <= usualPipe {
 		return
@@ -109,6 +110,6 @@ func withSlack(start func() (*os.Process, error)) (*os.Process, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0)
-	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }() // default of the thread
+	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }() // restores the default
 	return start()
 }

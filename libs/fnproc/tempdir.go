@@ -10,34 +10,36 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// When a temporary directory is checked: regularly, and sooner the less may still be written.
+// tempCheck is the maximum time between checks of a temporary directory during an evaluation, and spareTempCheck the
+// time between checks for a spare process. The fewer bytes may still be written, the sooner the next check.
 const (
 	tempCheck      = 50 * time.Millisecond
 	spareTempCheck = time.Second
-	// minTempCheck is the minimum time between checks, to limit their cost. A function can exceed the limit by the bytes
-	// that it writes in this time, and until it is killed.
+	// minTempCheck is the minimum time between checks, to limit their cost. A function can exceed the limit by the
+	// bytes that it writes in this time and before it is killed.
 	minTempCheck = time.Millisecond
-	// writeRate is the number of bytes that a function can write to files in memory per second with all its threads: the
-	// kernel clears each page and copies to it.
+	// writeRate is the maximum number of bytes per second that a function can write to files in memory, with all its
+	// threads. The kernel clears each page before it copies the bytes.
 	writeRate = 8 << 30
 )
 
-// nextTempCheck returns the time until the next check of a directory, so that it happens before free bytes can be
-// written.
+// nextTempCheck returns the delay until the next check of a directory. It is shorter than the time in which a
+// function can write free bytes, down to minTempCheck.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)
 }
 
-// tempWatch regularly checks the temporary directory of a process. It uses a timer: waking a goroutine for each
-// evaluation would occupy a processor when the function starts.
+// tempWatch regularly checks the temporary directory of a process. It uses a timer instead of a goroutine, because
+// waking a goroutine for each evaluation would occupy a processor when the function starts.
 type tempWatch struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil without a temporary directory
 	ended bool
 }
 
-// watchTempDir starts checking the temporary directory, if any. The process is killed if it exceeds a limit.
+// watchTempDir starts the checks of the temporary directory, if there is one. A check kills the process if it exceeds
+// a limit.
 func (p *process) watchTempDir() {
 	if p.temp == nil && !p.cmd.Launch.boundsFiles() {
 		return
@@ -48,7 +50,7 @@ func (p *process) watchTempDir() {
 	p.tempWatch.timer = time.AfterFunc(p.tempCheckAfter(p.tempLimit()), p.checkTempDir)
 }
 
-// tempCheckAfter returns the time until the next check if free bytes may still be written.
+// tempCheckAfter returns the delay until the next check if the process may still write free bytes.
 func (p *process) tempCheckAfter(free int64) time.Duration {
 	if p.spare.inUse() {
 		return nextTempCheck(free)
@@ -56,17 +58,17 @@ func (p *process) tempCheckAfter(free int64) time.Duration {
 	return spareTempCheck
 }
 
-// hurryTempDir checks as often as an evaluation requires, once an evaluation uses the process.
+// hurryTempDir shortens the delay until the next check. An evaluation calls it when it takes over a spare process.
 func (p *process) hurryTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer != nil && w.timer.Stop() { // if false, a running check notices the change
+	if w.timer != nil && w.timer.Stop() { // if false, a running check sets the timer
 		w.timer.Reset(p.tempCheckAfter(p.tempLimit()))
 	}
 }
 
-// unwatchTempDir stops the checks. A running check counts in p.background.
+// unwatchTempDir stops the checks. It does not wait for a running check, which counts in p.background.
 func (p *process) unwatchTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
@@ -97,10 +99,11 @@ func (p *process) tempFree() (free int64, err error) {
 	return free, nil
 }
 
-// boundsFiles reports whether the runner counts the files of a sandbox.
+// boundsFiles reports whether the runner must count the files in the sandbox.
 func (l *Launch) boundsFiles() bool { return l != nil && l.TempFiles > 0 }
 
-// checkFiles returns an error if a function created too many files in its sandbox. The argument is the launcher's pid.
+// checkFiles returns an error if a function created too many files in its sandbox. Launcher is the pid of the
+// launcher.
 func (l *Launch) checkFiles(launcher int) error {
 	for _, pid := range childrenOfThreads(launcher) {
 		for _, dir := range []string{"/tmp", "/dev/shm"} {

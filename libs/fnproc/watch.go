@@ -12,17 +12,18 @@ import (
 	"time"
 )
 
-// Intervals at which a [Watch] checks the container while functions run, shorter if less is left.
+// Maximum and minimum interval of a [Watch]'s checks while functions run. The less of a resource is free, the shorter
+// the interval.
 const (
 	watchInterval    = 20 * time.Millisecond
 	minWatchInterval = 2 * time.Millisecond
 )
 
-// startRate is the number of processes that a function can start per second.
+// startRate is the maximum number of processes that a function can start per second.
 const startRate = 20_000
 
-// victimDivisor is the part of a container's limit, an eighth, that a function must use to be killed by a [Watch]. If
-// all functions are smaller, something else exhausts the container.
+// victimDivisor determines which functions a [Watch] may kill: those that use more than an eighth of the container's
+// limit. If all functions use less, something else exhausts the container.
 const victimDivisor = 8
 
 // resource is a limited resource of a container.
@@ -37,23 +38,24 @@ const (
 // Usage is the usage of a resource: bytes of memory, or processes and threads.
 type Usage struct {
 	Limit int64
-	// Free is the amount that functions may still use; negative if they use too much.
+	// Free is the amount that functions may still use. It is negative if they use too much.
 	Free int64
 }
 
 // Watch kills the largest function before the container is out of memory. The kernel would do so too, but only after
-// searching for memory everywhere, while each process of the container that needs a page waits, including the server.
-// It also kills the function with the most processes before the container is out of processes: a server that needs a
-// thread then would crash. It is safe for concurrent use; a nil Watch does nothing.
+// it has tried to reclaim memory. Meanwhile all processes of the container that need a page would wait, including the
+// server. Watch also kills the function with the most processes before the container is out of processes, because a
+// server that cannot start a thread crashes. Watch is safe for concurrent use. A nil Watch does nothing.
 type Watch struct {
 	memory, processes func() (Usage, bool)
 
 	mu      sync.Mutex
-	running map[*process]int64 // with the bytes that will be freed, or zero if it was not killed
-	timer   *time.Timer        // nil while none run
+	running map[*process]int64 // values: bytes that the killed function will free, or zero if it was not killed
+	timer   *time.Timer        // nil while no function runs
 }
 
-// NewWatch returns a watch. The arguments return the usages, and false if they are unknown. The second may be nil.
+// NewWatch returns a watch. Memory and processes return the container's usage of a resource, and false if it is
+// unknown. Processes may be nil.
 func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	if processes == nil {
 		processes = func() (Usage, bool) { return Usage{}, false }
@@ -61,7 +63,7 @@ func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	return &Watch{memory: memory, processes: processes, running: map[*process]int64{}}
 }
 
-// addProcess watches a process until it is removed.
+// addProcess makes p a candidate to be killed, until removeProcess is called.
 func (w *Watch) addProcess(p *process) {
 	if w == nil {
 		return
@@ -74,7 +76,7 @@ func (w *Watch) addProcess(p *process) {
 	}
 }
 
-// removeProcess ends the watch of a process that has exited.
+// removeProcess removes a process that has exited.
 func (w *Watch) removeProcess(p *process) {
 	if w == nil {
 		return
@@ -82,12 +84,12 @@ func (w *Watch) removeProcess(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, p)
-	if len(w.running) == 0 && w.timer.Stop() { // if false, a running check notices the change
+	if len(w.running) == 0 && w.timer.Stop() { // if false, a running check sets the timer
 		w.timer = nil
 	}
 }
 
-// checkUsage kills functions if the container is exhausted.
+// checkUsage kills functions if the container is almost exhausted, and sets the timer for the next check.
 func (w *Watch) checkUsage() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,8 +107,8 @@ func (w *Watch) checkUsage() {
 	w.timer.Reset(next)
 }
 
-// checkMemory kills a function if no memory is left, even after the killed functions have exited. It returns the time
-// until the next check.
+// checkMemory kills a function if no memory is free, counting the memory of killed functions as free. It returns the
+// delay until the next check.
 func (w *Watch) checkMemory(usage Usage) time.Duration {
 	free := usage.Free
 	for _, freed := range w.running {
@@ -122,8 +124,8 @@ func (w *Watch) checkMemory(usage Usage) time.Duration {
 	return watchAgain(free, writeRate)
 }
 
-// checkProcesses kills a function if almost no process is left, unless a killed function is still exiting. It returns
-// the time until the next check.
+// checkProcesses kills a function if the container can start almost no more processes, unless a killed function is
+// still exiting. It returns the delay until the next check.
 func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	ending := false
 	for p := range w.running {
@@ -138,13 +140,15 @@ func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	return watchAgain(usage.Free, startRate)
 }
 
-// watchAgain returns the time until the next check if a function can use up so many units per second.
+// watchAgain returns the delay until the next check. Free is the unused amount of a resource, and rate the maximum
+// amount that functions can use up per second.
 func watchAgain(free, rate int64) time.Duration {
 	inTime := time.Duration(float64(free) / float64(rate) * float64(time.Second))
 	return min(max(inTime, minWatchInterval), watchInterval)
 }
 
-// largestFunction returns the running function with the largest size above least, or nil if there is none.
+// largestFunction returns the running function with the largest size and that size. It returns nil if no size exceeds
+// least.
 func (w *Watch) largestFunction(least int64, sizeOf func(*process) int64) (largest *process, most int64) {
 	most = least
 	for p, freed := range w.running {
@@ -155,7 +159,8 @@ func (w *Watch) largestFunction(least int64, sizeOf func(*process) int64) (large
 	return largest, most
 }
 
-// countTasks returns the numbers of processes and threads by session. Each function leads a session.
+// countTasks returns the number of processes and threads in each session. The id of a session is the pid of its
+// function.
 func countTasks() map[int]int64 {
 	tasks := map[int]int64{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -172,10 +177,11 @@ func countTasks() map[int]int64 {
 	return tasks
 }
 
-// maxMeasured bounds the number of measured processes per function.
+// maxMeasured is the maximum number of processes whose memory is measured per function.
 const maxMeasured = 64
 
-// residentTree returns the memory of a process and its descendants in bytes: the function is a child of its launcher.
+// residentTree returns the memory of a process and its descendants in bytes. It includes the descendants because the
+// function may be a child of its launcher.
 func residentTree(pid int) (size int64) {
 	pids := []int{pid}
 	for measured := 0; len(pids) > 0 && measured < maxMeasured; measured++ {
@@ -185,7 +191,8 @@ func residentTree(pid int) (size int64) {
 	return size
 }
 
-// childrenOfThreads returns the children of all threads of a process; none on a kernel that does not list them.
+// childrenOfThreads returns the children of all threads of a process. It returns nil if the kernel does not list
+// them.
 func childrenOfThreads(pid int) (pids []int) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, thread := range threads {
@@ -213,7 +220,8 @@ func residentSize(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// killExhausted kills the process because its container is exhausted, as if the kernel had killed it.
+// killExhausted kills the process because the container ran out of the given resource. The evaluation ends as if the
+// kernel had killed the process.
 func (p *process) killExhausted(what resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +229,7 @@ func (p *process) killExhausted(what resource) {
 	p.killLocked()
 }
 
-// exhaustedBy returns the argument of killExhausted; nothing if it was not called.
+// exhaustedBy returns the argument of killExhausted. It returns nothing if killExhausted was not called.
 func (p *process) exhaustedBy() resource {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Reason is the kind of a failure.
+// Reason is the reason why a function failed.
 type Reason = functionrunnerv1.FunctionFailure_Reason
 
 // The reasons.
@@ -27,13 +27,14 @@ const (
 	TimedOut       = functionrunnerv1.FunctionFailure_REASON_TIMED_OUT
 )
 
-// Budgets of a status detail, in bytes: it travels in a header.
+// Maximum sizes of the parts of a status detail, in bytes. They are small, because the detail is sent in a header.
 const (
 	maxDetailStderr  = 4 << 10
 	maxDetailResults = 8 << 10
 )
 
-// Failure is a failed function. Its error text is Porch's, and its detail contains the same for programs.
+// Failure is the error for a failed function. Its text has Porch's wording. Its detail contains the same information
+// for programs.
 type Failure struct {
 	// Image is the function's image as its caller wrote it.
 	Image    string
@@ -54,11 +55,12 @@ type Failure struct {
 // Error returns the failure in words.
 func (f *Failure) Error() string { return f.message }
 
-// Unwrap returns the parse error, the exceeded limit, or the reason for not starting or for stopping the process.
+// Unwrap returns the cause: the error of parsing the output, the exceeded limit, or the error of starting or stopping
+// the process. It may be nil.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Resolved adds a detail with the resolved image name to err, if there is a failure in its chain.
-// The text keeps the name that the caller wrote.
+// Resolved replaces the image in the detail of err by image, the resolved name, if err's chain contains a Failure.
+// The text of err keeps the name that the caller wrote.
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return &resolvedFailure{error: err, failure: f, image: image}
@@ -66,7 +68,7 @@ func Resolved(err error, image string) error {
 	return err
 }
 
-// resolvedFailure is an error with a failure in its chain whose image was resolved.
+// resolvedFailure wraps an error whose chain contains failure. Its detail names the resolved image.
 type resolvedFailure struct {
 	error
 	failure *Failure
@@ -78,7 +80,7 @@ func (f *resolvedFailure) Unwrap() error { return f.error }
 // Detail implements rpcfault.Detailer.
 func (f *resolvedFailure) Detail() proto.Message { return f.failure.detailFor(f.image) }
 
-// fail completes a failure and classifies it.
+// fail returns f as an error, with its reason, cause, text and class.
 func (s *Service) fail(f Failure, reason Reason, cause error) error {
 	f.Reason, f.cause = reason, cause
 	f.message = s.cfg.Wording(&f)
@@ -92,7 +94,7 @@ func (s *Service) fail(f Failure, reason Reason, cause error) error {
 // Detail implements rpcfault.Detailer: it returns a FunctionFailure.
 func (f *Failure) Detail() proto.Message { return f.detailFor(f.Image) }
 
-// detailFor returns the detail of a failure of image.
+// detailFor returns the detail of the failure, with image as the name of the function's image.
 func (f *Failure) detailFor(image string) proto.Message {
 	if f.received != nil {
 		detail := proto.CloneOf(f.received)
@@ -111,10 +113,10 @@ func (f *Failure) detailFor(image string) proto.Message {
 	}
 }
 
-// validUTF8 returns s as protocol buffers and headers need it, in UTF-8.
+// validUTF8 replaces invalid UTF-8 in s, which protocol buffers reject.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// fittingResults returns the first of n results that fit into a detail.
+// fittingResults returns as many of the first of n results as fit into a detail.
 func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
 	var out []*functionrunnerv1.Result
 	left := maxDetailResults
@@ -159,8 +161,8 @@ func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
 // maxDetail limits the size of another process's detail, in bytes.
 const maxDetail = 16 << 10
 
-// Received returns a failure with the message and the detail of another process. A detail that is too large is
-// shortened. Its results consist of messages and severities.
+// Received returns a failure with the message and the detail that another process sent. It shortens a detail that is
+// too large. The failure's Results contain only messages and severities.
 func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure {
 	detail = boundDetail(detail)
 	f := &Failure{

@@ -13,33 +13,34 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// pod bounds the concurrent evaluations of a pod's function. A plain bound is enough: callers lease the pod from a
-// pod-manager, which counts them.
+// pod limits the concurrent evaluations of a function in a pod. A fixed limit is enough, because the pod-manager,
+// from which callers lease the pod, limits the number of callers.
 //
-// The function may also use directories such as /tmp, as in its own container. Concurrent evaluations must not see
-// each other's files there. So a function runs without these directories at first. If it is denied a file, it runs
-// again alone, with the directories, which are emptied before and after. If that helps, all later evaluations run
-// alone. Functions are pure, so running a function again is safe.
+// A function may also need writable directories such as /tmp. Concurrent evaluations must not see each other's files
+// there, so that a function first runs without access to these directories. If the function is denied a file, it runs
+// again, alone and with access to the directories, which are emptied before and after. If that helps, all later
+// evaluations run alone. Running a function again is safe, because functions are pure.
 type pod struct {
 	slots       *semaphore.Weighted
 	concurrency int64
-	// dirs are the paths of the directories, or empty if the function must not use them.
+	// dirs contains the paths of the directories. It is empty if the function must never use them.
 	dirs []string
 	// empty empties the directories.
 	empty func()
-	// changed makes the Runner count its spare processes again: a function that runs alone gets none.
+	// changed tells the Runner that the number of spare processes has changed: when evaluations begin to run alone,
+	// the number becomes 0.
 	changed func()
 	// alone is true once all evaluations run alone.
 	alone atomic.Bool
-	// pointless is true once a function that ran alone was denied the same file as before. From then on a function runs
-	// again only if its log names a directory of dirs.
+	// pointless is true once a function was denied a file although it ran alone with the directories. From then on, a
+	// function runs again only if its log names one of dirs.
 	pointless atomic.Bool
 }
 
-// evaluation runs a function, with or without the directories.
+// evaluation runs a function. It lets the function write to the directories if withDirs is true.
 type evaluation func(withDirs bool) (Result, error)
 
-// evaluate evaluates when there is a free slot, with the directories if the function needs them.
+// evaluate calls run when a slot is free. If the function may need the directories, it calls run again, with them.
 func (p *pod) evaluate(ctx context.Context, image string, run evaluation) (Result, error) {
 	if p.alone.Load() {
 		return p.evaluateAlone(ctx, image, run)
@@ -58,7 +59,7 @@ func (p *pod) evaluate(ctx context.Context, image string, run evaluation) (Resul
 	return second, againErr
 }
 
-// evaluateAlone evaluates with the directories while no other evaluation runs.
+// evaluateAlone calls run with the directories, while no other evaluation runs.
 func (p *pod) evaluateAlone(ctx context.Context, image string, run evaluation) (Result, error) {
 	return p.acquire(ctx, image, p.concurrency, func() (Result, error) {
 		p.empty()
@@ -67,7 +68,7 @@ func (p *pod) evaluateAlone(ctx context.Context, image string, run evaluation) (
 	})
 }
 
-// acquire calls run when so many slots are free.
+// acquire waits until the given number of slots is free, occupies them and calls run.
 func (p *pod) acquire(ctx context.Context, image string, slots int64, run func() (Result, error)) (Result, error) {
 	start := time.Now()
 	if err := p.slots.Acquire(ctx, slots); err != nil {
@@ -81,12 +82,12 @@ func (p *pod) acquire(ctx context.Context, image string, slots int64, run func()
 	return run()
 }
 
-// mayHelp reports whether a function may have failed because it could not use the directories.
+// mayHelp reports whether running the function again with the directories may help.
 func (p *pod) mayHelp(result Result, err error) bool {
 	return len(p.dirs) > 0 && denied(result, err) && (!p.pointless.Load() || containsAny(logOf(result, err), p.dirs))
 }
 
-// denials are log texts of programs that were denied a file.
+// denials contains texts that programs log when they are denied a file.
 var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 
 // denied reports whether a function logged that it was denied a file.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package function runs KRM functions as local processes, decides whether they succeeded, and returns the errors for
-// their callers.
+// Package function runs KRM functions as local processes, decides whether they succeeded, and words the errors for
+// callers.
 package function
 
 import (
@@ -32,32 +32,35 @@ type ServiceConfig struct {
 	Program string
 	Settings
 	Confinement
-	// Admit waits for a slot for an evaluation of a function by a caller. If it is nil, the service limits concurrency to
-	// Concurrency. That is enough in a pod, whose callers the pod-manager counts.
+	// Admit waits for a slot for an evaluation of a function by a caller. If it is nil, the service runs up to
+	// Concurrency functions at once. That is enough in a pod, because the pod-manager limits the number of the pod's
+	// callers.
 	Admit func(ctx context.Context, function, caller string) (release func(), err error)
-	// Pod is true in a pod, whose function may read all files except the Hidden ones.
+	// Pod is true in a function's own pod. There the function may read all files except Hidden.
 	Pod bool
-	// Shared are directories of a pod that its function may write to while it runs alone. They are emptied before and
-	// after.
+	// Shared contains directories that the function of a pod may write to while it runs alone. The service empties
+	// them before and after such an evaluation.
 	Shared []string
-	// Hidden are files and directories that functions must not read.
+	// Hidden contains the files and directories that functions must not read.
 	Hidden []string
-	// OwnFiles restricts functions to devices, their program and the readable files of their command.
+	// OwnFiles limits the files of functions to harmless devices, their program and the readable files of their
+	// command.
 	OwnFiles bool
 	// Sandboxed is true if all commands are launchers, so that the service need not confine functions.
 	Sandboxed bool
-	// MaxMessageBytes bounds each response.
+	// MaxMessageBytes is the maximum size of a response.
 	MaxMessageBytes int
 	// Env is the environment of all functions.
 	Env []string
-	// Keep returns the number of spare processes of a function, by [fnproc.Command.Function]. The default is Prefork.
-	// PreforkTotal limits the spare processes of all functions.
+	// Keep returns the number of spare processes for a function, whose name is [fnproc.Command.Function]. If it is
+	// nil, the number is Prefork. PreforkTotal is the maximum number of spare processes of all functions.
 	Keep         func(function string) int
 	PreforkTotal int
-	// Wording formats failures. FlattenLog joins the lines of each log, in results and in failures.
+	// Wording returns the text of a failure. FlattenLog, if true, joins the lines of each log, in results and in
+	// failures.
 	Wording    Wording
 	FlattenLog bool
-	// Took, if not nil, records the durations of an evaluation's phases queue and run.
+	// Took, if not nil, is called with the duration of each phase of an evaluation: "queue" and "run".
 	Took      func(ctx context.Context, phase string, took time.Duration)
 	Telemetry *telemetry.Telemetry
 }
@@ -65,22 +68,21 @@ type ServiceConfig struct {
 // PreforkUnused is the time for which a function's spare processes are kept after its last evaluation.
 const PreforkUnused = 10 * time.Minute
 
-// Service runs functions for callers: a bounded number concurrently, confined, and in spare processes where there are
-// some.
+// Service runs functions for callers. It limits the number of concurrent functions, confines functions and uses spare
+// processes.
 type Service struct {
 	cfg      ServiceConfig
 	runner   *fnproc.Runner
 	confiner *confine.Confiner
-	pod      *pod // used without Admit
+	pod      *pod // limits concurrency if Admit is nil
 	env      []string
-	// kills identifies killed functions that ran out of memory.
+	// kills recognizes killed functions that ran out of memory.
 	kills    *cgroup.Kills
 	tracer   trace.Tracer
 	preforks metric.Int64Counter
 }
 
-// NewService returns a service. Callers must call either [Service.Maintain] or [Service.Close], which free its
-// resources.
+// NewService returns a service. Callers must call either [Service.Maintain] or [Service.Close] to free its resources.
 func NewService(cfg ServiceConfig) (*Service, error) {
 	reaper, err := fnproc.NewReaper(cfg.Telemetry.Log)
 	if err != nil {
@@ -124,7 +126,8 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	})
 }
 
-// goMemory returns the memory that a function may use, in bytes, or zero if unknown.
+// goMemory returns the memory limit for the Go runtime of functions, in bytes. It returns zero if the limit is
+// unknown.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
 		return 0 // the launcher sets it
@@ -133,7 +136,7 @@ func (c ServiceConfig) goMemory() int64 {
 	return limit
 }
 
-// keep returns the number of spare processes of a function. There are none while evaluations run alone.
+// keep returns the number of spare processes for a function. It returns 0 once evaluations in this pod run alone.
 func (s *Service) keep(function string) int {
 	switch {
 	case s.pod != nil && s.pod.alone.Load(): // nil while the service is made
@@ -145,8 +148,8 @@ func (s *Service) keep(function string) int {
 	}
 }
 
-// memoryUsage returns the memory usage of the container, or of the machine if the container is unlimited. A sixteenth
-// is reserved for the server, and for the time until a function is killed.
+// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. It keeps a
+// sixteenth of the limit free for the server, and for what functions use until they are killed.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
@@ -156,8 +159,8 @@ func memoryUsage() (usage fnproc.Usage, ok bool) {
 	return fnproc.Usage{Limit: total, Free: available - total/16}, known
 }
 
-// processUsage returns the number of processes and threads in the container. A quarter is reserved for the server, and
-// for the time until a function is killed.
+// processUsage returns the usage of processes and threads in the container. It keeps a quarter of the limit free for
+// the server, and for what functions start until they are killed.
 func processUsage() (usage fnproc.Usage, ok bool) {
 	limit, used, ok := cgroup.Processes(cgroup.Container)
 	return fnproc.Usage{Limit: limit, Free: limit - limit/4 - used}, ok
@@ -165,22 +168,22 @@ func processUsage() (usage fnproc.Usage, ok bool) {
 
 // Evaluation is a single run of a function.
 type Evaluation struct {
-	// Image is the function's image as its caller wrote it: errors name it.
+	// Image is the function's image as its caller wrote it. It appears in errors.
 	Image string
 	// Command runs the function. The service adds the environment and the limits.
 	Command      fnproc.Command
 	ResourceList []byte
-	// Caller identifies the client, or empty if unknown.
+	// Caller identifies the client. It is empty if the client is unknown.
 	Caller string
-	// Limit bounds the time in the queue and in the function. RunLimit, if not nil, returns
-	// another limit for the function when it begins.
+	// Limit limits the time in the queue and the time in the function together. RunLimit, if not nil, returns the
+	// limit for the time in the function instead. It is called when the function begins.
 	Limit    TimeLimit
 	RunLimit func() TimeLimit
 }
 
 // Evaluate runs a function when a slot is free. Callers must validate the input by [CheckInput]. If the function
-// fails, the error's chain contains a [*Failure]. If ctx was canceled, the error belongs to the context's class. If no
-// slot is available, the error's class is fault.Exhausted, with a retry hint.
+// fails, the error's chain contains a [*Failure]. If ctx was canceled, the error has the class of ctx's error. If the
+// queue for slots is full, the error has the class fault.Exhausted and a retry hint.
 func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	if s.cfg.Admit == nil {
 		return s.pod.evaluate(ctx, e.Image, func(withDirs bool) (Result, error) {
@@ -196,7 +199,7 @@ func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	return s.runProcess(ctx, e)
 }
 
-// admit waits for a slot, at most until the limit is exceeded.
+// admit waits for a slot until the time limit of the evaluation is exceeded.
 func (s *Service) admit(ctx context.Context, e Evaluation) (release func(), err error) {
 	limited, cancel := e.Limit.Context(ctx)
 	defer cancel()
@@ -238,10 +241,11 @@ func (s *Service) runProcess(ctx context.Context, e Evaluation) (Result, error) 
 	return result, err
 }
 
-// framing is an upper bound on a response's own bytes.
+// framing is the maximum number of bytes in a response in addition to its output and its log.
 const framing = 64
 
-// command returns cmd with the environment of functions, unless it has its own, and the output limits.
+// command returns cmd with the service's output limits, and with the service's environment unless cmd contains an
+// environment.
 func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	if cmd.Env == nil {
 		cmd.Env = s.env
@@ -250,7 +254,7 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	return cmd
 }
 
-// countPrefork counts a run of a function with spare processes.
+// countPrefork counts an evaluation by whether it used a spare process, if the function gets spare processes.
 func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork fnproc.Prefork) {
 	if prefork == fnproc.PreforkOff {
 		return
@@ -266,13 +270,13 @@ func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd))
 // Forget kills the spare processes of functions, by [fnproc.Command.Function], and returns after they have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
-// NotStarted returns the error of a function of image that cannot be started because of err, as
-// [Service.Evaluate] would find it out.
+// NotStarted returns the error that [Service.Evaluate] returns for a function of image if its start fails with err.
+// It is for callers that detect this earlier.
 func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 	return s.platformFailure(Failure{Image: image}, err)
 }
 
-// Changed makes the service notice that Keep returns something else than before.
+// Changed makes the service call Keep again. Callers must call it when Keep returns other numbers than before.
 func (s *Service) Changed() { s.runner.Changed() }
 
 // Maintain keeps spare processes and kills orphans until ctx is canceled, and then closes the service.
@@ -284,14 +288,16 @@ func (s *Service) Maintain(ctx context.Context) error {
 // Close frees the resources of a service that is not maintained.
 func (s *Service) Close() { s.confiner.Close() }
 
-// WithGo returns a function's environment with settings of Go's runtime, for a function that may use the given memory
-// in bytes; zero means unknown. Variables in env are kept. Other programs ignore the settings.
+// WithGo adds settings of Go's runtime to env, the environment of a function, except for variables that env contains
+// already. Memory is the number of bytes that the function may use, or zero if unknown. Functions in other languages
+// ignore the settings.
 //
-// Most functions are Go programs that run for milliseconds and are sequential. They use further processors for garbage
-// collection, which is slower on several processors than on a single processor: set-namespace needs a fifteenth less
-// processor time with GOMAXPROCS=1 for a single resource, and two fifths less for thousands. Fewer collections save a
-// seventh of the rest. Because they need more memory, GOMEMLIMIT makes Go collect as often as necessary above half of
-// the memory: a function that lives with half of the memory would have run out of it without the setting too.
+// Most functions are sequential Go programs that run for milliseconds. They use further processors only for garbage
+// collection, which costs more on several processors: with GOMAXPROCS=1, set-namespace needs a fifteenth less
+// processor time for a single resource, and two fifths less for thousands of resources. GOGC=200 causes fewer
+// collections, which saves a seventh of the rest but needs more memory. Therefore GOMEMLIMIT makes Go collect as
+// often as necessary once a function uses half of the memory. A function whose live data need more than half would
+// run out of memory with Go's defaults too.
 func WithGo(env []string, memory int64) []string {
 	env = withVariable(env, "GOMAXPROCS", "1")
 	env = withVariable(env, "GOGC", "200")

@@ -25,8 +25,8 @@ type Settings struct {
 	Prefork int `default:"2"`
 }
 
-// CheckSettings adds the problems of the settings, whose names begin with prefix. It is a function, because Config
-// types embed Settings and define their own checks.
+// CheckSettings records the problems of s in checks, under names that begin with prefix. It is a function instead of
+// a method, because Config types embed Settings and define their own checks.
 func CheckSettings(checks *config.Checks, prefix string, s Settings) {
 	checks.That(s.Concurrency >= 0, prefix+"Concurrency", s.Concurrency, "0 or more")
 	checks.That(s.Prefork >= 0 && s.Prefork <= MaxPrefork, prefix+"Prefork", s.Prefork,
@@ -51,8 +51,8 @@ type Confinement struct {
 	MaxTempBytes int64 `split_words:"true" default:"268435456"`
 }
 
-// CheckConfinement adds the problems of the settings. It is a function, because Config types embed Confinement and
-// define their own checks.
+// CheckConfinement records the problems of c in checks. It is a function instead of a method, because Config types
+// embed Confinement and define their own checks.
 func CheckConfinement(checks *config.Checks, c Confinement) {
 	c.Confine.Check(checks, "Confine")
 	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")
@@ -61,7 +61,7 @@ func CheckConfinement(checks *config.Checks, c Confinement) {
 // minMessageBytes is the smallest sensible limit of messages, in bytes.
 const minMessageBytes = 64 << 10
 
-// CheckMessageBytes adds a problem if the message limit, the setting of a field, is out of range.
+// CheckMessageBytes records a problem if bytes, the message limit in the given field, is out of range.
 func CheckMessageBytes(checks *config.Checks, field string, bytes int) {
 	checks.That(bytes >= minMessageBytes && bytes <= 1<<30, field, bytes, "65536 to 1073741824 bytes")
 }

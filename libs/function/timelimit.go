@@ -19,7 +19,7 @@ type TimeLimit struct {
 	Setting string
 }
 
-// NewTimeLimit returns a limit that counts from now.
+// NewTimeLimit returns a limit of the duration d that begins now.
 func NewTimeLimit(d time.Duration, setting string) TimeLimit {
 	return TimeLimit{For: d, Until: time.Now().Add(d), Setting: setting}
 }
@@ -33,7 +33,8 @@ func (l TimeLimit) Context(ctx context.Context) (context.Context, context.Cancel
 	return context.WithDeadlineCause(ctx, l.Until, &TimeLimitError{l})
 }
 
-// TimeLimitError is the cause of a context whose limit was exceeded. It is a context.DeadlineExceeded.
+// TimeLimitError is the cause of a context that was canceled because its limit was exceeded. It wraps
+// context.DeadlineExceeded.
 type TimeLimitError struct{ Limit TimeLimit }
 
 func (e *TimeLimitError) Error() string {
@@ -51,8 +52,8 @@ func ContextErr(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Explain adds the limit to err as its reason if the deadline of ctx is the limit's and not the caller's. It is for
-// errors of services that give up shortly before the deadline.
+// Explain adds a TimeLimitError to err if the deadline of ctx is the limit's and not the caller's. It is for errors
+// of services that stop shortly before the deadline.
 func (l TimeLimit) Explain(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && l.For > 0 && end.Equal(l.Until) {
 		return fmt.Errorf("%w: %w", &TimeLimitError{l}, err)

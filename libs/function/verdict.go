@@ -16,23 +16,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Result is the output of a successful function. Its results may be of severity error: the exit code decides about
-// success.
+// Result is the output of a successful function. Success depends on the exit code only: Results may contain results
+// of severity error.
 type Result struct {
-	// ResourceList is its output, byte for byte.
+	// ResourceList contains the bytes that the function wrote to stdout.
 	ResourceList []byte
-	// Log is the output on stderr.
+	// Log contains the bytes that the function wrote to stderr.
 	Log []byte
-	// Results are the results in the list.
+	// Results contains the results in the resource list.
 	Results []resourcelist.Result
 }
 
-// maxImageBytes is imagename's limit. Longer names must not get into texts and headers, even of a wrapper server, for
-// which the name is only text.
+// maxImageBytes is the maximum length of an image's name, as in package imagename. A wrapper server, which does not
+// parse the name, must not write longer names to texts and headers either.
 const maxImageBytes = 1 << 10
 
 // CheckInput returns an error of class fault.Invalid if list is not a valid input or the image name is too long. If
-// ctx is canceled first, the error belongs to the class of ctx.
+// ctx is canceled first, the error has the class of ctx's error.
 func CheckInput(ctx context.Context, image string, list []byte) error {
 	if len(image) > maxImageBytes {
 		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d", len(image), maxImageBytes)
@@ -54,7 +54,8 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	}
 }
 
-// conclude converts the outcome of a process, after the given time, into a result or an error.
+// conclude converts the outcome and the error of a process into a result or an error. Took is the duration of the
+// run.
 func (s *Service) conclude(
 	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
 ) (Result, error) {
@@ -88,7 +89,8 @@ func (s *Service) conclude(
 	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: envelope.Results}, nil
 }
 
-// killer returns the cause of a SIGKILL in parentheses, in Porch's words, or empty if unknown.
+// killer returns the cause of a SIGKILL in parentheses, as Porch words it. It returns an empty string if the cause is
+// unknown.
 func (s *Service) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
@@ -109,7 +111,7 @@ func (s *Service) killer(out fnproc.Outcome) string {
 	return " (" + why + ")"
 }
 
-// platformFailure classifies an error of running the process at all.
+// platformFailure converts an error of running the process into the error for the caller.
 func (s *Service) platformFailure(failure Failure, err error) error {
 	if _, ok := errors.AsType[*fnproc.LimitError](err); ok {
 		return s.fail(failure, OutputTooLarge, err)
@@ -120,7 +122,7 @@ func (s *Service) platformFailure(failure Failure, err error) error {
 	return s.fail(failure, NotStarted, err)
 }
 
-// flattenLog joins the lines of a log if configured.
+// flattenLog joins the lines of a log if FlattenLog is set.
 func (s *Service) flattenLog(log []byte) []byte {
 	if !s.cfg.FlattenLog {
 		return log
@@ -128,8 +130,8 @@ func (s *Service) flattenLog(log []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
 }
 
-// fitLog shortens the log of a successful function if the response would be too large: the output must arrive, with
-// both ends of the log.
+// fitLog shortens the log of a successful function if the response would be too large, so that the output arrives,
+// with the beginning and the end of the log.
 func (s *Service) fitLog(output, log []byte) []byte {
 	const note = 64
 	left := s.cfg.MaxMessageBytes - framing - len(output)
@@ -142,9 +144,10 @@ func (s *Service) fitLog(output, log []byte) []byte {
 	return []byte(excerpt.Middle(string(log), left-note))
 }
 
-// Interrupted returns the error for a caller of image whose context was canceled with cause after the given time. The
-// last argument describes the activity at that moment. Porch's users know the text of a deadline that passed. If our
-// own limit was exceeded, the error is a [*Failure]: its detail tells other services that it was not their deadline.
+// Interrupted returns the error for an evaluation of image that was canceled. Cause is the error of the context, took
+// the duration until then, and doing the activity at that moment. The text for a deadline is Porch's, which its users
+// know. If our own limit was exceeded, the error is a [*Failure], whose detail shows other services that it was not
+// their deadline.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {
