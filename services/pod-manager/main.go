@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// settings are everything that the environment sets.
+// settings contains all settings that environment variables set.
 type settings struct {
 	podmanager.Config
 	program.Settings

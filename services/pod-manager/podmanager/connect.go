@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 )
 
-// connect returns a client of the image-resolver, which is open until the process ends.
+// connect returns a client of the image-resolver. The client stays open until the process exits.
 func (c *Config) connect(frame program.Frame) (*images.Last, error) {
 	if c.ImageResolver == "" {
 		return nil, fault.New(fault.Invalid, "no image-resolver is named: set FNR_IMAGE_RESOLVER")
@@ -32,12 +32,12 @@ func (c *Config) connect(frame program.Frame) (*images.Last, error) {
 		client.HTTP, c.ImageResolver, client.Options...)}, stale), nil
 }
 
-// resolver is an image-resolver elsewhere.
+// resolver calls an image-resolver in another process.
 type resolver struct {
 	client imageresolverv1connect.ImageResolverServiceClient
 }
 
-// ResolveImage has errors with fault classes.
+// ResolveImage returns errors with fault classes.
 func (r resolver) ResolveImage(ctx context.Context, req *images.Request) (*images.Image, error) {
 	image, err := r.client.ResolveImage(ctx, req)
 	return image, rpcfault.FromConnect(err)

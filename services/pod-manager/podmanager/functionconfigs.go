@@ -18,14 +18,14 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// configured follows Porch's resources. Settings for pods go to the pools, and local binaries to the board.
+// configured follows Porch's resources. board receives the local binaries of FunctionConfigs.
 type configured struct {
 	*kube.PorchResources
 	board *binaries.Board
 }
 
-// functionConfigs returns the follower of Porch's resources. New templates are passed to use, and settings for pods
-// to configure.
+// functionConfigs returns the follower of Porch's resources. It passes new templates to use, and the settings of
+// FunctionConfigs to configure.
 func (c *Config) functionConfigs(
 	templates *kube.Templates, use func(podspec.Template), configure func(*functionconfig.Set),
 	clock *kubeclient.Clock, client kubernetes.Interface, frame program.Frame,
@@ -50,7 +50,7 @@ func (c *Config) functionConfigs(
 	return configured{resources, board}, err
 }
 
-// localBinaries returns the local binaries of FunctionConfigs.
+// localBinaries returns the local binaries of FunctionConfigs in the form that gateways receive.
 func localBinaries(s *functionconfig.Set) []binaries.Binary {
 	all := make([]binaries.Binary, 0, len(s.Binaries))
 	for _, m := range s.Binaries {
@@ -63,7 +63,7 @@ func localBinaries(s *functionconfig.Set) []binaries.Binary {
 	return all
 }
 
-// binaryService serves local binaries to gateways.
+// binaryService returns the service from which gateways receive the local binaries.
 func binaryService(source binaries.Source, frame program.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.BinaryServiceName, Streams: true,

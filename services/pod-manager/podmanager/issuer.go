@@ -67,14 +67,14 @@ func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 }
 
 const (
-	// livesOfAuthority is the life of an authority in lives of certificates. An authority is replaced at half of its
-	// life, and issues certificates once it has been trusted for a certificate's life.
+	// livesOfAuthority is the ratio of an authority's life to a certificate's life. An authority is replaced at half
+	// of its life. A new authority signs certificates once it has been trusted for a certificate's life.
 	livesOfAuthority = 30
 	minLife          = 30 * time.Second
 	maxIssuerPause   = time.Minute
 )
 
-// check adds the problems of the settings.
+// check validates the settings, and adds problems to checks.
 func (c *IssuerConfig) check(checks *config.Checks) {
 	if c.Secret == "" {
 		return
@@ -87,16 +87,17 @@ func (c *IssuerConfig) check(checks *config.Checks) {
 	checks.That(c.Life >= minLife, "Issuer.Life", c.Life, minLife.String()+" or more")
 }
 
-// issuing is an issuer of certificates, which may issue this program's own certificate. The zero value issues none.
+// issuing is the issuer of certificates as a part of this program. The zero value issues no certificates.
 type issuing struct {
 	component serve.Component
-	// refused receives why the Secret of the authority cannot be used, if this program has no other certificate.
+	// refused receives the error if this program's own certificate cannot be issued. It is nil if this program has
+	// another certificate.
 	refused <-chan error
 }
 
-// issue sets up an issuer. This program gets a certificate with the ID own, which stays in its memory, unless it has
-// a certificate already. The certificates of other programs are written into Secrets, with the authority, in a
-// namespace.
+// issue sets up an issuer. The issuer writes the authority and the certificates of other programs into Secrets in a
+// namespace. If this program has no certificate yet, the issuer also issues a certificate with the ID own, which
+// stays in the memory of this program.
 func (c *Config) issue(setup issuer.Config, own, namespace string, frame *program.Frame) (issuing, error) {
 	log := frame.Telemetry.Log
 	client, err := kubeclient.Connect(c.Kubeconfig, kubeclient.NewClock(log), log)
@@ -126,17 +127,18 @@ func (c *Config) issue(setup issuer.Config, own, namespace string, frame *progra
 	return result, nil
 }
 
-// held returns the certificate that an identity keeps in memory, and a channel with the reason if it is refused.
+// held returns the configuration of a certificate that replaces an identity's certificate in memory. The channel
+// receives the error if the certificate cannot be issued.
 func held(id string, identity *mtls.Identity) (*issuer.Held, <-chan error) {
 	refused := make(chan error, 1)
 	own, err := mtls.ParseID(id)
 	if err != nil {
-		panic(err) // IDs of our programs are constants
+		panic(err) // cannot happen: IDs of our programs are valid constants
 	}
 	return &issuer.Held{ID: own, Use: identity.Replace, Refused: func(_ context.Context, why error) {
 		select {
 		case refused <- why:
-		default: // the earlier reason was not read yet
+		default: // an earlier error was not read yet
 		}
 	}}, refused
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// membership returns the membership of this replica. The address is empty if callers are in the same process. changed
-// receives each assignment of functions to replicas.
+// membership returns the keeper of this replica's membership. address is empty if callers are in the same process.
+// changed receives an event for each new assignment of functions to replicas.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
 	frame program.Frame,
@@ -31,7 +31,7 @@ func (c *Config) membership(
 	})
 }
 
-// ownersChanged returns the pools' event for an assignment of functions to replicas.
+// ownersChanged converts an assignment of functions to replicas into the pools' event.
 func ownersChanged(o membership.Owners) pool.OwnersChanged {
 	lost := o.Lost
 	if o.Cause != "" {
@@ -43,8 +43,8 @@ func ownersChanged(o membership.Owners) pool.OwnersChanged {
 	}
 }
 
-// keep returns the task that maintains the membership. This replica owns functions once it serves. Functions move to
-// other replicas as soon as this replica is stopping.
+// keep returns the task that maintains the membership. This replica owns functions from the time that serving closes
+// until stopping closes. Then its functions move to other replicas.
 func keep(keeper *membership.Keeper, serving, stopping <-chan struct{}) serve.Task {
 	return func(ctx context.Context) error {
 		stop := make(chan struct{})
@@ -82,8 +82,7 @@ func (c *Config) replicaAddress() (string, error) {
 	return net.JoinHostPort(ownAddress(addresses), port), nil
 }
 
-// ownAddress returns the address of this machine that peers most likely reach: IPv4 if available, which gateways
-// prefer.
+// ownAddress returns the address of this machine that peers can most likely reach. It prefers IPv4, as gateways do.
 func ownAddress(addresses []net.Addr) string {
 	var found netip.Addr
 	for _, a := range addresses {

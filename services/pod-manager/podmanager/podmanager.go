@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podmanager grants leases on function pods: it maintains a pool of warm pods for each function. Evaluations
-// do not pass through it. Kubernetes is its only store, so it may exit at any time. Several replicas may run. Each
-// function has an owner.
+// Package podmanager grants leases on function pods: it maintains a pool of warm pods for each function. Callers send
+// evaluations directly to the pods. Kubernetes is the pod-manager's only store, so the pod-manager may exit at any
+// time. Several replicas may run. Each function is owned by one replica.
 package podmanager
 
 import (
@@ -30,37 +30,37 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
 )
 
-// maxResponseBytes limits responses, of which lists of pools are the largest.
+// maxResponseBytes limits responses. Lists of pools are the largest responses.
 const maxResponseBytes = 32 << 20
 
 // maxStreams is the maximum number of concurrent leases and watches on a connection. A gateway holds a lease for each
 // evaluation in a pod or in the queue.
 const maxStreams = 1000
 
-// Images is a resolver of images with a cache. An image-resolver in the same process implements it.
+// Images resolves images, with a cache. The image-resolver implements it, for programs that contain both services.
 type Images = manager.Images
 
-// Manager is the service without a port, for callers in the same process.
+// Manager is the pod-manager without a port, for callers in the same process.
 type Manager struct {
 	lease.Manager
 	// Binaries contains the local binaries of FunctionConfigs.
 	Binaries binaries.Source
-	// Identity is the identity of this program for function pods. It is nil if pods require none.
+	// Identity is the identity that callers present to function pods. It is nil if pods require no identity.
 	Identity  *mtls.Identity
 	component serve.Component
 	keeper    *membership.Keeper
 }
 
-// Component must run while the manager is called.
+// Component returns the component that runs the manager. It must run while the manager is called.
 func (m *Manager) Component() serve.Component { return m.component }
 
-// callers are the programs that lease pods.
+// callers describes the programs that lease pods.
 type callers struct {
 	// address is the address at which callers reach this replica. It is empty if callers are in this process.
 	address string
-	// ids are patterns of the callers' SPIFFE IDs. Without patterns, only this program may call its pods.
+	// ids contains patterns of the callers' SPIFFE IDs. If it is empty, only this program may call the pods.
 	ids []string
-	// refused receives the error if this program issues its own certificate and fails.
+	// refused receives the error if this program cannot issue its own certificate.
 	refused <-chan error
 }
 
@@ -70,7 +70,7 @@ const (
 	functionRunnerID = "spiffe://function-runner/function-runner"
 )
 
-// New returns the pod-manager as the components of a program, with its port and its issuer of certificates.
+// New returns the components of the program pod-manager: the service with its port, and the issuer of certificates.
 func New(cfg Config, frame program.Frame) ([]serve.Component, error) {
 	issuing, err := cfg.issueForPrograms(&frame)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Config) issueForPrograms(frame *program.Frame) (issuing, error) {
 	return c.issue(issuer.Config{Certificates: ids}, podManagerID, namespace, frame)
 }
 
-// service returns the pod-manager with its port.
+// service returns the component of the pod-manager, with its port.
 func (c *Config) service(frame program.Frame) (serve.Component, error) {
 	resolver, err := c.connect(frame)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Config) service(frame program.Frame) (serve.Component, error) {
 		return serve.Component{}, err
 	}
 	component := m.Component()
-	component.Able = func() bool { return m.keeper.Owners().Able() } // gateways ask other replicas meanwhile
+	component.Able = func() bool { return m.keeper.Owners().Able() } // otherwise gateways call other replicas
 	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: c.Address, Handler: handler, MaxStreams: maxStreams,
 		TLS: frame.Identity.Server(),
@@ -137,10 +137,11 @@ func (c *Config) service(frame program.Frame) (serve.Component, error) {
 	return component, nil
 }
 
-// NewManager returns a manager. It starts nothing and sends no requests. Its component must run while it is called.
+// NewManager returns a Manager. It starts nothing and sends no requests.
 //
-// A program without a certificate gets a certificate for calls of its pods. Its replicas share the authority: a
-// Secret in the namespace of function pods, where the Role of Porch's main branch permits a Secret.
+// If the program has no certificate, the Manager issues a certificate for calls of its pods. The program's replicas
+// share the authority, which is in a Secret. The Secret is in the namespace of function pods, because the Role of
+// Porch's main branch permits Secrets only there.
 func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
 	var own issuing
 	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {
@@ -157,7 +158,8 @@ func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	return m, nil
 }
 
-// newManager wires the service, in order of dependencies. Parts that report to the manager use its inbox.
+// newManager creates the parts of a Manager and connects them, in order of their dependencies. Parts that report to
+// the manager use its inbox, which exists before the manager.
 func newManager(cfg Config, resolver Images, callers callers, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()
@@ -218,7 +220,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }
 
-// all returns a channel that closes after all signals closed, and the task that closes the channel.
+// all returns a channel that closes after all signals have closed, and the task that closes the channel.
 func all(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	every := make(chan struct{})
 	return every, func(ctx context.Context) error {
@@ -234,12 +236,12 @@ func all(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	}
 }
 
-// replicaName returns the name of this replica in messages and in the name of its Lease: the name of its host, which
-// is its pod's name.
+// replicaName returns the name of this replica for messages and for its Lease. It is the host name, which is the
+// pod's name.
 func replicaName() string {
 	name, err := os.Hostname()
 	if err != nil {
 		return "unknown"
 	}
-	return strings.ToLower(name) // it is part of the name of a Lease
+	return strings.ToLower(name) // names of Leases must be lower case
 }

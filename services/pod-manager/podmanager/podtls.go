@@ -16,7 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// podTLS maintains the identity settings of function pods, and the programs that may call the pods.
+// podTLS keeps the TLS settings of new function pods up to date: their identities, and the programs that may call
+// them.
 type podTLS struct {
 	identity *mtls.Identity
 	callers  callers
@@ -24,14 +25,15 @@ type podTLS struct {
 	log      *slog.Logger
 	meter    metric.Meter
 	changed  chan struct{} // with a capacity of one
-	// known closes when the certificate of this program arrived or was refused.
+	// known closes once this program has a certificate, or its certificate was refused.
 	known     chan struct{}
 	closeOnce sync.Once
 	// inUse is true if new pods get certificates.
 	inUse atomic.Bool
 }
 
-// podTLS returns a podTLS, which does nothing if this program has no identity.
+// podTLS returns a podTLS that passes each change of the TLS settings to use. It does nothing if this program has no
+// identity, or if PodTLS is off.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame program.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),
@@ -51,7 +53,7 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame program.F
 	return p
 }
 
-// measure sets up the metric of pods without certificates.
+// measure registers the metric that shows whether new pods get certificates.
 func (p *podTLS) measure() error {
 	_, err := p.meter.Int64ObservableGauge("fn.pods.certified", metric.WithDescription(
 		"1 if new function pods have a certificate, and answer only the programs that lease them, or 0."),
@@ -69,8 +71,8 @@ func (p *podTLS) measure() error {
 	return nil
 }
 
-// Run follows the certificate and the authorities of this program until ctx is cancelled. If this program is refused
-// a certificate, pods are created without certificates, because functions in pods would fail otherwise.
+// Run follows the certificate and the authorities of this program until ctx is cancelled. If the certificate of this
+// program is refused, pods are created without certificates, because otherwise all functions in pods would fail.
 func (p *podTLS) Run(ctx context.Context) error {
 	if p.identity != nil {
 		if err := p.measure(); err != nil {
@@ -91,7 +93,7 @@ func (p *podTLS) Run(ctx context.Context) error {
 	}
 }
 
-// without logs once that pods are created without certificates.
+// without logs that pods are created without certificates, and closes known. It does nothing if known is closed.
 func (p *podTLS) without(ctx context.Context, why error) {
 	select {
 	case <-p.known:
@@ -102,7 +104,7 @@ func (p *podTLS) without(ctx context.Context, why error) {
 		"hint", "let the account of this program get and update the Secret, as the manifests do")
 }
 
-// current returns the identity settings of new pods.
+// current returns the TLS settings of new pods.
 func (p *podTLS) current() *podspec.TLS {
 	own, ids := p.identity.ID(), p.callers.ids
 	if len(ids) == 0 {

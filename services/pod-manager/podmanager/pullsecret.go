@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
 )
 
-// pullSecret returns the cluster wrapped so that pods wait for their pull secret, and the task that maintains the
-// pull secret. Pods do not wait if the pod-manager does not maintain it.
+// pullSecret wraps a cluster so that pods wait for the pull secret, and returns the task that maintains the pull
+// secret. If no file is configured, it returns the cluster unchanged and a task that does nothing.
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame program.Frame,
 ) (manager.Cluster, serve.Task, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// uses changes the settings of a running manager. Each method replaces a setting.
+// uses changes the settings of a running manager. Each method replaces a single setting.
 type uses func(change func(*manager.Settings))
 
 func (u uses) functions(f map[string]cacheconfig.Entry) {

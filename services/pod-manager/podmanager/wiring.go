@@ -32,25 +32,25 @@ const drainDelay = time.Second
 // wrapperEvaluationTime is the default limit of an evaluation in a wrapper server.
 const wrapperEvaluationTime = 5 * time.Minute
 
-// minGracePeriod is the minimum time for a deleted pod to finish its evaluations, which have no limit if
-// FNR_MAX_EVALUATION_TIME is 0.
+// minGracePeriod is the minimum grace period of pods. It is the grace period if FNR_MAX_EVALUATION_TIME is 0, which
+// means that evaluations have no limit.
 const minGracePeriod = 5 * time.Minute
 
-// defaults returns the defaults for gaps of pod templates.
+// defaults returns the values for fields that pod templates leave unset.
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
 		WrapperImage: c.WrapperServerImage, Launcher: c.launcher(), TerminationGracePeriod: c.gracePeriod(),
 	}
 }
 
-// gracePeriod returns the time in which a deleted pod may finish its evaluations: more than the longest evaluation,
-// because pods are deleted while they are in use.
+// gracePeriod returns the time in which a deleted pod may complete its evaluations. It is longer than the longest
+// evaluation, because pods are deleted while they are in use.
 func (c *Config) gracePeriod() time.Duration {
 	return max(minGracePeriod, c.MaxEvaluationTime+podspec.GraceMargin)
 }
 
-// readyTimeout limits the time in which a pod with a node becomes ready, unless the function has its own limit. Known
-// problems are reported to waiting leases earlier.
+// readyTimeout limits the time in which a pod with a node becomes ready, unless the function has its own limit.
+// Problems that the kubelet reports make waiting leases fail earlier.
 const readyTimeout = 5 * time.Minute
 
 // builder returns the builder of pods and Services.
@@ -62,8 +62,8 @@ func (c *Config) builder() podspec.Builder {
 	}
 }
 
-// ownNamespace returns the namespace of this program: of the pod it runs in, or, with a kubeconfig, the namespace of
-// function pods.
+// ownNamespace returns the namespace of this program's own pod. With a kubeconfig, the program runs outside the
+// cluster, and it returns the namespace of function pods instead.
 func (c *Config) ownNamespace() (string, error) {
 	if c.Kubeconfig != "" {
 		return c.Namespace, nil
@@ -86,14 +86,15 @@ func (c *Config) templates(client kubernetes.Interface, frame program.Frame) (*k
 	})
 }
 
-// functions opens the pod cache configuration, and calls changed with each change.
+// functions opens the pod cache configuration. It passes the functions' settings to changed after each change of the
+// file.
 func (c *Config) functions(changed func(map[string]cacheconfig.Entry), log *slog.Logger) (*functions.File, error) {
 	return functions.Open(functions.Config{
 		Path: cmp.Or(c.CacheConfig, CacheConfigPath), DefaultImagePrefix: c.DefaultImagePrefix, Log: log, Changed: changed,
 	})
 }
 
-// cluster returns the configuration of the adapter to Kubernetes.
+// cluster returns the configuration of the adapter to Kubernetes, package kube.
 func (c *Config) cluster(
 	client kubernetes.Interface, clock *kubeclient.Clock, templates *kube.Templates, launching *kube.Launching,
 	owns func(image string) bool, frame program.Frame,
@@ -105,8 +106,8 @@ func (c *Config) cluster(
 	}
 }
 
-// launcher returns the launcher of pods before or without an automatic choice. A user's template contains the
-// launcher itself.
+// launcher returns the launcher of the built-in template before or without an automatic choice. A user's template
+// launches the wrapper server in its own way.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == LauncherImageVolume && c.Template == "" {
 		return podspec.ImageVolume
@@ -114,10 +115,10 @@ func (c *Config) launcher() podspec.Launcher {
 	return podspec.InitContainer
 }
 
-// chooses reports whether the launcher is chosen automatically.
+// chooses reports whether the launcher must be chosen automatically.
 func (c *Config) chooses() bool { return c.Launcher == LauncherAuto && c.Template == "" }
 
-// launching returns the automatic choice of the launcher, or nil if the launcher is configured.
+// launching returns the part that chooses the launcher automatically. It is nil if the launcher is configured.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
 	if !c.chooses() {
 		return nil
@@ -128,8 +129,8 @@ func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launche
 // wrapperArgs returns the arguments of wrapper servers.
 func (c *Config) wrapperArgs() []string {
 	args := []string{
-		// Leases expire before the pod-manager deletes a pod, so the pod exits after its last evaluation. Only a pod that
-		// another client deletes may get calls for a moment.
+		// The delay can be short, because the pod-manager deletes a pod only after the pod's last lease. Only a pod
+		// that another client deletes may still get calls for a moment.
 		"--serve-drain-delay=" + drainDelay.String(),
 	}
 	if c.MaxEvaluationTime != wrapperEvaluationTime {
@@ -150,7 +151,8 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 	return vars
 }
 
-// network returns the images whose functions may use the network. Validate rejects invalid patterns.
+// network returns the patterns of images whose functions may use the network. It ignores errors, because Validate
+// rejects invalid patterns.
 func (c *Config) network() imagename.Patterns {
 	patterns, err := imagename.ParsePatterns(c.FunctionNetwork)
 	if err != nil {
@@ -176,7 +178,7 @@ func (c *Config) settings(
 	}
 }
 
-// minPods returns the minimum number of pods of functions in the pod cache configuration.
+// minPods returns the default minimum number of pods of the functions in the pod cache configuration.
 func (c *Config) minPods() int {
 	if c.WarmUp {
 		return 1
@@ -184,9 +186,10 @@ func (c *Config) minPods() int {
 	return 0
 }
 
-// PodEnv selects variables of a process, as KEY=value, for wrapper servers: variables of OpenTelemetry that do not
-// identify the process, without credentials and files, which are missing in pods. Functions are programs of other
-// users: a template must name further variables for their pods.
+// PodEnv selects the variables of a process that wrapper servers get too. environ has the form KEY=value. The
+// selected variables are the variables of OpenTelemetry, except variables that identify the process, contain
+// credentials, or name files, which are missing in pods. All other variables are excluded, because functions are
+// programs of other users. A template may add variables.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)
 	for _, variable := range environ {
@@ -198,7 +201,7 @@ func PodEnv(environ []string) map[string]string {
 	return env
 }
 
-// ownTelemetry reports whether a variable of OpenTelemetry applies to this process only.
+// ownTelemetry reports whether a variable of OpenTelemetry is only for this process, and not for wrapper servers.
 func ownTelemetry(name string) bool {
 	if name == "OTEL_SERVICE_NAME" || name == "OTEL_RESOURCE_ATTRIBUTES" {
 		return true

@@ -26,20 +26,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// Link is a client's connection to the server. Its methods are safe for concurrent use.
+// Link is the simulated connection of a client to the server. Its methods are safe for concurrent use.
 type Link struct {
 	server *Server
 	name   string
 
 	mu        sync.Mutex
-	healed    chan struct{} // closed when the link works again, nil while it works
+	healed    chan struct{} // closes when the link works again; it is nil while the link works
 	watchLag  time.Duration
 	latency   time.Duration
 	forbidden map[string]bool
 	refused   map[string]error // keyed by verb and resource
 }
 
-// Client returns a client with a name and its own link.
+// Client returns a client with a name, and the link over which the client reaches the server.
 func (s *Server) Client(name string) (kubernetes.Interface, *Link) {
 	link := &Link{server: s, name: name, forbidden: make(map[string]bool), refused: make(map[string]error)}
 	client, err := kubernetes.NewForConfig(&rest.Config{
@@ -68,7 +68,7 @@ func (l *Link) IsCut() bool {
 	return l.healed != nil
 }
 
-// Heal reverts Cut.
+// Heal makes a cut link work again. Blocked requests and watches continue.
 func (l *Link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,8 @@ func (l *Link) Forbid(resource string, forbid bool) {
 	l.forbidden[resource] = forbid
 }
 
-// Refuse makes requests such as "update leases" fail with an error of the Kubernetes API. A nil error reverts that.
+// Refuse makes requests such as "update leases" fail with an error of the Kubernetes API. A nil error makes such
+// requests succeed again.
 func (l *Link) Refuse(request string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +106,7 @@ func (l *Link) lag() time.Duration {
 	return l.watchLag
 }
 
-// passRequest waits until the link works. It returns false if ctx is done before.
+// passRequest waits until the link works. It returns false if ctx is done first.
 func (l *Link) passRequest(ctx context.Context) bool {
 	for {
 		l.mu.Lock()
@@ -161,7 +162,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return io.ReadAll(r.Body)
 }
 
-// refusalOf returns the refusal of a request, or nil.
+// refusalOf returns the error of [Link.Forbid] or [Link.Refuse] for a request, or nil.
 func (l *Link) refusalOf(r request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +178,7 @@ func (s *Server) countRequest(what string) {
 	s.requests[what]++
 }
 
-// request is a parsed request.
+// request is an HTTP request of a client after parsing.
 type request struct {
 	verb, resource, name string
 	client               string
@@ -264,7 +265,7 @@ func (s *Server) listOf(r request) any {
 	}
 }
 
-// setKind sets an object's type, which clients require.
+// setKind sets and returns an object's kind and group, because clients require them in responses.
 func setKind(object Object) (kind, group string) {
 	group = "v1"
 	switch object.(type) {

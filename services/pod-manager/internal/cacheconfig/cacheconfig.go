@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cacheconfig parses pod-cache-config.yaml: the functions with pods from the start, and their settings. The
-// file is in either of two formats: a map of image to time to live, or a list of objects with more settings.
+// Package cacheconfig parses pod-cache-config.yaml. The file lists functions whose pods are created at the start, and
+// their settings. It has one of two formats: a map from image to time to live, or a list of objects with more
+// settings.
 package cacheconfig
 
 import (
@@ -26,8 +27,8 @@ type Entry struct {
 	MaxWaitlistLength int
 	// MaxPods is the maximum number of pods.
 	MaxPods int
-	// MinPods is the minimum number of pods, which exist although no evaluation needs them. It is nil if not set.
-	// FunctionConfigs set it elsewhere.
+	// MinPods is the minimum number of pods. They exist even if no evaluation needs them. It is nil if not set, and
+	// for FunctionConfigs, which store their minimum in package functionconfig.
 	MinPods *int
 	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int
@@ -39,15 +40,16 @@ type Entry struct {
 	MaxEvaluationTime time.Duration
 	// Prefork is the number of spare processes in a pod. It is nil if not set.
 	Prefork *int
-	// Resources override the resources of the function's container field by field. It is nil if nothing is overridden.
+	// Resources overrides single resources of the function container. It is nil if nothing is overridden.
 	Resources *corev1.ResourceRequirements
-	// Overrides override values of the template. It is nil if nothing is overridden. The file cannot set it.
+	// Overrides overrides values of the template. It is nil if nothing is overridden. Only FunctionConfigs can set
+	// it.
 	Overrides *podspec.Overrides
 }
 
-// Parse returns the entries in order. defaultPrefix completes names without a slash. Warnings are sentences for users
-// about ignored parts, such as a second entry for an image. An error names each invalid entry; then there are no
-// entries.
+// Parse returns the entries in the order of the file. defaultPrefix is the prefix of image names without a slash.
+// Warnings are sentences for users about ignored parts, such as a second entry for an image. An error lists all
+// invalid entries. No entries are returned with an error.
 func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
@@ -72,10 +74,10 @@ func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []strin
 	return r.entries, r.warnings, nil
 }
 
-// reader parses a file.
+// reader collects the entries, warnings and problems of a file.
 type reader struct {
 	prefix   string
-	seen     map[string]int // lines of images by key
+	seen     map[string]int // line of the first entry for an image, by image key
 	entries  []Entry
 	warnings []string
 	problems []error
@@ -133,7 +135,7 @@ func (r *reader) addEntry(e *entry, name *yaml.Node) {
 // nullTag is the tag of null values.
 const nullTag = "!!null"
 
-// resolveAlias returns the target of an alias. It returns other nodes unchanged.
+// resolveAlias returns the target of a YAML alias. It returns all other nodes unchanged.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// entry is an entry with the warnings and errors of its fields.
+// entry is an entry of the file, with the warnings and errors of its fields.
 type entry struct {
 	Entry
 	where    string // position, for users
@@ -31,7 +31,8 @@ func (e *entry) addWarning(format string, args ...any) {
 	e.warnings = append(e.warnings, fmt.Sprintf("%s: "+format, append([]any{e.where}, args...)...))
 }
 
-// readObject parses the fields of an object, and returns its name. It is nil without a name.
+// readObject parses the fields of an object, and returns the value of the field "name". It is nil if the field is
+// missing.
 func (e *entry) readObject(item *yaml.Node) *yaml.Node {
 	fields := make(map[string]*yaml.Node)
 	for i := 0; i+1 < len(item.Content); i += 2 {
@@ -94,7 +95,7 @@ func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	*to = d
 }
 
-// setNumber parses a count. Zero means the default, like a missing field.
+// setNumber parses a whole number. Zero means the default, as if the field were missing.
 func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -107,10 +108,12 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	*to = int(n)
 }
 
-// maxMinPods is the maximum minimum of pods: each pod costs its resources at all times.
+// maxMinPods is the maximum value of minPods. It protects against mistakes, because each of these pods uses its
+// resources at all times.
 const maxMinPods = 1000
 
-// setCount parses a number with a maximum, for which zero is a value: none.
+// setCount returns a whole number from zero to most. Unlike for setNumber, zero is a value of its own, which none
+// describes in errors.
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

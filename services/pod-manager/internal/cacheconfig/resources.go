@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// setResources parses requests and limits in the form of containers.
+// setResources parses requests and limits, in the format of a container's resources.
 func (e *entry) setResources(value *yaml.Node) {
 	if value.Tag == nullTag {
 		return

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package functions follows the pod cache configuration: the file with settings and minimums of functions.
+// Package functions follows the pod cache configuration: the file with the settings and the minimum numbers of pods
+// of functions.
 package functions
 
 import (
@@ -18,7 +19,7 @@ import (
 
 // Config configures a File.
 type Config struct {
-	// Path is the path of the file, which may be missing.
+	// Path is the path of the file. The file may be missing.
 	Path string
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string
@@ -34,7 +35,7 @@ type File struct {
 	entries []cacheconfig.Entry
 }
 
-// Open reads the file. A missing file counts as empty. The error of an invalid file names the line.
+// Open reads the file. A missing file counts as empty. If the file is invalid, the error contains the line.
 func Open(config Config) (*File, error) {
 	f := &File{config: config}
 	content, err := os.ReadFile(config.Path)

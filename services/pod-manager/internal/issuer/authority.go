@@ -18,20 +18,21 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// authority is a certificate that signs other certificates.
+// authority is a certificate authority: a certificate and the key that signs other certificates.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// authorities are the trusted authorities, in order of their creation.
+// authorities contains the trusted authorities, oldest first.
 type authorities []authority
 
-// maxAuthorities limits the authorities in a Secret. Two exist while one replaces the other.
+// maxAuthorities is the maximum number of authorities in a Secret. Normally there are at most two, while a new
+// authority replaces an old authority.
 const maxAuthorities = 8
 
-// parseAuthorities reads the authorities in a Secret. An empty Secret contains none. Malformed data is an error, and
-// not replaced: new authorities would break the trust between all programs.
+// parseAuthorities reads the authorities in a Secret. An empty Secret contains no authorities. Malformed data is an
+// error. The issuer does not replace it, because new authorities would break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
 	certs, err := blocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {
@@ -55,8 +56,8 @@ func parseAuthorities(data map[string][]byte) (authorities, error) {
 	return all, nil
 }
 
-// ensureValid returns the current authorities: without expired authorities, and with a new authority once half of the
-// newest authority's life is over.
+// ensureValid returns the authorities without expired authorities. It adds a new authority once half of the newest
+// authority's life is over.
 func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities, error) {
 	valid := slices.DeleteFunc(slices.Clone(a), func(one authority) bool { return now.After(one.cert.NotAfter) })
 	if len(valid) > 0 && !pastHalf(valid[len(valid)-1].cert, now) {
@@ -69,8 +70,8 @@ func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities
 	return append(valid, next), nil
 }
 
-// chooseSigner returns the newest authority that all programs trust, because it was in the Secrets for the time
-// spread, or else the oldest authority.
+// chooseSigner returns the newest authority that has been in the Secrets for at least spread, because all programs
+// trust such an authority. If there is none, it returns the oldest authority.
 func (a authorities) chooseSigner(now time.Time, spread time.Duration) authority {
 	for _, one := range slices.Backward(a) {
 		if now.Sub(one.cert.NotBefore) >= spread {
@@ -107,13 +108,13 @@ func (a authorities) equalTo(others authorities) bool {
 	return slices.EqualFunc(a, others, func(x, y authority) bool { return x.cert.Equal(y.cert) })
 }
 
-// newAuthority creates an authority that signs certificates of programs, but no further authorities.
+// newAuthority creates an authority. It may sign the certificates of programs, but not further authorities.
 func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	template, key, err := prepareCertificate(now, life)
 	if err != nil {
 		return authority{}, err
 	}
-	// The number tells authorities of the same name apart.
+	// The serial number distinguishes authorities, which all have the same name.
 	template.Subject = pkix.Name{CommonName: "function-runner", SerialNumber: template.SerialNumber.String()}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
@@ -125,8 +126,8 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	return authority{cert, key}, err
 }
 
-// clockSkew is the time by which certificates are backdated, for nodes whose clocks are behind. Certificates with a
-// short life are backdated less.
+// clockSkew is the time by which certificates are backdated, so that they are valid on nodes whose clocks are behind.
+// Certificates with a short life are backdated by less.
 const clockSkew = 5 * time.Minute
 
 // prepareCertificate returns a new key and the common fields of all certificates.
@@ -149,7 +150,7 @@ func pastHalf(cert *x509.Certificate, now time.Time) bool {
 	return now.Sub(cert.NotBefore) >= cert.NotAfter.Sub(cert.NotBefore)/2
 }
 
-// blocks decodes each block of a PEM file.
+// blocks decodes the blocks of a PEM file, and parses each block.
 func blocks[T any](content []byte, parse func(der []byte) (T, error)) ([]T, error) {
 	var all []T
 	for len(bytes.TrimSpace(content)) > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// isDue reports whether the certificate in a Secret must be replaced: half of its life is over, it belongs to another
-// program, or no current authority signed it.
+// isDue reports whether the certificate in a Secret must be replaced: it is missing or invalid, half of its life is
+// over, it belongs to another program, or no current authority signed it.
 func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
 	if err != nil {
@@ -33,8 +33,8 @@ func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) b
 	return err != nil
 }
 
-// issueCertificate writes a new certificate for a program into a Secret, and returns its expiry. It expires no later
-// than its issuer.
+// issueCertificate stores a new certificate for a program in the data of a Secret, and returns its expiry. The
+// certificate expires no later than the authority that signs it.
 func (a authority) issueCertificate(
 	data map[string][]byte, id mtls.ID, now time.Time, life time.Duration,
 ) (expires time.Time, err error) {

@@ -3,8 +3,8 @@
 // Package issuer issues the certificates of the function runner's own programs in clusters without another issuer. It
 // stores an authority in a Secret, and a certificate in a Secret of each program, which the program's pods mount.
 //
-// Each replica of the pod-manager runs an issuer. Replicas need no owner: after a conflict with another replica, the
-// Secret is read again and is then up to date.
+// Each replica of the pod-manager runs an issuer. The Secrets need no owner: if a replica's write conflicts with
+// another replica's write, the replica reads the Secret again, and finds it up to date.
 package issuer
 
 import (
@@ -26,23 +26,24 @@ import (
 
 // Config configures an Issuer.
 type Config struct {
-	// Secrets is the client for the namespace of the Secrets, which must exist. They are read and updated one by one.
+	// Secrets is the client for the namespace of the Secrets. Except for the case of Create, the Secrets must exist.
+	// The issuer gets and updates them one by one.
 	Secrets corev1client.SecretInterface
 	// Authority is the name of the Secret with the authorities and their keys.
 	Authority string
 	// Certificates are the SPIFFE IDs of the certificates, by the names of their Secrets.
 	Certificates map[string]mtls.ID
-	// Held is the certificate of this program, which is in no Secret. It is nil if this program has another
+	// Held configures a certificate of this program that is in no Secret. It is nil if this program has another
 	// certificate.
 	Held *Held
-	// Create is true if a missing Secret of Authority is created.
+	// Create is true if the issuer creates the Secret Authority when it is missing.
 	Create bool
 	// Life is the life of certificates, and AuthorityLife the life of authorities.
 	Life, AuthorityLife time.Duration
-	// Spread is the time for which an authority is in the Secrets before it signs certificates, longer than any
-	// program takes to read its Secret.
+	// Spread is the time for which an authority is in the Secrets before it signs certificates. It must be longer
+	// than any program takes to notice a change of its Secret.
 	Spread time.Duration
-	// Pause is the interval of attempts.
+	// Pause is the interval at which the Secrets are checked, and the maximum delay after a failure.
 	Pause time.Duration
 	Log   *slog.Logger
 	Meter metric.Meter
@@ -68,7 +69,7 @@ func New(config Config) (*Issuer, error) {
 }
 
 const (
-	// attemptTimeout limits an attempt.
+	// attemptTimeout limits an attempt to bring all Secrets up to date.
 	attemptTimeout = 20 * time.Second
 	// firstBackoff is the delay before the first retry.
 	firstBackoff = time.Second
@@ -135,7 +136,8 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// renewAuthorities returns the authorities in a Secret, and replaces authorities that are due.
+// renewAuthorities returns the current authorities, and stores them in the data of a Secret if they changed. written
+// is nil if they did not.
 func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
@@ -153,7 +155,8 @@ func (i *Issuer) renewAuthorities(
 	}, all.writeSecret(data)
 }
 
-// renewCertificate renews the certificate in a Secret if it is due, and the authorities in the Secret.
+// renewCertificate updates the data of a program's Secret: it replaces the certificate if it is due, and the
+// authorities if they changed. written is nil if nothing changed.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {
@@ -171,7 +174,7 @@ func (i *Issuer) renewCertificate(
 	}, err
 }
 
-// Details returns the problems of the issuer, for readiness.
+// Details returns the problems of the issuer, which the program's readiness endpoint shows.
 func (i *Issuer) Details() []string {
 	if err := i.failure.Load(); err != nil {
 		return []string{fmt.Sprintf("certificates are not renewed: %v", *err)}

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics are the metrics of the issuer.
+// metrics contains the metrics about the issuer.
 type metrics struct {
 	certificates metric.Int64Counter
 	inStep       metric.Int64Gauge
@@ -30,7 +30,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// countCertificate counts a certificate.
+// countCertificate counts an issued certificate.
 func (m *metrics) countCertificate(ctx context.Context, secret string) {
 	m.certificates.Add(ctx, 1, metric.WithAttributes(attribute.String("secret", secret)))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// maxConflicts bounds the attempts to update a Secret that other replicas update concurrently.
+// maxConflicts is the maximum number of attempts to update a Secret that other replicas update concurrently.
 const maxConflicts = 5
 
 // change modifies the data of a Secret. It returns nil if nothing changed, and otherwise a function that is called
@@ -39,7 +39,7 @@ func (i *Issuer) updateSecret(ctx context.Context, name string, change change) e
 	return nil
 }
 
-// compareAndWrite reads a Secret, and writes the Secret if change has changed its data.
+// compareAndWrite reads a Secret, applies change, and writes the Secret if its data changed.
 func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change) error {
 	secret, err := i.config.Secrets.Get(ctx, name, metav1.GetOptions{})
 	write := i.replaceSecret
@@ -69,7 +69,7 @@ func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change
 	return nil
 }
 
-// newAuthoritySecret returns the Secret of the authority if it does not exist yet.
+// newAuthoritySecret returns an empty Secret for the authorities.
 func (i *Issuer) newAuthoritySecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Name: i.config.Authority,

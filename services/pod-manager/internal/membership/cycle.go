@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// joinTimeout is the time for which a replica tries to renew its Lease before it serves without it. It is longer than
-	// aliveFor, so that peers, if there are any, have replaced this replica by then.
+	// joinTimeout is the time for which a replica tries to renew its Lease before it serves without a Lease. It is
+	// longer than aliveFor, so that peers, if there are any, have taken over this replica's functions by then.
 	joinTimeout = 20 * time.Second
-	// firstRightsInterval is the delay before the second attempt without rights on Leases, because an API server that
-	// has just started refuses requests that it allows later. The delay doubles up to rightsInterval.
+	// firstRightsInterval is the delay before a replica without rights on Leases tries again. The delay doubles up to
+	// rightsInterval. It is short at first, because an API server that has just started refuses requests that it
+	// allows later.
 	firstRightsInterval = 15 * time.Second
 	rightsInterval      = 15 * time.Minute
 )
@@ -41,8 +42,8 @@ func (k *Keeper) recordCycle(ctx context.Context, err error) time.Duration {
 	return k.nextDelay(err, now)
 }
 
-// actsAlone reports whether this replica acts without membership: the Kubernetes API answers, and rejects its Lease.
-// The caller must hold the lock.
+// actsAlone reports whether this replica acts without membership. It does so if the Kubernetes API responds but
+// rejects this replica's Lease. err is the error of the last cycle. The caller must hold the lock.
 func (k *Keeper) actsAlone(err error) bool {
 	now := k.config.Now()
 	switch {
@@ -74,7 +75,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &status)
 }
 
-// nextDelay returns the delay until the next cycle. Only Run calls it.
+// nextDelay returns the delay until the next cycle. Only the goroutine of Run may call it.
 func (k *Keeper) nextDelay(err error, alone bool) time.Duration {
 	if !alone || !apierrors.IsForbidden(err) {
 		k.refusal = 0

@@ -14,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// errTaken means that another process changed the Lease.
+// errTaken means that another process changed this replica's Lease.
 var errTaken = errors.New("write this replica's Lease: another process wrote it")
 
-// renewLease renews this replica's Lease. The resourceVersion makes it fail if another process changed the Lease.
+// renewLease renews this replica's Lease. The request contains the resourceVersion, so that it fails if another
+// process changed the Lease.
 func (k *Keeper) renewLease(ctx context.Context) error {
 	ctx, cancel := k.limitRequest(ctx)
 	defer cancel()
@@ -35,7 +36,7 @@ func (k *Keeper) renewLease(ctx context.Context) error {
 	return k.putLease(ctx, k.last, sent)
 }
 
-// putLease writes the Lease. It creates a Lease that was not read from the Kubernetes API.
+// putLease creates or updates the Lease. A Lease without a resourceVersion does not exist yet.
 func (k *Keeper) putLease(ctx context.Context, lease *coordinationv1.Lease, sent time.Time) error {
 	if !k.claimLease(readLease(lease)) {
 		k.last = nil // read it again, because its holder may fall silent
@@ -61,7 +62,8 @@ func (k *Keeper) putLease(ctx context.Context, lease *coordinationv1.Lease, sent
 	return nil
 }
 
-// limitRequest limits a request, so that a replica stops acting as a member in time.
+// limitRequest returns a context with the timeout of a request. The timeout is at most the rest of actsFor, so that a
+// slow request does not delay the end of this replica's ownership.
 func (k *Keeper) limitRequest(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := requestTimeout
 	k.mu.Lock()
@@ -72,8 +74,9 @@ func (k *Keeper) limitRequest(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeout(ctx, timeout)
 }
 
-// claimLease reports whether this process may write the Lease: it is the holder, it has just started, or the holder is
-// silent. A process that lost its Lease to another process is fenced until the holder is silent.
+// claimLease reports whether this process may write the Lease, and becomes the holder if necessary. It may write if
+// it is the holder already, if it has just started, or if the holder is silent. A process that lost its Lease to
+// another process is fenced until that process is silent.
 func (k *Keeper) claimLease(found observedLease) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -97,18 +100,18 @@ func (k *Keeper) ownMember() Member {
 	return k.me
 }
 
-// recordRenewal records a renewal with its request time.
+// recordRenewal records the time at which the request of a successful renewal was sent.
 func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.renewed = sent
 }
 
-// listLeases lists the Leases of all replicas, and deletes forgotten Leases.
+// listLeases updates the view with the Leases of all replicas, and deletes Leases that are unchanged for forgetAfter.
 func (k *Keeper) listLeases(ctx context.Context) error {
 	limited, cancel := k.limitRequest(ctx)
 	defer cancel()
-	// Any version that is not older than the last list will do.
+	// Version 0 lets the API server answer from its cache.
 	list, err := k.config.Leases.List(limited, metav1.ListOptions{
 		LabelSelector:   labelMember + "=" + memberValue,
 		ResourceVersion: "0",
@@ -131,7 +134,8 @@ func (k *Keeper) listLeases(ctx context.Context) error {
 	return nil
 }
 
-// deleteLease deletes a Lease in the observed version. After a failure, another replica or a later cycle deletes it.
+// deleteLease deletes a Lease unless it changed since it was observed. It ignores errors, because another replica or
+// a later cycle tries again.
 func (k *Keeper) deleteLease(ctx context.Context, s observedLease) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

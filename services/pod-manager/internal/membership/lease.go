@@ -17,16 +17,17 @@ const (
 	memberValue = "member"
 	// annotationAddress contains the replica's address for gateways.
 	annotationAddress = "krm-function-runner.github.io/address"
-	// annotationStoodDown contains the reason for owning nothing.
+	// annotationStoodDown contains the reason for which the replica owns no functions.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	// fieldManager is the field manager of Leases.
 	fieldManager = "krm-function-runner"
 )
 
-// prefix starts the names of replicas' Leases, because the namespace may contain other Leases.
+// prefix is the prefix of the names of replicas' Leases, because the namespace may contain other Leases.
 const prefix = "fnr-"
 
-// writeMember stores a member in its Lease. Only users read the time.
+// writeMember stores a member in its Lease. now becomes the renew time, which is only for users: replicas do not read
+// it.
 func writeMember(lease *coordinationv1.Lease, m Member, now time.Time) {
 	lease.Name = prefix + m.Name
 	if lease.Labels == nil {

@@ -30,9 +30,9 @@ const (
 	minPause = 100 * time.Millisecond
 	// requestTimeout limits each request.
 	requestTimeout = 5 * time.Second
-	// actsFor is the time for which a replica acts as an owner after a renewal. It starts when the request is sent,
-	// and is shorter than aliveFor, which starts when a peer observes the renewal. A renewal and a list that need 2.5
-	// s each fit between two renewals.
+	// actsFor is the time for which a replica acts as an owner after a renewal. It starts when the request is sent.
+	// It is shorter than aliveFor, which starts when a peer observes the renewal. It is long enough for a renewal and
+	// a list that need 2.5 s each.
 	actsFor = 10 * time.Second
 )
 
@@ -45,8 +45,8 @@ type Config struct {
 	Address string
 	// Holder identifies this process among the processes with the same name. It is random if empty.
 	Holder string
-	// Starting is the reason for owning nothing until [Keeper.Started] is called, while other replicas own
-	// functions. If it is empty this replica owns functions from the start.
+	// Starting is the reason for which this replica owns no functions until [Keeper.Started] is called, as long as
+	// other replicas can own them. If it is empty, this replica owns functions from the start.
 	Starting string
 	// Now returns monotonic time.
 	Now func() time.Time
@@ -56,13 +56,13 @@ type Config struct {
 	Meter   metric.Meter
 }
 
-// Keeper renews this replica's Lease, and tracks its peers. Use [New]. Run must be running while it is used.
+// Keeper renews this replica's Lease, and tracks its peers. Use [New], and call Run while the Keeper is used.
 type Keeper struct {
 	config Config
 	wake   chan struct{} // capacity 1
 	joined chan struct{}
 	last   *coordinationv1.Lease // last version written or read by this replica, used by Run only
-	// refusal is the current delay between two attempts without rights. Only Run uses it.
+	// refusal is the current delay between two attempts while the rights on Leases are missing. Only Run uses it.
 	refusal time.Duration
 
 	mu        sync.Mutex
@@ -94,13 +94,14 @@ func New(config Config) (*Keeper, error) {
 	return k, k.registerMetrics(config.Meter)
 }
 
-// Reasons of a replica without functions: right after its start, and while it cannot renew its Lease.
+// Reasons for which a replica owns no functions. notJoined applies right after its start, and apiFailed while it
+// cannot renew its Lease.
 const (
 	notJoined = "this replica has not written its Lease yet"
 	apiFailed = "the Kubernetes API cannot do it now"
 )
 
-// randomSuffix distinguishes the processes of a replica.
+// randomSuffix returns a suffix that distinguishes the successive processes of a replica.
 func randomSuffix() string {
 	const digits = "bcdfghjklmnpqrstvwxz2456789"
 	suffix := make([]byte, 8)
@@ -110,7 +111,8 @@ func randomSuffix() string {
 	return string(suffix)
 }
 
-// Run renews the Lease until ctx is done, then deletes the Lease: peers replace this replica at once.
+// Run renews the Lease until ctx is done. It then deletes the Lease, so that peers take over this replica's functions
+// at once.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.deleteOwnLease(ctx)
 	k.mu.Lock()
@@ -119,7 +121,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	for {
 		begin := k.config.Now()
 		next := k.renewAndList(ctx)
-		// The delay starts with the cycle, which is long if the Kubernetes API is slow.
+		// The delay starts at the beginning of the cycle, because a cycle is long if the Kubernetes API is slow.
 		timer := time.NewTimer(max(next-k.config.Now().Sub(begin), minPause))
 		select {
 		case <-timer.C:
@@ -144,7 +146,8 @@ func (k *Keeper) renewAndList(ctx context.Context) time.Duration {
 	return next + time.Duration(rand.Int64N(int64(next)/10)) //nolint:gosec // it only spreads the load
 }
 
-// publishOwners reports changed owners.
+// publishOwners calls Changed if the owners of functions changed, and logs when this replica begins or stops to own
+// functions.
 func (k *Keeper) publishOwners() {
 	now := k.Owners()
 	k.mu.Lock()
@@ -166,21 +169,22 @@ func (k *Keeper) publishOwners() {
 	}
 }
 
-// Joined is closed when the membership of this replica is decided, after a call of Changed: at the latest after
-// joinTimeout and an attempt to renew the Lease.
+// Joined returns a channel that closes when this replica is a member, or runs without membership. Changed has been
+// called by then. It takes at most joinTimeout and an attempt to renew the Lease.
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
-// StandDown makes this replica own nothing, for a reason. An empty reason reverts that. Peers notice it within
-// seconds.
+// StandDown makes this replica own no functions, for a reason. An empty reason makes it own functions again. Peers
+// notice the change within seconds.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
 // Started allows this replica to own functions after its start.
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
-// Leave makes this replica own nothing from now on, for a reason.
+// Leave makes this replica own no functions for the rest of its life, for a reason.
 func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
 
-// standDown changes a reason for owning nothing.
+// standDown applies a change to the reasons for which this replica owns no functions, and writes the Lease if the
+// effective reason changed.
 func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
 	before := k.me.StoodDown
@@ -211,7 +215,8 @@ func (k *Keeper) Owners() Owners {
 	return owners
 }
 
-// lostReason returns the obstacle to acting as a member. The caller must hold the lock.
+// lostReason returns the reason for which this replica cannot act as a member. It is empty if the replica can. The
+// caller must hold the lock.
 func (k *Keeper) lostReason(now time.Time) string {
 	switch {
 	case k.fenced:
@@ -225,6 +230,6 @@ func (k *Keeper) lostReason(now time.Time) string {
 	}
 }
 
-// Owns reports whether this replica currently owns an image's function. Callers must check it before each deletion:
-// after a pause of the process, earlier results are outdated.
+// Owns reports whether this replica currently owns an image's function. Callers must call it before each deletion,
+// because earlier results are outdated after a pause of the process.
 func (k *Keeper) Owns(image string) bool { return k.Owners().Owner(image).Mine }

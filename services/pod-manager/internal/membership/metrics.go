@@ -36,7 +36,7 @@ func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	return nil
 }
 
-// stateName returns the reason label of fn.replica.owning.
+// stateName returns the value of the label "reason" of fn.replica.owning.
 func (k *Keeper) stateName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -20,15 +20,15 @@ type Owner struct {
 	Alone bool
 }
 
-// Owners is a snapshot of the replicas that own functions, as a single replica observes them. It is immutable. The
-// zero Owners belongs to a replica without membership, which owns all functions.
+// Owners is an immutable snapshot of the replicas that own functions, as this replica observes them. The zero Owners
+// is for a replica without membership, which owns all functions.
 type Owners struct {
-	// Lost prevents this replica from acting as a member. It is empty if it can.
+	// Lost is the reason for which this replica cannot act as a member. It is empty if the replica can.
 	Lost string
 	// Cause is the underlying error of the Kubernetes API. It is empty without such an error.
 	Cause string
-	// StoodDown is the reason for owning nothing although it could act. It is empty if the replica owns
-	// functions.
+	// StoodDown is the reason for which this replica owns no functions although it can act as a member. It is empty
+	// if the replica owns functions.
 	StoodDown string
 	// owning contains the replicas that share the functions, sorted by name.
 	owning []Member
@@ -38,8 +38,8 @@ type Owners struct {
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas. self is this replica. lost is the reason why self must
-// not act as a member. It is empty if self may.
+// newOwners divides the functions among the living replicas. self is this replica. lost is the reason for which self
+// must not act as a member. lost is empty if self may act.
 func newOwners(self Member, others []Member, lost string) Owners {
 	o := Owners{shared: true, Lost: lost, alive: len(others)}
 	all := others
@@ -48,7 +48,7 @@ func newOwners(self Member, others []Member, lost string) Owners {
 	}
 	o.owning = slices.DeleteFunc(slices.Clone(all), func(m Member) bool { return m.StoodDown != "" })
 	if len(o.owning) == 0 {
-		o.owning = all // functions without an owner would never be collected
+		o.owning = all // otherwise nobody would delete pods while all replicas stand down
 	}
 	for _, m := range o.owning {
 		o.keys = append(o.keys, m.ownershipKey())
@@ -75,19 +75,19 @@ func (o Owners) Owner(image string) Owner {
 	return Owner{Address: owner.Address}
 }
 
-// Idle returns the reason for owning nothing. It is empty if it may own functions.
+// Idle returns the reason for which this replica owns no functions. It is empty if the replica may own functions.
 func (o Owners) Idle() string { return cmp.Or(o.Lost, o.StoodDown) }
 
-// Able reports whether gateways should call this replica: it may own functions, or has no living peer.
+// Able reports whether gateways should call this replica: it may own functions, or no other replica is alive.
 func (o Owners) Able() bool { return o.Idle() == "" || o.alive == 0 }
 
-// Replicas counts the replicas that share the functions. It is 1 without membership.
+// Replicas returns the number of replicas that share the functions. It is 1 without membership.
 func (o Owners) Replicas() int { return max(len(o.owning), 1) }
 
 // Shared reports whether there is a membership. Without membership, other replicas may own the same functions.
 func (o Owners) Shared() bool { return o.shared }
 
-// equal reports whether both snapshots divide functions equally, for the same reasons.
+// equal reports whether two snapshots contain the same owners and the same reasons.
 func (o Owners) equal(other Owners) bool {
 	return o.Idle() == other.Idle() && o.Cause == other.Cause && o.self == other.self &&
 		o.shared == other.shared && o.alive == other.alive && slices.Equal(o.owning, other.owning)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// aliveFor is the time for which a replica counts as alive after an observed change of its Lease.
+	// aliveFor is the time for which a replica counts as alive after a peer observed a change of its Lease.
 	aliveFor = 15 * time.Second
-	// forgetAfter is the time after which an unchanged Lease is deleted.
+	// forgetAfter is the time after which replicas delete an unchanged Lease.
 	forgetAfter = time.Hour
 )
 
@@ -29,23 +29,24 @@ type Member struct {
 	StoodDown string
 }
 
-// ownershipKey returns the input for the replica's score.
+// ownershipKey returns the key that identifies the replica in the hash that assigns functions to replicas.
 func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// observedLease is a Lease as read.
+// observedLease is the content of a Lease in the version that was read.
 type observedLease struct {
 	Member
 	uid, version string
 }
 
-// view holds the observed Leases. It is pure: ages are computed from the times passed to observeLeases, never from a
-// clock or from a peer's timestamps, and relative to the last list, because a failed list is no evidence about peers.
+// view contains the Leases in the last list. It is pure: the age of a Lease is computed from the times that callers
+// pass to observeLeases, never from a clock or from a peer's timestamps. Ages end at the last list, because a failed
+// list is no evidence that peers are silent.
 type view struct {
 	seen map[string]agedLease // keyed by name
 	at   time.Time            // time of the last list
 }
 
-// agedLease is a Lease and the time of its last observed change.
+// agedLease is a Lease with the time at which its last change was observed.
 type agedLease struct {
 	observedLease
 	changed time.Time
@@ -66,7 +67,7 @@ func (v *view) observeLeases(now time.Time, all []observedLease) {
 	v.seen, v.at = next, now
 }
 
-// aliveMembers returns the living replicas except one, sorted by name.
+// aliveMembers returns the living replicas other than without, sorted by name.
 func (v *view) aliveMembers(without string) []Member {
 	var alive []Member
 	for name, s := range v.seen {
@@ -78,7 +79,7 @@ func (v *view) aliveMembers(without string) []Member {
 	return alive
 }
 
-// isSilent reports whether a Lease is unchanged for aliveFor.
+// isSilent reports whether a replica's Lease is unchanged for aliveFor, or missing.
 func (v *view) isSilent(name string) bool {
 	s, known := v.seen[name]
 	return !known || v.at.Sub(s.changed) >= aliveFor

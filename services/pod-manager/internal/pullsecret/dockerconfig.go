@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// dockerConfig is the part of a docker configuration file about credentials.
+// dockerConfig contains the fields of a docker configuration file that concern credentials.
 type dockerConfig struct {
 	Auths       map[string]login  `json:"auths"`
 	CredHelpers map[string]string `json:"credHelpers"`
@@ -27,7 +27,7 @@ type login struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// copied is the format that every kubelet reads.
+// copied is the content of the pull secret, in the format that every kubelet reads.
 type copied struct {
 	Auths map[string]copiedLogin `json:"auths"`
 }
@@ -36,9 +36,9 @@ type copiedLogin struct {
 	Auth string `json:"auth"`
 }
 
-// Parse returns the part of a docker configuration file that kubelets can use: users and passwords. Equal logins give
-// equal bytes. Warnings name the registries with other kinds of credentials. Neither warnings nor errors contain any
-// part of a credential.
+// Parse converts a docker configuration file to the content of the pull secret. The content includes only users and
+// passwords, because kubelets cannot use other credentials. It is the same for equal logins. Warnings name the
+// registries with other kinds of credentials. Neither warnings nor errors contain any part of a credential.
 func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	var file dockerConfig
 	if err := json.Unmarshal(content, &file); err != nil {
@@ -59,7 +59,7 @@ func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	return pullConfig, warnings, err
 }
 
-// describeSyntaxError describes invalid JSON. The texts of encoding/json may quote values.
+// describeSyntaxError describes an error of encoding/json without its text, because the text may quote credentials.
 func describeSyntaxError(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(wrong.Value, " ")
@@ -68,7 +68,7 @@ func describeSyntaxError(err error) string {
 	return "it is not valid JSON"
 }
 
-// warnOfHelpers returns warnings about credential helpers.
+// warnOfHelpers returns a warning for each registry whose credentials come from a helper program.
 func (f dockerConfig) warnOfHelpers(out copied) []string {
 	const remedy = "kubelets do not run docker's credential helpers: give the nodes a credential provider for it, " +
 		"or put a user and a password into the file"
@@ -84,8 +84,8 @@ func (f dockerConfig) warnOfHelpers(out copied) []string {
 	return warnings
 }
 
-// basicAuth returns a login in the form of HTTP's basic authentication, or a problem. Both are empty for an empty
-// login, which docker writes if it uses a credential store.
+// basicAuth returns a login in the form of HTTP's basic authentication, or the problem that prevents this. Both
+// results are empty for an empty login, which docker writes if the credentials are in a credential store.
 func (l login) basicAuth() (auth, problem string) {
 	user, password := l.Username, l.Password
 	if l.Auth != "" {
@@ -104,7 +104,7 @@ func (l login) basicAuth() (auth, problem string) {
 	}
 }
 
-// decodeAuth decodes the user and the password of "auth", like docker.
+// decodeAuth decodes the field "auth" into the user and the password, in the same way as docker.
 func decodeAuth(auth string) (user, password string, ok bool) {
 	text, err := base64.StdEncoding.DecodeString(auth)
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Cluster is the wrapped interface of a Guard.
+// Cluster is the interface that a Guard wraps.
 type Cluster interface {
 	Create(action pool.Create, what podspec.Workload)
 	Delete(action pool.Delete)
 	Extend(action pool.Extend)
 }
 
-// Guard is a Cluster that checks the pull secret before it creates a pod whose function requires it. If the Secret is
-// missing, waiting leases get the cause.
+// Guard is a Cluster that checks the pull secret before it creates a pod whose function requires the secret. If the
+// check fails, it sends an event, so that waiting leases get the cause.
 type Guard struct {
 	Cluster
 	Keeper *Keeper
 	Send   func(pool.Event)
 }
 
-// Create creates a pod as soon as the pod can pull its function's image.
+// Create creates a pod. If the function requires the pull secret, it first waits for the secret's check.
 func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	if !what.Function.PullSecret {
 		g.Cluster.Create(action, what)
@@ -48,8 +48,8 @@ func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// isTransient reports whether the Kubernetes API was busy or unreachable. All other errors require a change by a
-// user: of the file, a role, or another Secret of that name.
+// isTransient reports whether the Kubernetes API was busy or unreachable. For all other errors, a user must change
+// something: the file, a Role, or another Secret with the same name.
 func isTransient(err error) bool {
 	if _, unsent := errors.AsType[*url.Error](err); unsent || errors.Is(err, context.DeadlineExceeded) {
 		return true

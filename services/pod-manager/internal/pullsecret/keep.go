@@ -11,13 +11,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// file is a content of the file, or the error of reading it.
+// file is the content of the docker configuration file at a time, or the error with which reading failed.
 type file struct {
 	content []byte
 	err     error
 }
 
-// runLoop reconciles the Secret at the start, after changes of the file, for waiting pods, and once per
+// runLoop reconciles the Secret at the start, after each change of the file, after each call of Then, and once per
 // CheckInterval.
 func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	next := time.NewTimer(0)
@@ -41,8 +41,8 @@ func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// recordContent records a content of the file, or the error of reading it. A broken file changes nothing after a
-// valid file.
+// recordContent stores a new content of the file, or the error with which reading failed. If the file was valid
+// before, an invalid file is logged and changes nothing.
 func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	if err != nil {
 		err = fmt.Errorf("read the docker configuration: %w", err)
@@ -59,7 +59,7 @@ func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	}
 }
 
-// parseConfig parses a content of the file.
+// parseConfig parses a content of the file, and logs warnings.
 func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error) {
 	pullConfig, warnings, err := Parse(content)
 	if err != nil {
@@ -71,7 +71,7 @@ func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error
 	return pullConfig, nil
 }
 
-// attemptSync reconciles the Secret, and passes the result to the waiting callbacks.
+// attemptSync reconciles the Secret, logs and measures the result, and passes it to the waiting callbacks.
 func (k *Keeper) attemptSync(ctx context.Context) error {
 	asked := k.takeWaiting()
 	err := k.syncSecret(ctx)
@@ -93,8 +93,8 @@ func (k *Keeper) attemptSync(ctx context.Context) error {
 	return err
 }
 
-// takeWaiting removes and returns the waiting callbacks before an attempt. A callback that arrives during the attempt
-// waits for the next attempt, because the state may have changed in between.
+// takeWaiting removes and returns the waiting callbacks. attemptSync calls it before it reads the Secret: a callback
+// that arrives later waits for the next attempt, because the Secret may have changed in between.
 func (k *Keeper) takeWaiting() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// metrics are the metrics of the pull secret.
+// metrics contains the metrics about the pull secret.
 type metrics struct {
 	writes metric.Int64Counter
 	inStep metric.Int64Gauge
@@ -31,7 +31,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// countWrite counts a write.
+// countWrite counts a write of the Secret, with its outcome.
 func (m *metrics) countWrite(ctx context.Context, err error) {
 	outcome := "ok"
 	if err != nil {

@@ -18,14 +18,15 @@ const (
 	// labelManagedBy marks a Secret of this program, with managedBy as its value.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = podspec.FieldManager
-	// annotationCopyOf names the source file of the Secret.
+	// annotationCopyOf contains the path of the file whose content is in the Secret.
 	annotationCopyOf = "krm-function-runner.github.io/copy-of"
-	// keySum is the key of the checksum of the written data. The checksum distinguishes changes by users from changes
-	// by other replicas. It is part of the data because it would help to guess a weak password.
+	// keySum is the key of the checksum that a replica writes together with the content. If the checksum does not
+	// match, a user changed the content. If it matches, a replica wrote the content. The checksum is part of the
+	// secret data, and not an annotation, because it would help to guess a weak password.
 	keySum = "sha256"
 )
 
-// step is an operation on the Secret.
+// step is the operation that a reconciliation requires.
 type step int
 
 const (
@@ -34,12 +35,12 @@ const (
 	update
 )
 
-// planStep returns the operation for an existing Secret, or for nil, and the intended content. changed is true if the
-// file changed since this replica's last write. remark is the reason for which an existing Secret is replaced, or
-// empty.
+// planStep returns the operation that gives the Secret the intended content. found is the existing Secret, or nil.
+// changed is true if the file changed since this replica's last write. remark is the reason for which an existing
+// Secret is replaced. It may be empty.
 //
-// The replicas' files change up to a minute apart. The replica that sees a change writes it, and other replicas keep
-// the written Secret until their own file changes.
+// The files of different replicas may change up to a minute apart. The replica whose file changes first writes the
+// Secret. Other replicas keep this Secret until their own files change. Otherwise they would restore the old content.
 func planStep(found *corev1.Secret, content []byte, changed bool) (do step, remark string, err error) {
 	if found == nil {
 		return create, "", nil
@@ -70,8 +71,8 @@ func checksum(content []byte) []byte {
 	return []byte(hex.EncodeToString(s[:]))
 }
 
-// wantedSecret returns the intended pull secret: a new Secret, or the existing Secret with another content. It keeps
-// other labels and annotations.
+// wantedSecret returns the pull secret with the given content. It keeps the other labels and annotations of the
+// existing Secret found, which may be nil.
 func wantedSecret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
 	if found != nil {

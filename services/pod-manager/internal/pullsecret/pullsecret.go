@@ -19,14 +19,14 @@ import (
 
 // Config configures a Keeper.
 type Config struct {
-	// Path is the docker configuration file. The file may appear later, and may change.
+	// Path is the path of the docker configuration file. The file may be missing at the start, and may change.
 	Path string
-	// Secrets is the client for the pods' namespace. Secrets are read, created and updated one by one: Porch's Role
-	// permits neither list nor watch.
+	// Secrets is the client for the pods' namespace. It is used only to get, create and update the pull secret,
+	// because Porch's Role permits neither list nor watch.
 	Secrets corev1client.SecretInterface
 	// Namespace and Name identify the pull secret.
 	Namespace, Name string
-	// CheckInterval is the interval at which the Secret is checked.
+	// CheckInterval is the interval at which the Secret is compared with the file.
 	CheckInterval time.Duration
 	Log           *slog.Logger
 	Meter         metric.Meter
@@ -57,10 +57,10 @@ func New(config Config) (*Keeper, error) {
 	return &Keeper{config: config, metrics: metrics, wake: make(chan struct{}, 1)}, nil
 }
 
-// Then calls do once pods that require the pull secret may be created: after a check, which restores a deleted or
-// changed Secret, with the error of the check. If the Secret cannot be read now but was written before, the error is
-// nil. Then does not block. do is not called after Run has returned. The number of waiting callbacks is bounded by
-// the pods of the caller.
+// Then requests a check of the Secret, and passes the check's error to do. The check restores a deleted or changed
+// Secret. If the error is nil, the caller may create pods that require the pull secret. The error is also nil if the
+// Secret cannot be read now but was written before. Then does not block. do is not called after Run has returned. The
+// number of waiting callbacks is bounded by the number of the caller's pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// syncTimeout limits an attempt.
+	// syncTimeout limits an attempt to reconcile the Secret.
 	syncTimeout = 5 * time.Second
 	// maxConflicts limits the retries after conflicts with other replicas.
 	maxConflicts = 5
@@ -38,13 +38,14 @@ func (k *Keeper) syncSecret(ctx context.Context) error {
 	return err
 }
 
-// unseenError means that the Secret cannot be read. It may exist and be valid.
+// unseenError means that the Secret could not be read. The Secret may nevertheless exist and be valid.
 type unseenError struct{ error }
 
 // Unwrap returns the cause.
 func (e unseenError) Unwrap() error { return e.error }
 
-// compareAndWrite reads the Secret and writes it if necessary. raced is true if another client wrote it in between.
+// compareAndWrite reads the Secret, and writes it if its content differs from the file. raced is true if another
+// client wrote the Secret between the read and the write.
 func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	found, err := k.config.Secrets.Get(ctx, k.config.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
