@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// entries stores responses up to a number of bytes. It evicts the least recently used responses first.
+// entries stores up to max bytes of responses. It evicts the least recently used responses first.
 type entries struct {
 	max int64
 
@@ -25,7 +25,8 @@ type entries struct {
 func newEntries(maxBytes int64) *entries {
 	e := &entries{max: maxBytes}
 	evicted := func(_ Key, resp evaluation.Response) { e.bytes -= entrySize(resp) }
-	// The only error is for a size below 1.
+	// NewLRU returns an error only for a size below 1. The number of entries is unlimited, because put limits their
+	// bytes.
 	e.lru, _ = simplelru.NewLRU(math.MaxInt, evicted)
 	return e
 }
@@ -36,7 +37,8 @@ func (e *entries) get(key Key) (evaluation.Response, bool) {
 	return e.lru.Get(key)
 }
 
-// put stores a response, unless the response alone exceeds the limit.
+// put stores a response and evicts older responses if necessary. It does not store a response that alone exceeds the
+// limit.
 func (e *entries) put(key Key, resp evaluation.Response) {
 	resp.ResourceList, resp.Log = trimCapacity(resp.ResourceList), trimCapacity(resp.Log)
 	n := entrySize(resp)
@@ -59,7 +61,8 @@ func (e *entries) size() int64 {
 	return e.bytes
 }
 
-// trimCapacity returns b without unused capacity: the buffer of an output may be twice as large as the output.
+// trimCapacity returns a copy of b without unused capacity if more than an eighth of b is unused. The buffer of an
+// output may be twice as large as the output.
 func trimCapacity(b []byte) []byte {
 	if cap(b)-len(b) > len(b)/8 {
 		return bytes.Clone(b)
@@ -68,13 +71,13 @@ func trimCapacity(b []byte) []byte {
 }
 
 const (
-	// entryBytes is the approximate overhead of an entry.
+	// entryBytes is the approximate memory of an entry without its resource list, log and results.
 	entryBytes = 512
-	// resultBytes is the approximate overhead of a result.
+	// resultBytes is the approximate memory of a result without its texts.
 	resultBytes = 512
 )
 
-// entrySize returns the memory of an entry, in bytes.
+// entrySize returns the approximate memory of an entry, in bytes.
 func entrySize(resp evaluation.Response) int64 {
 	n := entryBytes + cap(resp.ResourceList) + cap(resp.Log)
 	for _, r := range resp.Results {

@@ -10,18 +10,19 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// flight is an evaluation for which other callers may wait. There is at most one for each key. Its leader's request
-// uses the memory budget, which limits the number of flights.
+// flight is a running evaluation whose response other callers may wait for. There is at most one flight for each key.
+// The memory budget limits the number of flights, because the leader's request uses it.
 type flight struct {
-	// done is closed when the leader has set the fields below.
+	// done is closed at the end of the flight. Before that, the leader sets the fields below.
 	done chan struct{}
 	// response is nil if the evaluation failed.
 	response *evaluation.Response
-	// left is true if the evaluation failed because the leader left.
+	// left is true if the evaluation failed because the leader, its caller, left or reached its deadline.
 	left bool
 }
 
-// evaluateOnce returns the response from an entry, from a simultaneous evaluation, or from the evaluator.
+// evaluateOnce returns the response from a cache entry, from a simultaneous evaluation of the same key, or from the
+// next evaluator.
 func (e *evaluator) evaluateOnce(
 	ctx context.Context, req evaluation.Request, digest string,
 ) (evaluation.Response, error) {
@@ -48,7 +49,8 @@ func (e *evaluator) evaluateOnce(
 	}
 }
 
-// awaitEnd returns at the end of a flight, or at the deadline of the caller or of the gateway.
+// awaitEnd waits for the end of a flight. It returns an error if the waiting caller's deadline or the gateway's time
+// limit is reached before.
 func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start time.Time) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -61,7 +63,8 @@ func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start tim
 	}
 }
 
-// joinFlight returns the flight of a key, and reports whether the caller leads a new flight.
+// joinFlight returns the running flight of a key. If there is no such flight, it creates a flight, and leads is true:
+// the caller must evaluate and end the flight.
 func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +76,8 @@ func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	return f, true
 }
 
-// leadFlight evaluates, stores the response and ends the flight, also if the evaluator panics.
+// leadFlight calls the next evaluator, stores the response and ends the flight. It ends the flight even if the
+// evaluator panics.
 func (e *evaluator) leadFlight(
 	ctx context.Context, req evaluation.Request, digest string, key Key, f *flight,
 ) (evaluation.Response, error) {
@@ -89,13 +93,14 @@ func (e *evaluator) leadFlight(
 		return resp, err
 	}
 	switch {
-	case resp.Digest == "": // may not be the image of this key
-	case resp.Digest == digest || req.Image.Digest == digest: // an index has another digest than its images
-		// Callers may change fields of their copies. They share the bytes, and do not change them.
+	case resp.Digest == "": // not cached: the executed image may differ from the key's image
+	case resp.Digest == digest || req.Image.Digest == digest: // req may name an index, whose digest differs
+		// The leader and the waiting callers get copies of the response, because they change fields. The copies share
+		// the bytes of list and log, which no caller changes.
 		shared := resp
 		f.response = &shared
 		e.cache.entries.put(key, resp)
-	default: // the tag has moved: waiting callers evaluate the digest of the key
+	default: // the tag now refers to another image: waiting callers must not get this response
 		e.cache.entries.put(NewKey(resp.Digest, req.ResourceList), resp)
 	}
 	return resp, nil
@@ -107,7 +112,7 @@ func markCached(resp evaluation.Response, outcome string) evaluation.Response {
 	return resp
 }
 
-// markMissed marks a response for which a function ran.
+// markMissed marks a response for which no cached response: the function ran.
 func markMissed(resp evaluation.Response, err error) (evaluation.Response, error) {
 	resp.Cache = Miss
 	return resp, err

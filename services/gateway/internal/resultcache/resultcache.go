@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resultcache caches results of pure functions, whose output depends only on their image and their input. The
-// key is the digest of the image with the bytes of the input, so that entries never expire, and a tag that moves leads
-// to other entries.
+// key of an entry is a hash of the image's digest and the input. So entries never expire, and if a tag moves to
+// another image, other entries are used.
 //
 // Simultaneous evaluations with the same key run once. The first caller, the leader, evaluates with its own context,
-// limits and reservations, and the other callers wait for its response. If the leader leaves, a waiting caller replaces
-// it. If the evaluation fails, each waiting caller evaluates separately: failures are neither cached nor shared.
+// limits and reservations, and the other callers wait for the leader's response. If the leader leaves before that, a
+// waiting caller becomes the leader. If the evaluation fails for another reason, each waiting caller evaluates
+// separately, because failures are neither cached nor shared.
 package resultcache
 
 import (
@@ -25,13 +26,14 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// Key identifies an evaluation by its image and input.
+// Key is a hash that identifies an evaluation by its image and input.
 type Key [sha256.Size]byte
 
-// version is part of each key. It changes with the meaning of keys.
+// version is part of each key. Change it whenever the meaning of keys changes.
 const version = "function-runner/result/1"
 
-// NewKey returns the key of a function's input. Neither version nor digest contains a zero byte.
+// NewKey returns the key for an image's digest and an input. Zero bytes separate the parts, because neither version
+// nor digest contains a zero byte.
 func NewKey(digest string, input []byte) Key {
 	h := sha256.New()
 	_, _ = io.WriteString(h, version+"\x00"+digest+"\x00") // hashes return no errors
@@ -46,8 +48,8 @@ type Digests func(ctx context.Context, image imagename.Name) (digest string, err
 type Config struct {
 	// Images matches the images whose results are cached.
 	Images imagename.Patterns
-	// Except matches images whose results are not cached although Images matches them: their functions may use the
-	// network, so that their input does not determine their output.
+	// Except matches images whose results are not cached even if Images matches them. These functions may use the
+	// network, so that their output may depend on more than their input.
 	Except imagename.Patterns
 	// MaxBytes limits the size of all entries.
 	MaxBytes int64
@@ -56,7 +58,7 @@ type Config struct {
 	Meters  metric.MeterProvider
 }
 
-// Cache caches results. All evaluators share it.
+// Cache caches results. The evaluators that [Cache.Wrap] returns share the entries.
 type Cache struct {
 	cfg     Config
 	entries *entries
@@ -66,11 +68,11 @@ type Cache struct {
 	flights map[Key]*flight
 }
 
-// The outcomes of a lookup, in metrics, spans and response headers.
+// The outcomes of a cache lookup, in metrics, spans and response headers.
 const (
-	Hit    = "hit"    // the response of an entry
-	Shared = "shared" // the response of a simultaneous evaluation
-	Miss   = "miss"   // a function ran
+	Hit    = "hit"    // response from an entry
+	Shared = "shared" // response from a simultaneous evaluation
+	Miss   = "miss"   // no cached response: the function ran
 )
 
 // New returns an empty cache.
@@ -92,7 +94,8 @@ func New(cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-// Wrap returns an evaluator with the cache in front of next. A nil cache returns next.
+// Wrap returns an evaluator that calls next only if the cache has no response. If the cache is nil, it returns next
+// itself.
 func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
 	if c == nil {
 		return next
@@ -105,7 +108,7 @@ func (c *Cache) cachesImage(image imagename.Name) bool {
 	return c != nil && c.cfg.Images.Match(image) && !c.cfg.Except.Match(image)
 }
 
-// evaluator calls the next evaluator for results that are not cached.
+// evaluator returns cached responses, and calls the next evaluator for all other requests.
 type evaluator struct {
 	cache *Cache
 	next  evaluation.Evaluator
@@ -127,8 +130,9 @@ func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return resp, err
 }
 
-// resolveDigest returns the digest of a request's image, if results of the image are cached. Errors of the
-// image-resolver do not fail the evaluation, because the evaluator reports them better than the cache.
+// resolveDigest returns the digest of a request's image. ok is false if the cache must not be used: results of the
+// image are not cached, or the digest is unknown. If the image-resolver returns an error, the request continues to
+// the next evaluator, because the evaluator reports the error better than the cache.
 func (c *Cache) resolveDigest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
 	if !c.cachesImage(req.Image) {
 		return "", false

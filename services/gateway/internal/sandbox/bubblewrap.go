@@ -12,20 +12,22 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Inherited descriptors of a launcher: the seccomp program, and the launcher's arguments.
+// Numbers of the file descriptors that bubblewrap inherits: a file with the seccomp program, and a pipe with
+// arguments.
 const (
 	filterFile    = "3"
 	argumentsFile = "4"
 )
 
-// bubblewrap starts functions with bubblewrap, which gets all settings as arguments.
+// bubblewrap starts functions with the launcher bubblewrap. All settings of a sandbox are arguments of bubblewrap.
 //
-// Bubblewrap reads the arguments from a pipe, so that its resource limits are set before it starts a process, and so
-// that the command lines of its processes contain neither paths of this machine nor the function's environment.
+// Bubblewrap reads the arguments from a pipe for two reasons. It waits for the pipe, so that we can set its resource
+// limits before it starts a process. And the command lines of its processes contain neither paths of this machine nor
+// the function's environment.
 type bubblewrap struct {
 	cfg    Config
 	path   string
-	filter string // path of the seccomp program
+	filter string // path of the file with the seccomp program
 	// processes returns the current maximum number of processes of a sandbox's user. 0 means no limit.
 	processes func() int64
 }
@@ -40,7 +42,8 @@ func (b *bubblewrap) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}, nil
 }
 
-// joinArguments returns arguments in bubblewrap's format: each ends at its first zero byte.
+// joinArguments returns arguments in the format of bubblewrap's option --args: a zero byte follows each argument.
+// Anything after a zero byte within an argument is omitted.
 func joinArguments(arguments []string) []byte {
 	var all []byte
 	for _, argument := range arguments {
@@ -50,12 +53,13 @@ func joinArguments(arguments []string) []byte {
 	return all
 }
 
-// resourceLimits returns the resource limits of a launcher process that starts now.
+// resourceLimits returns the resource limits for a bubblewrap process that starts now.
 func (b *bubblewrap) resourceLimits() confine.Limits {
 	return confine.Limits{FileBytes: b.cfg.MaxTemp, DataBytes: b.cfg.MaxMemory, Processes: b.processes()}
 }
 
-// devices are the devices of a sandbox. Bubblewrap's own /dev also contains terminals, of which the machine has few.
+// devices are the devices of a sandbox. We do not use bubblewrap's option --dev, because its /dev also contains
+// terminals, and the machine has only a limited number of terminals.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 func (b *bubblewrap) buildArguments(fn Function) []string {
@@ -65,7 +69,8 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
 		"--ro-bind", fn.Root, "/", "--proc", "/proc",
-		// The first process is bubblewrap's and runs as the function's user, who could modify its memory to continue it.
+		// The first process in the sandbox belongs to bubblewrap and runs as the function's user. The function must
+		// not see it in /proc, because the function could modify its memory to keep it running.
 		"--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1",
 		"--size", "65536", "--tmpfs", "/dev",
 	}
@@ -87,13 +92,14 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 		args = append(args, "--setenv", key, value)
 	}
 	if strings.HasPrefix(fn.Dir, "/tmp/") {
-		args = append(args, "--dir", fn.Dir) // hides the image's own directory
+		args = append(args, "--dir", fn.Dir) // a directory in the new /tmp, which hides the image's /tmp
 	}
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
 }
 
-// sharedFiles returns the arguments for the machine's files for name resolution. They are empty if the image lacks the
-// directory of these files: bubblewrap would follow a link out of the image, and create files there.
+// sharedFiles returns the arguments that mount the machine's files for name resolution. It omits a file if its
+// directory in the image is missing or a link, because bubblewrap would follow a link out of the image and create the
+// file there.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {
@@ -103,7 +109,8 @@ func sharedFiles(root string) (args []string) {
 	return args
 }
 
-// user returns the ids of a function's user: the image's ids if they are numbers and not root.
+// user returns the ids of a function's user. They are the ids in the image's configuration if these are numbers and
+// not root, and otherwise [Unprivileged].
 func user(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")
 	unprivileged := strconv.Itoa(Unprivileged)

@@ -17,11 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// direct starts functions without namespaces. Landlock limits a function to the files of its image, which have the
-// paths of this machine, and to a temporary directory.
+// direct starts functions without namespaces, so that they see the image's files under their paths on this machine.
+// Landlock limits a function to these files and to a temporary directory.
 type direct struct{ limits func() confine.Limits }
 
-// newDirect returns an error unless the kernel supports Landlock and seccomp filters.
+// newDirect returns the launcher direct, or an error if the kernel does not support Landlock and seccomp filters.
 func newDirect(l *Launcher, _ string) (starter, error) {
 	trial, err := confine.New(confine.Config{Level: confine.Require, OwnFiles: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -49,20 +49,21 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
-		// The home directory of the image has another path here. The confiner sets HOME.
+		// The image's HOME is no valid path on this machine. The confiner sets HOME instead.
 		Env:    slices.DeleteFunc(fn.mergeEnvironment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil
 }
 
-// certificates are the paths at which Go programs find certificate authorities.
+// certificates are this machine's paths of certificate authorities, which Go programs read.
 var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ssl/cert.pem"}
 
-// notStatic is the hint for programs that direct does not start.
+// notStatic is the hint in errors for programs that direct cannot start.
 const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
 	"loader or interpreter: see fnctl doctor"
 
-// findStatic returns the path of an image's program on this machine, or an error if it is no static executable.
+// findStatic returns the path of an image's program on this machine. It returns an error if the program is not a
+// static executable, because without namespaces the program would not find its loader or interpreter in the image.
 func findStatic(root, program string) (string, *fnproc.StartError) {
 	files, err := os.OpenRoot(root)
 	if err != nil {
@@ -85,7 +86,8 @@ func findStatic(root, program string) (string, *fnproc.StartError) {
 			return "", notStarted(program, syscall.ENOEXEC, notStatic)
 		}
 	}
-	// The name of a link tells some programs what to do. A link with an absolute target leads out of the image.
+	// Start the program by the name of its link if possible, because some programs behave differently for each name.
+	// It is not possible for a link with an absolute target, because the target would be outside of the image.
 	named := filepath.Join(root, program)
 	resolved, _ := filepath.EvalSymlinks(path)
 	if target, err := filepath.EvalSymlinks(named); err == nil && target == cmp.Or(resolved, path) {

@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// writeFilter writes the seccomp program to a file in memory, and returns the path of the file. Each sandbox opens the
-// file itself, so that it reads it from the beginning.
+// writeFilter writes the seccomp program to a file in memory, and returns the path of the file. Each sandbox must
+// open this path, and not share a descriptor, so that it reads the file from the beginning.
 func (l *Launcher) writeFilter() (path string, err error) {
 	content, err := confine.SandboxFilter()
 	if err != nil {
@@ -27,5 +27,5 @@ func (l *Launcher) writeFilter() (path string, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", fd), err
 }
 
-// ociSeccomp returns the same rules for runtimes of the Open Container Initiative.
+// ociSeccomp returns the rules of the seccomp program in the format of OCI runtimes.
 func ociSeccomp() ([]byte, error) { return confine.OCISeccomp() }

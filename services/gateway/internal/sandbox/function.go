@@ -11,29 +11,29 @@ import (
 type Function struct {
 	// Name identifies the function.
 	Name string
-	// Root is the directory of its root file system.
+	// Root is the directory with the files of its image, on this machine.
 	Root string
-	// Program is the function's program in the image, and its arguments.
+	// Program is the path of the function's program in the image, followed by its arguments.
 	Program []string
 	// Env is the image's environment, as KEY=value. Dir is the working directory in the image.
 	Env []string
 	Dir string
-	// User is the user in the image's configuration.
+	// User is the user in the image's configuration, such as "1000:1000".
 	User string
-	// Network lets the function use this machine's network.
+	// Network is true if the function may use this machine's network.
 	Network bool
 }
 
-// Settings of all sandboxes: the host name, the environment of functions whose images define none, and the machine's
-// files for name resolution.
+// Settings of all sandboxes: the host name, the default environment that images override, and this machine's files
+// for name resolution.
 var (
 	hostname     = "function"
 	environment  = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"}
 	networkFiles = []string{"/etc/resolv.conf", "/etc/hosts"}
 )
 
-// mergeEnvironment returns the function's variables without duplicates: the last value of a variable is used. It omits
-// texts that cannot be variables.
+// mergeEnvironment returns the default environment and the image's variables. If a variable occurs several times, the
+// last value is used. Texts that are not of the form KEY=value are omitted.
 func (fn Function) mergeEnvironment() []string {
 	var variables []string
 	for _, variable := range slices.Concat(environment, fn.Env) {

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Values of FNR_SANDBOX, in addition to the path of a launcher.
+// Values of FNR_SANDBOX. The path of a launcher's program is also a valid value.
 const (
 	Auto       = "auto"
 	Off        = "off"
@@ -26,16 +26,16 @@ const (
 	Direct     = "direct"
 )
 
-// starter starts functions with a launcher. It does not set the settings that all launchers share.
+// starter creates the commands of a launcher. [Launcher.Command] adds the settings that all launchers share.
 type starter interface {
 	command(fn Function) (fnproc.Command, *fnproc.StartError)
 }
 
 // launchers are the known launchers in the order in which auto tries them, starting with the fastest. Auto tries
-// direct, which has no program, only where a launcher is required.
+// direct only if a launcher is required. program is empty for direct, which has no program.
 var launchers = []struct {
 	name, program string
-	// new returns the launcher at path.
+	// new returns the starter that uses the program at path.
 	new func(l *Launcher, path string) (starter, error)
 }{
 	{Bubblewrap, "bwrap", newBubblewrap},
@@ -48,7 +48,7 @@ var launchers = []struct {
 // Names lists the values of FNR_SANDBOX for users.
 const Names = "auto, off, bubblewrap, crun, runc, runsc, direct, or the path of such a program"
 
-// Check reports whether s is a value of FNR_SANDBOX.
+// Check reports whether s is a valid value of FNR_SANDBOX.
 func Check(s string) bool {
 	return s == "" || s == Auto || s == Off || isLauncher(s) || filepath.IsAbs(s)
 }
@@ -70,8 +70,8 @@ func isLauncher(name string) bool {
 	return false
 }
 
-// kindOf returns the name of a launcher by the beginning of its program's name: crun-1.20 is crun. Any other program
-// gets the arguments of bubblewrap.
+// kindOf returns the name of the launcher whose program is at path. It compares only the beginning of the file name,
+// so that crun-1.20 is crun. An unknown program is treated as bubblewrap.
 func kindOf(path string) string {
 	for _, l := range launchers {
 		if l.program != "" && strings.HasPrefix(filepath.Base(path), l.program) {
@@ -81,7 +81,8 @@ func kindOf(path string) string {
 	return Bubblewrap
 }
 
-// findLauncher returns the configured launcher, and the reasons why preferred launchers are not used.
+// findLauncher returns the configured launcher, or with auto the first launcher that passes its trial. skipped
+// contains the errors of the launchers that auto tried before.
 func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+
@@ -108,7 +109,7 @@ func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, er
 	return nil, nil, skipped
 }
 
-// startTrial returns a launcher that has passed its trial.
+// startTrial creates a launcher and tries it. It returns an error if the launcher fails its trial.
 func startTrial(
 	ctx context.Context, cfg Config, kind, program string,
 	create func(*Launcher, string) (starter, error),
@@ -129,7 +130,8 @@ func startTrial(
 	return l, nil
 }
 
-// lookUp returns the path of a program of the machine. Its error names the package with the program.
+// lookUp returns the path of a program of this machine. If the program is missing, the error names the package to
+// install.
 func lookUp(program, pkg string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -138,7 +140,7 @@ func lookUp(program, pkg string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// lookUpAll returns the paths of a shell and of programs of util-linux.
+// lookUpAll returns the paths of several programs. Its error names the package util-linux for each of them.
 func lookUpAll(programs ...string) (paths []string, err error) {
 	for _, program := range programs {
 		path, err := lookUp(program, "util-linux")

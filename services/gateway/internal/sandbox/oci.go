@@ -12,34 +12,38 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// oci starts functions with a runtime of the Open Container Initiative.
+// oci starts functions with a runtime of the Open Container Initiative: crun, runc or runsc.
 //
-// A runtime needs a bundle, a state directory and a name for each container, and the processes that it starts outlive
-// it. So unshare starts the runtime as the first process of a user, mount and pid namespace: all processes of the
-// namespace exit with it. A shell mounts a file system in memory there, with the bundle and the state: each sandbox
-// uses its own, and the kernel removes it with the last process, however that exits.
+// A runtime requires a bundle directory, a state directory and a name for each container, and it does not stop its
+// container when it exits. So unshare creates a user, mount and pid namespace, in which a shell, replaced by the
+// runtime with exec, is the first process. If the first process exits, the kernel kills all processes of the
+// namespace. The shell mounts a file system in memory for the bundle and the state. Each sandbox has its own file
+// system, and the kernel removes it after the last process of the namespace, even if that process was killed.
 type oci struct {
 	cfg                   Config
 	path                  string
 	unshare, shell, mount string
-	// scratch is a mount point: a directory of every machine that the runtime does not need.
+	// scratch is the mount point of the file system in memory: a directory that exists on every machine and that the
+	// runtime does not need.
 	scratch string
-	// before is the first command of the shell.
+	// before is a shell command that runs before the mount. It is empty for most runtimes.
 	before string
-	// arguments are the runtime's arguments before its command. offline are the arguments for functions without network.
+	// arguments are the runtime's global arguments. offline and online are further global arguments for functions
+	// without and with network.
 	arguments, offline, online []string
-	// messages are the beginnings of the runtime's own messages.
+	// messages are the beginnings of the runtime's own messages in stderr, where the function also writes.
 	messages []string
 	seccomp  json.RawMessage
 }
 
-// The shell's script. "$0" is the scratch directory. The arguments are the path of mount, the configuration, and the
-// runtime's command, which a name completes: the name is part of runsc's sockets, which are not in the mount namespace.
-// A trial uses the machine's own files, which a runtime accepts only as a separate mount.
+// Parts of the shell's script. "$0" is the scratch directory, "$1" the path of mount, "$2" the configuration, and the
+// rest is the runtime's command line. The script appends the container's name to that command line. The name must be
+// unique on the machine, because runsc's sockets contain it and are not in the mount namespace. The trial of a
+// launcher uses the machine's own files. Runtimes accept these only as a separate mount, which prepareTrial adds.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
-	// runc creates a control group of version 2 next to its own group, outside of the limits, unless it cannot. The mount
-	// keeps its other flags.
+	// The read-only mount prevents that runc creates a control group of version 2 next to its own group, outside of
+	// the limits. nosuid, nodev and noexec keep the flags that the mount already has.
 	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
 		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
 		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `
@@ -66,7 +70,7 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		args = append(args, o.offline...)
 	}
 	args = append(args, "--root", filepath.Join(o.scratch, "state"), "run", "--bundle", o.scratch)
-	// The shell's messages begin with "$0".
+	// Messages of the shell begin with "$0", the scratch directory.
 	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "})
 	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}, nil
 }
@@ -74,12 +78,12 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 // object is an object of the configuration, with the fields of the runtime specification.
 type object = map[string]any
 
-// containerConfig returns the configuration of a function's container, in JSON. The user is 0 in the namespace, which
-// contains no other user, and has no capability.
+// containerConfig returns the configuration of a function's container, in JSON. The function's user is 0, because the
+// user namespace contains no other user. This user has no capability.
 func (o *oci) containerConfig(fn Function) []byte {
 	root := fn.Root
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
-		root = resolved // runc requires it
+		root = resolved // runc rejects a root path with links
 	}
 	namespaces := []object{{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}, {"type": "cgroup"}}
 	mounts := o.containerMounts()
@@ -92,7 +96,7 @@ func (o *oci) containerConfig(fn Function) []byte {
 	} else {
 		namespaces = append(namespaces, object{"type": "network"})
 	}
-	content, _ := json.Marshal(object{ // strings and numbers can always be encoded
+	content, _ := json.Marshal(object{ // cannot fail for strings and numbers
 		"ociVersion": "1.0.2",
 		"hostname":   hostname,
 		"root":       object{"path": root, "readonly": true},
@@ -116,10 +120,11 @@ func (o *oci) containerConfig(fn Function) []byte {
 	return content
 }
 
-// none is an empty set of capabilities.
+// none is an empty set of capabilities. It is not nil, so that its JSON is [].
 var none = []string{}
 
-// maxTempFiles limits the files in each of /tmp and /dev/shm: the kernel allocates about a kilobyte for each.
+// maxTempFiles limits the number of files in /tmp, and in /dev/shm, because the kernel allocates about a kilobyte for
+// each file.
 const maxTempFiles = 100_000
 
 func (o *oci) containerMounts() []object {

@@ -21,23 +21,24 @@ import (
 )
 
 const (
-	// maxLinks is the maximum number of symbolic links to a program, as in Linux.
+	// maxLinks is the maximum number of symbolic links in the path of a program, as in Linux.
 	maxLinks = 40
 	// maxPath is the maximum length of a program's path, in bytes, as in Linux.
 	maxPath = 4096
-	// maxSteps is the maximum number of directories and links in a search through a PATH, whose length the image
-	// determines.
+	// maxSteps is the maximum number of directories and links that a search visits. A limit is necessary because the
+	// image determines the length of its PATH.
 	maxSteps = 1024
 )
 
-// finder searches for a program in an image.
+// finder searches the files of an image for a program.
 type finder struct {
 	files *os.Root
-	steps int // directories and links so far
+	steps int // number of visited directories and links
 }
 
-// FindProgram returns the path in the image of the program that its container would run. A name without a slash is
-// searched in the image's PATH. The error is the error of starting the program in dir.
+// FindProgram returns the path in the image of the program that a container of the image would run. It searches the
+// image's PATH for a name without a slash. dir is the working directory. If the program cannot be started,
+// FindProgram returns the error that starting it would return.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
 	if len(program) >= maxPath {
 		return "", notStarted(program, syscall.ENAMETOOLONG, "")
@@ -103,12 +104,13 @@ var machines = map[elf.Machine]string{
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",
 }
 
-// otherFormat returns why this machine cannot execute an executable file. It is empty if it may be able to. Launchers
-// differ: some run other files with a shell.
+// otherFormat returns the reason why this machine cannot execute the file at a path. The reason is empty for scripts,
+// and for programs that this machine may be able to execute. All other files have a reason here, because some
+// launchers would run them with a shell and some would not.
 func (f *finder) otherFormat(at string) string {
 	file, err := f.files.Open(at)
 	if err != nil {
-		return "" // the launcher finds out
+		return "" // the launcher reports the error
 	}
 	defer func() { _ = file.Close() }()
 	start := make([]byte, 2)
@@ -126,13 +128,13 @@ func (f *finder) otherFormat(at string) string {
 	return ""
 }
 
-// hasEmulator reports whether this machine has an emulator for programs of other architectures.
+// hasEmulator reports whether QEMU is registered for programs of other architectures.
 func hasEmulator() bool {
 	emulators, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
 	return len(emulators) > 0
 }
 
-// systemCause returns the system's error without the path, which is a path of this machine.
+// systemCause returns the errno in err. It removes the path, because users must not see paths of this machine.
 func systemCause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
@@ -150,20 +152,20 @@ func notStarted(program string, err error, hint string) *fnproc.StartError {
 	}
 }
 
-// errTooFar is the error for a search with too many steps.
+// errTooFar is the error for a search with more than maxSteps steps.
 var errTooFar = fmt.Errorf("more than %d directories and links would have to be looked at", maxSteps)
 
-// errOfKernel is the error for a path in a file system of the kernel, by which a launcher could leave the sandbox:
-// /proc/self/fd contains the launcher's own open files.
+// errOfKernel is the error for a path in /proc, /dev or /sys. Through such a path a launcher could leave the sandbox,
+// because /proc/self/fd contains the launcher's own open files.
 var errOfKernel = errors.New("it is in /proc, /dev or /sys, which are the sandbox's own")
 
-// ofKernel reports whether a path in an image is in such a file system.
+// ofKernel reports whether a path in an image is in /proc, /dev or /sys.
 func ofKernel(at string) bool {
 	top, _, _ := strings.Cut(at, "/")
 	return top == "proc" || top == "dev" || top == "sys"
 }
 
-// followLinks returns the file at a path of an image, and the path after its symbolic links.
+// followLinks resolves the symbolic links in a path of an image. It returns the resolved path and the file there.
 func (f *finder) followLinks(name string) (at string, info fs.FileInfo, err error) {
 	at = "."
 	links, rest := 0, strings.Split(name, "/")

@@ -4,8 +4,8 @@ package sandbox
 
 import "strconv"
 
-// Mount points for the scratch file system: directories of every machine that the runtime does not need. crun rejects
-// control groups that it cannot use, unless it sees no groups.
+// Mount points for [oci.scratch]. crun uses cgroupDirectory, because it fails if it finds control groups that it
+// cannot use, and the mount hides all control groups.
 const (
 	kernelDirectory = "/sys/kernel"
 	cgroupDirectory = "/sys/fs/cgroup"
@@ -31,7 +31,7 @@ func newRunc(l *Launcher, path string) (starter, error) {
 		scratch: kernelDirectory, arguments: []string{"--rootless=true"}, before: readOnlyGroups,
 		messages: []string{
 			`time="*" level=error msg="runc run failed: `,
-			`time="*" level=warning msg="unable to get oom kill count" `, // precedes it where runc sees no groups
+			`time="*" level=warning msg="unable to get oom kill count" `, // precedes the error if runc finds no control groups
 		},
 	})
 }
@@ -44,7 +44,7 @@ func newRunsc(l *Launcher, path string) (starter, error) {
 	})
 }
 
-// newOCI adds the common settings to a runtime.
+// newOCI completes o with the settings that all OCI runtimes share.
 func newOCI(l *Launcher, path string, o oci) (starter, error) {
 	tools, err := lookUpAll("unshare", "sh", "mount")
 	if err != nil {

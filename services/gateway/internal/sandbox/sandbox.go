@@ -22,14 +22,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Unprivileged is the group of sandboxes where this program runs as root, and the user and group in the sandbox for
-// images without a user or with root.
+// Unprivileged is the group of all sandboxes if this program runs as root. Within a sandbox, it is also the user and
+// group of functions whose images specify no user, or root.
 const Unprivileged = 65532
 
-// defaultTemp is the default size of /tmp, in bytes.
+// defaultTemp is the default of Config.MaxTemp, in bytes.
 const defaultTemp = 256 << 20
 
-// advice is the remedy in errors of a launcher that fails.
+// advice begins the remedy in errors of a launcher that fails.
 const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "
 
@@ -37,11 +37,11 @@ const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespa
 type Config struct {
 	// Launcher is the value of FNR_SANDBOX: [Names].
 	Launcher string
-	// Required makes it an error that auto finds no launcher.
+	// Required is true if auto must find a launcher. Otherwise it is no error if no launcher works.
 	Required bool
-	// MaxMemory limits the private memory of each process, in bytes. MaxTemp limits each of /tmp and /dev/shm, in bytes.
-	// MaxProcesses limits the processes of a sandbox; where this program is root, it limits all bubblewrap sandboxes of a
-	// function together.
+	// MaxMemory limits the private memory of each process, in bytes. MaxTemp limits each of /tmp and /dev/shm, in
+	// bytes. MaxProcesses limits the processes of a sandbox. If this program runs as root, all bubblewrap sandboxes
+	// of a function share this limit.
 	MaxMemory, MaxTemp, MaxProcesses int64
 	// Env is added to the environments of images, as KEY=value. Variables of images take precedence.
 	Env []string
@@ -52,15 +52,15 @@ type Config struct {
 type Launcher struct {
 	cfg     Config
 	starter starter
-	path    string   // path of the launcher
-	root    bool     // true if this program runs as root, and sandboxes must not
-	file    *os.File // input of the launcher; may be nil
+	path    string   // path of the launcher's program; empty for direct
+	root    bool     // true if this program runs as root, so that sandboxes need another user
+	file    *os.File // seccomp program in memory; nil unless bubblewrap is used
 	starts  *fnproc.Starter
-	seed    maphash.Seed // seed of functions' users
+	seed    maphash.Seed // seed of the random assignment of users to functions
 }
 
-// Find returns the configured launcher after a trial with a sandbox. With auto it returns nil, and logs the reasons, if
-// no launcher of this machine works, unless a launcher is required.
+// Find returns the configured launcher after a successful trial. If no launcher works, and FNR_SANDBOX is auto and a
+// launcher is not required, Find logs the reasons and returns nil.
 func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -93,18 +93,18 @@ func (l *Launcher) String() string {
 	return l.path
 }
 
-// Direct reports whether functions run in place, confined by their runner.
+// Direct reports whether the launcher is direct: functions run without namespaces, and this program confines them.
 func (l *Launcher) Direct() bool {
 	_, direct := l.starter.(*direct)
 	return direct
 }
 
-// Command returns the command that starts a function in a sandbox, or an error if the launcher cannot start it.
-// Creating the command is slow: callers should reuse it.
+// Command returns the command that starts a function in a sandbox, or an error if the launcher cannot start the
+// function. Callers should reuse the command, because creating it is slow.
 //
-// The processes of a sandbox exit with the launcher: the first process in the sandbox's pid namespace stays in the
-// launcher's process group, which is killed as a whole. The launcher exits with this program, and that process with the
-// launcher.
+// All processes of a sandbox exit together with the launcher. The first process in the sandbox's pid namespace is in
+// the launcher's process group, which is killed as a whole, and the kernel then kills the rest of the namespace. If
+// this program exits, the launcher exits too, and with it the first process.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd, err := l.starter.command(fn)
@@ -118,7 +118,7 @@ func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		cmd.Launch.Starter = l.starts
 	}
 	all := slices.Concat(cmd.Launch.Arguments, []byte(strings.Join(cmd.Args, "\x00")))
-	sum := sha256.Sum256(all) // a runtime's arguments are about 40 KB
+	sum := sha256.Sum256(all) // a hash, because the arguments of an OCI runtime are about 40 KB
 	cmd.Launch.Key, cmd.Launch.Advice = string(sum[:]), advice+"choose another launcher with FNR_SANDBOX"
 	return cmd, nil
 }

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// trialTimeout limits the trial of a launcher at the start.
+	// trialTimeout limits the time of a launcher's trial.
 	trialTimeout = 10 * time.Second
-	// trialBytes limits the output of the trial.
+	// trialBytes limits the output of a trial, and its log.
 	trialBytes = 64 << 10
 )
 
-// tryLauncher starts a sandbox with this machine's files, and runs the launcher itself in it.
+// tryLauncher tries the launcher. It starts a sandbox with this machine's files as the image, and runs the launcher's
+// program with --version there.
 func (l *Launcher) tryLauncher(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
@@ -36,7 +37,7 @@ func (l *Launcher) tryLauncher(ctx context.Context) error {
 		return nil
 	case err == nil:
 		err = errors.New(out.Status)
-	case ofLauncher: // same advice as for an evaluation
+	case ofLauncher: // without the error's advice: the returned error adds it
 		err = errors.New(launch.Words)
 	}
 	if ctx.Err() != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
 
-// maxCommands is the maximum number of stored commands of an image. An image usually has one name, one environment and
-// one rule about the network.
+// maxCommands is the maximum number of stored commands of an image. Usually an image needs only one command, because
+// it has one name, one environment and one network setting.
 const maxCommands = 8
 
-// run determines how the function of an image is started.
+// run contains everything that determines the command of an image's function.
 type run struct {
 	name     string
 	resolved *imageresolverv1.ResolveImageResponse
 	network  bool
 }
 
-// startsLike reports whether two runs start the function in the same way. The resolver's answers may be different
-// objects.
+// startsLike reports whether two runs have the same command. It compares the fields of the resolver's answers,
+// because equal answers may be different objects.
 func (r run) startsLike(other run) bool {
 	a, b := r.resolved, other.resolved
 	return r.name == other.name && r.network == other.network &&
@@ -32,7 +32,8 @@ func (r run) startsLike(other run) bool {
 			slices.Equal(a.GetEnv(), b.GetEnv()))
 }
 
-// sandboxFunction returns the function for the sandbox. Its program is looked up in the image.
+// sandboxFunction returns the function for the launcher. It searches the image's files at root for the function's
+// program.
 func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError) {
 	dir, command := path.Join("/", r.resolved.GetWorkingDir()), r.resolved.GetCommand()
 	program, err := sandbox.FindProgram(root, command[0], dir, r.resolved.GetEnv())
@@ -42,13 +43,14 @@ func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError)
 	}, err
 }
 
-// command is the command of a run.
+// command is a stored command, and the run to which it belongs.
 type command struct {
 	run
 	fnproc.Command
 }
 
-// commandFor returns the command of a run of the image. It is created only once, because images do not change.
+// commandFor returns the command of a run. It calls start to create the command, unless the image has a stored
+// command for the run. Stored commands stay valid, because images do not change.
 func (h *held) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {

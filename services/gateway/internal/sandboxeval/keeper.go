@@ -11,11 +11,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// keepFor is how long an image stays open after its last evaluation. It exceeds the lifetime of the image's spare
-// processes, which use its files.
+// keepFor is the time for which an image stays open after its last evaluation. It is longer than the lifetime of
+// unused spare processes, because the image's spare processes use its files.
 const keepFor = function.PreforkUnused + time.Minute
 
-// keeper manages open images, which spare processes may use.
+// keeper stores open images, so that their spare processes can use the files between evaluations.
 type keeper struct {
 	mu     sync.Mutex
 	images map[string]*kept // by digest
@@ -27,17 +27,17 @@ type kept struct {
 	release func()
 	users   int
 	used    time.Time
-	// commands are stored commands of the image, at most [maxCommands].
+	// commands are up to [maxCommands] stored commands of the image, starting with the oldest.
 	commands []command
 }
 
-// held is an open image in use. Callers must release it.
+// held is a reference to an open image. The image stays open until releaseImage.
 type held struct {
 	*kept
 	keeper *keeper
 }
 
-// openImage returns a stored image, or opens it.
+// openImage returns a reference to the image with a digest. It calls open if the image is not open yet.
 func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*held, error) {
 	if image := k.holdImage(digest); image != nil {
 		return image, nil
@@ -50,7 +50,7 @@ func (k *keeper) openImage(digest string, open func() (root string, release func
 	defer k.mu.Unlock()
 	image, ok := k.images[digest]
 	if ok {
-		release() // another evaluation was faster
+		release() // a concurrent evaluation opened the same image
 	} else {
 		image = &kept{root: root, release: release}
 		k.images[digest] = image
@@ -59,7 +59,7 @@ func (k *keeper) openImage(digest string, open func() (root string, release func
 	return &held{kept: image, keeper: k}, nil
 }
 
-// holdImage returns a stored image.
+// holdImage returns a reference to the image with a digest, or nil if the image is not open.
 func (k *keeper) holdImage(digest string) *held {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +71,7 @@ func (k *keeper) holdImage(digest string) *held {
 	return &held{kept: image, keeper: k}
 }
 
-// releaseImage ends the use of an image.
+// releaseImage releases the reference.
 func (h *held) releaseImage() {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
@@ -93,14 +93,14 @@ func (k *keeper) run(ctx context.Context) {
 	k.closeUnused(time.Now())
 }
 
-// closeUnused closes the images that were not used since then.
+// closeUnused closes the images that were not used after since.
 func (k *keeper) closeUnused(since time.Time) {
 	for _, image := range k.takeUnused(since) {
 		image.release()
 	}
 }
 
-// takeUnused removes and returns the images that were not used since then.
+// takeUnused removes and returns the images that were not used after since.
 func (k *keeper) takeUnused(since time.Time) map[string]*kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,7 +114,8 @@ func (k *keeper) takeUnused(since time.Time) map[string]*kept {
 	return taken
 }
 
-// closeIdle calls forget, which stops spare processes, and closes all images without evaluations.
+// closeIdle closes all images without evaluations, even if spare processes use them. Before that it calls forget,
+// which stops the spare processes of these images.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	idle := k.takeUnused(time.Now())
 	forget(func(function string) bool {
@@ -126,5 +127,5 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd returns the end of the name of a function whose image has a digest.
+// nameEnd returns the suffix of a function's name, with the digest of its image.
 func nameEnd(digest string) string { return "@" + digest }

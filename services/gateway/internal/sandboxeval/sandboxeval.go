@@ -25,10 +25,11 @@ import (
 
 // Images provides the files of images.
 type Images interface {
-	// Open returns the directory of an image's root file system, and pulls the image if necessary. The directory exists
-	// until release is called. Open calls phase with the progress of the pull.
+	// Open returns the directory with the files of an image, and pulls the image if necessary. The directory exists
+	// until release is called. Open calls phase with a description of each step of the pull.
 	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
-	// WhenFull registers free, which closes unused images before an image is rejected because too many images are open.
+	// WhenFull registers free. If too many images are open, the store calls free, which must close unused images.
+	// Only then does it reject an image.
 	WhenFull(free func())
 }
 
@@ -107,7 +108,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}, nil
 }
 
-// openImage returns the files of a request's image, and the command of its container.
+// openImage resolves and opens the image of a request. It returns the open image and the resolver's answer.
 func (e *Evaluator) openImage(
 	ctx context.Context, req evaluation.Request,
 ) (*held, *imageresolverv1.ResolveImageResponse, error) {
@@ -137,8 +138,8 @@ func (e *Evaluator) openImage(
 	return root, resolved, nil
 }
 
-// notOpened returns the error for an image that cannot be opened. Its class is never NotFound, because callers would
-// continue with another runtime.
+// notOpened returns the error for an image that cannot be opened. doing describes the failed step. The class of the
+// error is never NotFound, because callers would then continue with another runtime.
 func notOpened(ctx context.Context, image string, start time.Time, doing string, err error) error {
 	if ctx.Err() != nil {
 		return function.Interrupted(cmp.Or(function.ContextErr(ctx), err), image, time.Since(start), doing)
@@ -161,7 +162,7 @@ func (e *Evaluator) Maintain(ctx context.Context) error {
 		e.kept.run(keeping)
 	}()
 	err := e.service.Maintain(ctx)
-	stop() // after the last spare process, which uses an image
+	stop() // images close only after the last spare process has exited
 	<-done
 	return errors.Join(err, e.cfg.Launcher.Close())
 }

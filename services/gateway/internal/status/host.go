@@ -8,11 +8,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 )
 
-// notPermitted is the answer to requests with another Host header.
+// notPermitted is the answer to requests whose Host header is not permitted.
 const notPermitted = "this host name is not permitted: use an IP address or localhost, or list the name in the " +
 	"gateway's setting FNR_STATUS_HOSTS"
 
-// checkHost serves next to requests with a permitted Host header.
+// checkHost serves requests with next if their Host header is permitted, and rejects all other requests.
 func checkHost(hosts rpcserve.Hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Permit(r.Host) {

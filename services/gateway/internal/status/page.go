@@ -21,34 +21,36 @@ var assets embed.FS
 
 var pageTemplate = template.Must(template.New("page.html").Funcs(functions).ParseFS(assets, "assets/page.html"))
 
-// Pools lists the pools of function pods.
+// Pools lists the pools of function pods. A lease.Manager implements it.
 type Pools interface {
 	ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error)
 }
 
 const (
-	// poolsTimeout limits the time of the pod-managers for listing their pools.
+	// poolsTimeout is the time for which the page waits for the pod-managers' pools.
 	poolsTimeout = 3 * time.Second
 	// shownEvaluations is the number of recent evaluations on the page.
 	shownEvaluations = 100
-	// openPools is the maximum number of pools for which the page shows all pods. With more pools, the user opens pools
-	// without problems.
+	// openPools is the maximum number of pools for which the page shows all pods. If there are more pools, it shows
+	// the pods of pools with problems, and the user can open the remaining pools.
 	openPools = 10
 )
 
-// policy permits only the page's own two files, because the page contains texts of functions and registries.
+// policy is the Content-Security-Policy. It permits only the page's own style sheet and script, because the page
+// contains texts from functions and registries, which could contain scripts.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// headers protect browsers: the page loads no other files, and no other site may read or frame it.
+// headers are the response headers that protect browsers. The page must load no other files, and no other site may
+// read or frame the page.
 var headers = map[string]string{
 	"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 	"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",
 	"Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 }
 
-// Page returns the handler of the page for browsers. It shows pools of pods unless pools is nil. Browsers may use the
-// given host names, IP addresses and localhost.
+// Page returns the handler of the page for browsers. It shows pools of pods unless pools is nil. The Host header may
+// contain the given names, any IP address and localhost.
 func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status shows current and recent evaluations of a gateway replica, over RPC and as a page for browsers.
+// Package status serves current and recent evaluations of a gateway replica, over RPC and as a page for browsers.
 package status
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// Service implements the RPC service.
+// Service implements the StatusService RPCs, and provides the data of the page.
 type Service struct {
 	gatewayv1connect.UnimplementedStatusServiceHandler
 
@@ -42,11 +42,11 @@ type Active interface {
 	Waiting(most int) []measure.Waiting
 }
 
-// maxWaiting is the maximum number of functions and phases in the list of waits.
+// maxWaiting is the maximum length of the list of waits. An item is a function in a phase.
 const maxWaiting = 50
 
-// New returns the service of the replica with a host name. Warnings returns sentences about problems of the replica,
-// for operators. It may be nil.
+// New returns the service of a replica. replica is the host name of the replica. warnings returns sentences for
+// operators about problems of the replica. It may be nil.
 func New(h *history.History, active Active, replica string, warnings func() []string) *Service {
 	if warnings == nil {
 		warnings = func() []string { return nil }
@@ -67,13 +67,13 @@ func (s *Service) GetStatus(
 }
 
 const (
-	// longWait is the time after which a waiting evaluation is a problem.
+	// longWait is the time after which a waiting evaluation is shown as a problem.
 	longWait = 10 * time.Second
-	// recent is the time for which a failure of the system is a problem.
+	// recent is the time for which a failure of the system is shown as a problem.
 	recent = 5 * time.Minute
 )
 
-// currentProblems returns the current problems: warnings, failures of the system and long waits.
+// currentProblems returns descriptions of the current problems: the warnings, failures of the system and long waits.
 func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, now time.Time) []string {
 	problems := s.warnings()
 	failures, last := 0, ""
@@ -101,7 +101,7 @@ func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, 
 	return problems
 }
 
-// currentWaits returns the waits of evaluations.
+// currentWaits returns the current waits of evaluations with shortened texts.
 func (s *Service) currentWaits() []*gatewayv1.GetStatusResponse_Waiting {
 	var all []*gatewayv1.GetStatusResponse_Waiting
 	for _, w := range s.active.Waiting(maxWaiting) {
@@ -115,7 +115,7 @@ func (s *Service) currentWaits() []*gatewayv1.GetStatusResponse_Waiting {
 }
 
 const (
-	// traceBytes is the size of a trace id.
+	// traceBytes is the size of a trace ID, in bytes.
 	traceBytes = 16
 	// defaultEvaluations is the number of listed evaluations for clients that do not specify a number.
 	defaultEvaluations = 100

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
-// view is the data of the page.
+// view is the data for the template of the page.
 type view struct {
 	*gatewayv1.GetStatusResponse
 
@@ -29,7 +29,7 @@ type view struct {
 	Name func(image string) string
 }
 
-// pageView returns the data of the page at a time.
+// pageView returns the data of the page. now is the current time.
 func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) view {
 	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
 	v := view{
@@ -44,7 +44,7 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	failed := s.history.Evaluations(history.Select{Failed: true})
 	v.Failures = phase.GroupFailures(failed)
 	v.Name = phase.ShortNames(status, v.Pools, v.Recent, failed)
-	// Pools with trouble are shown first, then the pools with most use.
+	// Functions and pools with problems precede busy functions and pools.
 	slices.SortStableFunc(status.GetFunctions(), func(a, b *gatewayv1.GetStatusResponse_Function) int {
 		return cmp.Or(cmp.Compare(phase.Failed(b), phase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
 	})
@@ -54,7 +54,8 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	return v
 }
 
-// troubleRank returns numbers for sorting pools: failures, waiting requests, pods that are not ready, uses.
+// troubleRank returns the sort key of a pool: 1 for a failure, then the numbers of waiting requests, of pods that are
+// not ready, and of leases.
 func troubleRank(p *podmanagerv1.Pool) []int {
 	failed := min(len(p.GetLastFailure()), 1)
 	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - phase.Ready(p), int(p.GetActive())}
@@ -71,7 +72,7 @@ func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) 
 	return resp.GetPools(), err
 }
 
-// Longest returns the duration for a bar of full width.
+// Longest returns the duration of the longest recent evaluation. Its bar has the full width.
 func (v view) Longest() (longest time.Duration) {
 	for _, e := range v.Recent {
 		longest = max(longest, e.GetDuration().AsDuration())
@@ -82,17 +83,18 @@ func (v view) Longest() (longest time.Duration) {
 // Ago returns the time since an evaluation ended.
 func (v view) Ago(e *gatewayv1.Evaluation) string { return phase.Short(v.Now.Sub(endTime(e))) }
 
-// Function returns the name of an evaluation's function. It is empty for a request that was not read to its end.
+// Function returns the short name of an evaluation's image. It is "(rejected)" for a request that was rejected before
+// all of it was read.
 func (v view) Function(e *gatewayv1.Evaluation) string {
 	return cmp.Or(v.Name(phase.Image(e)), "(rejected)")
 }
 
-// Open reports whether the page shows the pods of a pool before the user has chosen.
+// Open reports whether the page initially shows the pods of a pool.
 func (v view) Open(p *podmanagerv1.Pool) bool {
 	return len(v.Pools) <= openPools || slices.Max(troubleRank(p)[:3]) > 0
 }
 
-// Expires returns the time until a pod is deleted. It is empty while the pod is in use.
+// Expires returns the time until a pod's expiry. It is empty while the pod is in use.
 func (v view) Expires(p *podmanagerv1.Pod) string {
 	if p.GetReclaimTime() == nil || p.GetActive() > 0 {
 		return ""
@@ -105,31 +107,31 @@ func endTime(e *gatewayv1.Evaluation) time.Time {
 	return e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
 }
 
-// barUnits is the width of the longest evaluation's bar.
+// barUnits is the width of the longest evaluation's bar, in the units of its SVG.
 const barUnits = 1000
 
-// shownRows is the number of rows of a table that are shown before the user opens all rows.
+// shownRows is the number of rows that a table shows until the user opens all rows.
 const shownRows = 20
 
-// functions are the functions of the template.
+// functions are the functions that the template calls.
 var functions = template.FuncMap{
 	"beyond": func(n int) bool { return n >= shownRows },
 	"ended":  func(e *gatewayv1.Evaluation) string { return endTime(e).UTC().Format(time.RFC3339) },
 	"failed": phase.Failed, "image": phase.Image, "ready": phase.Ready, "counts": phase.Counts, "took": phase.Took,
 	"short":  phase.Short,
 	"phases": func() []string { return phase.Names },
-	// units returns the share d of a total in units of the bar, and at least the given minimum.
+	// units returns the width of a bar for d if total has the width barUnits. It is at least least.
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},
-	// class returns the style of a failure by its fault. Failures of the system are red.
+	// class returns the CSS class of a failure by the party that caused it. Failures of the system are red.
 	"class": func(fault string) string {
 		return map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}[fault]
 	},
 	"lower": func(name interface{ String() string }, prefix string) string {
 		return strings.ToLower(strings.TrimPrefix(name.String(), prefix))
 	},
-	// state returns the style of a pod's state.
+	// state returns the CSS class of a pod's state.
 	"state": func(p *podmanagerv1.Pod) string {
 		switch p.GetState() {
 		case podmanagerv1.Pod_STATE_READY:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testpod replaces function pods in tests: it runs functions like the wrapper server, and serves the same
-// service.
+// Package testpod replaces function pods in tests. It serves the same service as the wrapper server, with functions
+// of the test.
 package testpod
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// Func answers evaluations.
+// Func implements Porch's FunctionEvaluator service with a function.
 type Func func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
 // EvaluateFunction implements the service.
@@ -34,7 +34,7 @@ func (f Func) EvaluateFunction(ctx context.Context,
 	return f(ctx, req)
 }
 
-// Serve serves f until the test ends, and returns its address. Messages are limited to limit bytes.
+// Serve serves f until the test ends, and returns the address of the server. Messages are limited to limit bytes.
 func Serve(t testing.TB, limit int, f Func) string {
 	t.Helper()
 	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
@@ -42,7 +42,8 @@ func Serve(t testing.TB, limit int, f Func) string {
 	})
 }
 
-// ServeSecured is Serve for a pod with an identity, for callers whose IDs match a pattern.
+// ServeSecured is [Serve] with TLS: the pod has an identity, and only callers whose IDs match the pattern may call
+// it.
 func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit int, f Func) string {
 	t.Helper()
 	access, err := rpcserve.Callers(identity, []string{callers})
@@ -68,7 +69,8 @@ func component(
 	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
 }
 
-// ServeFunctions runs the functions that the images name, with the binaries in dir. One server serves all functions,
+// ServeFunctions serves test functions until the test ends, and returns the address of the server. behaviours maps
+// each image to the behaviour of its function, whose binary is installed in dir. One server serves all functions,
 // because a process can have only one reaper.
 func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) string {
 	t.Helper()
