@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// startCluster starts a cluster and waits until it is ready. The revision is the configuration's revision.
+// startCluster starts a cluster, waits until it is ready, and saves its state with the revision of its configuration.
 func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs,
 	revision string,
 ) error {
@@ -32,7 +32,7 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The goroutine ends with this process if the cluster lives longer, as it should.
+	// Stop waiting if the cluster's first process exits. Normally it keeps running when this process exits.
 	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
 	if err := o.fillRegistries(ctx, log, l, running); err != nil {
 		return errors.Join(err, context.Cause(ctx))
@@ -46,7 +46,8 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	return nil
 }
 
-// fillRegistries pushes the images of a new cluster, and waits until it is ready.
+// fillRegistries pushes images to the registries of a new cluster. Concurrently, it waits until the cluster can run
+// pods.
 func (o *options) fillRegistries(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
 	client, err := boot.Client(l, space.Dialer{PID: running.Init.PID})
 	if err != nil {
@@ -61,7 +62,7 @@ func (o *options) fillRegistries(ctx context.Context, log io.Writer, l layout.La
 	return steps.Wait()
 }
 
-// launchSupervisor writes the cluster's files and starts its processes.
+// launchSupervisor writes the cluster's configuration and starts its first process, which starts all programs.
 func (o *options) launchSupervisor(l layout.Layout, programs config.Programs) (state.State, *exec.Cmd, error) {
 	filtered, err := space.FilterBridges()
 	if err != nil {
@@ -85,7 +86,7 @@ func (o *options) launchSupervisor(l layout.Layout, programs config.Programs) (s
 	return running, command, saveState(l, running)
 }
 
-// startSupervisor starts the first process of new namespaces, which starts all programs.
+// startSupervisor starts the command init as the first process of new namespaces.
 func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*exec.Cmd, error) {
 	log, err := os.Create(l.LogFile("supervisor"))
 	if err != nil {
@@ -93,8 +94,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	}
 	defer log.Close()
 	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keptDirectories()...)...)
-	// A cluster is short-lived: its programs may use more memory, which saves a tenth of the
-	// processor time.
+	// GOGC is inherited by all programs: less garbage collection saves a tenth of the processor time. Using more
+	// memory is acceptable because clusters are short-lived.
 	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root", "GOGC=400"}
 	command.Dir = "/"
 	command.Stdout, command.Stderr = log, log
@@ -104,8 +105,8 @@ func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*e
 	return command, nil
 }
 
-// keptDirectories returns the flags that list the directories that commands in the cluster need: the programs,
-// the sources, and Go's caches.
+// keptDirectories returns flags of init for the directories that must stay visible in the cluster's mount namespace:
+// the cached programs, the sources and Go's caches.
 func (o *options) keptDirectories() []string {
 	dirs := []string{o.cache, o.root}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {
@@ -120,7 +121,7 @@ func (o *options) keptDirectories() []string {
 	return flags
 }
 
-// saveState also describes the cluster to its users.
+// saveState writes the state file, and the file that describes the cluster to tests.
 func saveState(l layout.Layout, running state.State) error {
 	if err := state.WriteJSON(infoFile(l), describeCluster(l, running)); err != nil {
 		return fmt.Errorf("describe cluster %s: %w", l.Name, err)

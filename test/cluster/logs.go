@@ -52,7 +52,7 @@ func printLog(out io.Writer, dir, component string) error {
 const logSuffix = ".log"
 
 func logNames(dir string) []string {
-	paths, _ := filepath.Glob(filepath.Join(dir, "*"+logSuffix)) // The pattern is well-formed.
+	paths, _ := filepath.Glob(filepath.Join(dir, "*"+logSuffix)) // never fails: the pattern is well-formed
 	var names []string
 	for _, path := range paths {
 		names = append(names, strings.TrimSuffix(filepath.Base(path), logSuffix))

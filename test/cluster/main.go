@@ -15,8 +15,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
 
-// run returns the program's exit status. A command in the cluster replaces this program, and has
-// its own status.
+// run returns the program's exit status. The command exec does not return: its COMMAND replaces this process.
 func run(args []string, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

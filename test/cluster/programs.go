@@ -17,7 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// allPrograms lists the programs whose images a cluster gets: all programs that users install, and a program for tests.
+// allPrograms lists the programs whose images are pushed to a cluster: the programs that users install, and the
+// toolbox of the tests.
 func allPrograms() []release.Program {
 	toolbox := release.Program{
 		Name: "toolbox", Module: "test", Package: "./images/toolbox",
@@ -59,7 +60,8 @@ func openRegistry(ctx context.Context, l layout.Layout, running state.State) (im
 	return registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 }
 
-// koInCluster returns ko in the cluster's namespaces: it has no other network there.
+// koInCluster returns ko, configured to run in the cluster's namespaces, from which it reaches only the cluster's
+// registries.
 func (o *options) koInCluster(ctx context.Context, l layout.Layout, running state.State) (release.Ko, error) {
 	path, root, err := o.findKo(ctx)
 	if err != nil {

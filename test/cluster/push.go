@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// latest is the tag that tests and manifests use.
+// latest is the tag of images in tests and manifests.
 const latest = "latest"
 
 // pusher pushes the images of programs to a registry.
@@ -28,8 +28,8 @@ type pusher struct {
 	kept     imagecache.Cache
 }
 
-// pushProgram builds the image only if neither the registry nor the cache has it. Go builds an unchanged program
-// quickly: the program itself is the key of its image.
+// pushProgram pushes the image of a program. It runs ko only if neither the registry nor the cache contains the
+// image. The key of an image is a hash of the built program, because Go builds an unchanged program quickly.
 func (to pusher) pushProgram(ctx context.Context, p release.Program, repository string) error {
 	base, err := to.builder().Build(p.Base())
 	if err != nil {
@@ -42,14 +42,15 @@ func (to pusher) pushProgram(ctx context.Context, p release.Program, repository 
 	if present, err := to.registry.Same(ctx, repository, key, latest); err != nil || present {
 		return err
 	}
-	// skaffold builds on it too, whether ko does or not.
+	// Push the base even if ko does not run, because skaffold uses it too.
 	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
 		return err
 	}
 	return to.cacheImage(ctx, p, repository, key)
 }
 
-// cacheImage pushes the image from the cache, where it is after that.
+// cacheImage pushes the image from the cache. If the cache does not contain the image, it builds the image and adds
+// it to the cache.
 func (to pusher) cacheImage(ctx context.Context, p release.Program, repository, key string) error {
 	unlock, err := to.kept.Lock(repository)
 	if err != nil {
@@ -70,7 +71,7 @@ func (to pusher) cacheImage(ctx context.Context, p release.Program, repository, 
 	return to.kept.Keep(repository, key, made)
 }
 
-// tagImage pushes an image with tags.
+// tagImage pushes an image to a repository under each of the tags.
 func (to pusher) tagImage(ctx context.Context, pushed v1.Image, repository string, tags ...string) error {
 	for _, tag := range tags {
 		if _, err := to.registry.Push(ctx, repository+":"+tag, pushed); err != nil {
@@ -80,7 +81,7 @@ func (to pusher) tagImage(ctx context.Context, pushed v1.Image, repository strin
 	return nil
 }
 
-// buildImage runs ko to make the image on its base, and to push it.
+// buildImage runs ko, which builds the image on the program's base image and pushes it, and returns the pushed image.
 func (to pusher) buildImage(ctx context.Context, p release.Program, repository, key string) (v1.Image, error) {
 	fmt.Fprintf(to.log, "building the image %s with ko\n", repository)
 	host := layout.Open.Host() + "/"
@@ -91,7 +92,8 @@ func (to pusher) buildImage(ctx context.Context, p release.Program, repository, 
 	return to.registry.Pull(ctx, repository+":"+key)
 }
 
-// imageKey returns a tag for the image with this program and its data on this base.
+// imageKey returns a hash of the built program, its data files, its base image and the version of ko. The hash is the
+// image's tag and its key in the cache.
 func (to pusher) imageKey(ctx context.Context, p release.Program, base v1.Image) (string, error) {
 	built, err := to.imageSource().Program(ctx, p.Module, p.Package)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// status is the description of a cluster.
+// status is the output of the command status.
 type status struct {
 	bed.Info
 	State      string           `json:"state"`
@@ -56,7 +56,7 @@ func (o *options) status() (status, error) {
 		return status{}, err
 	}
 	now := status{Info: describeCluster(l, running), State: starting}
-	// A cluster that has just been started does not have the file yet.
+	// The file does not exist yet if the cluster was just started.
 	if err := readJSON(statusFile(l), &now.Components); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return status{}, err
 	}
@@ -79,7 +79,7 @@ const (
 	dead     = "dead"
 )
 
-// verdict is an error unless the cluster can be used: scripts rely on the exit status.
+// verdict returns an error unless the cluster is ready, because scripts rely on the exit status.
 func (s status) verdict() error {
 	if s.State == ready {
 		return nil

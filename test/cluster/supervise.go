@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// initCommand is started by up: the first process of the new namespaces.
+// initCommand returns the hidden command that the command up starts as the first process of the cluster's namespaces.
 func initCommand(o *options) *cobra.Command {
 	var keep []string
 	command := &cobra.Command{
@@ -38,7 +38,7 @@ func initCommand(o *options) *cobra.Command {
 	return command
 }
 
-// superviseCommand is started by init.
+// superviseCommand returns the hidden command that init starts. It runs the cluster's programs.
 func superviseCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
@@ -67,11 +67,11 @@ func (o *options) supervise(ctx context.Context) error {
 	return nil
 }
 
-// specsFile lists the programs of the supervisor, statusFile their status.
+// specsFile is the path of the list of programs that the supervisor runs. statusFile is the path of their status.
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 
-// holdDirectory is the directory with which tests prevent programs from running.
+// holdDirectory is the directory in which tests create files to prevent the start of programs.
 func holdDirectory(l layout.Layout) string { return l.Path("holds") }
 
 func readJSON(path string, value any) error {

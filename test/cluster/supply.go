@@ -18,19 +18,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// supplier gives all registries of a cluster the same images: from the cache if it contains them, and by pushing the
-// missing images otherwise.
+// supplier provides all registries of a cluster with the same images. It copies the images from the cache if
+// possible, and otherwise pushes the missing images.
 type supplier struct {
 	*options
 	fresh bool
-	// key identifies the images that the registries have received so far.
+	// key is the cache key of the images that the registries have received so far.
 	key string
 	// dirs are the directories in which the registries store images.
 	dirs       []string
 	registries []image.Registry
 }
 
-// open waits until all registries accept connections.
+// open connects to all registries of the cluster, and waits until they accept connections.
 func (to *supplier) open(ctx context.Context, l layout.Layout, running state.State) error {
 	for _, described := range describeCluster(l, running).Registries {
 		registry, err := registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
@@ -43,7 +43,7 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supplyImages pushes more images to the registries, which share a name in the cache.
+// supplyImages adds images to the registries. The name "what" is the images' directory in the cache.
 func (to *supplier) supplyImages(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {
@@ -68,7 +68,8 @@ func (to *supplier) supplyImages(ctx context.Context, what string, specs []image
 	return kept.Keep(to.key, to.dirs[0])
 }
 
-// fillFromCache reports whether all registries have the images.
+// fillFromCache copies the cached content to the directories of all registries. It returns false if the cache does
+// not contain it.
 func (to *supplier) fillFromCache(kept registrycache.Cache) (bool, error) {
 	for _, dir := range to.dirs {
 		if filled, err := kept.Fill(to.key, dir); err != nil || !filled {

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 )
 
-// tools are built on demand only.
+// tools returns the tools that the command tool can build.
 func (o *options) tools() map[string]func() (component.Component, error) {
 	always := func(pinned func() component.Component) func() (component.Component, error) {
 		return func() (component.Component, error) { return pinned(), nil }

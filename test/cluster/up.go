@@ -30,7 +30,8 @@ func upCommand(o *options) *cobra.Command {
 	}
 }
 
-// up leaves a ready cluster alone and replaces any other.
+// up starts the cluster. It keeps an existing cluster that is ready and has the same configuration, and replaces any
+// other.
 func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := needRoot(); err != nil {
 		return err
@@ -64,15 +65,15 @@ func (o *options) replaceCluster(ctx context.Context, log io.Writer, l layout.La
 		return err
 	}
 	if err := o.startCluster(ctx, log, l, programs, revision); err != nil {
-		// A user who cancelled the wait wants to know the reason for it.
+		// Collect evidence even if the user cancelled the wait, because the user wants to know why it took so long.
 		collectEvidence(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}
 	return nil
 }
 
-// isUsable reports whether the cluster came up as this program configures it, is alive, and can be
-// reached: a part of its directory may have been removed.
+// isUsable reports whether the cluster is ready, runs, and has the given revision. It also checks that the files that
+// users need exist, because a part of the cluster's directory may have been removed.
 func isUsable(l layout.Layout, revision string) bool {
 	running, err := state.Load(l)
 	for _, path := range []string{l.Kubeconfig(), infoFile(l)} {
@@ -83,7 +84,8 @@ func isUsable(l layout.Layout, revision string) bool {
 	return err == nil && running.Ready && running.Config == revision && running.Init.Alive()
 }
 
-// lockCluster serializes commands that change the same cluster, which it returns.
+// lockCluster waits for exclusive use of the cluster, so that commands that change the same cluster run one after
+// another. It returns the cluster's layout.
 func (o *options) lockCluster() (l layout.Layout, unlock func(), err error) {
 	if l, err = o.layout(); err != nil {
 		return l, nil, err
@@ -92,7 +94,7 @@ func (o *options) lockCluster() (l layout.Layout, unlock func(), err error) {
 	return l, unlock, err
 }
 
-// buildPrograms finds or builds all that runs in a cluster.
+// buildPrograms installs the Debian packages and builds the components of a cluster, unless they exist already.
 func (o *options) buildPrograms(ctx context.Context, log io.Writer) (config.Programs, error) {
 	if err := o.installPackages(ctx, log); err != nil {
 		return config.Programs{}, err
@@ -115,7 +117,7 @@ func (o *options) buildPrograms(ctx context.Context, log io.Writer) (config.Prog
 	return programs, nil
 }
 
-// installPackages installs Debian's packages. apt-get fails while another apt-get runs.
+// installPackages installs the Debian packages. It takes a lock because apt-get fails while another apt-get runs.
 func (o *options) installPackages(ctx context.Context, log io.Writer) error {
 	unlock, err := filelock.Acquire(o.cache + "/debian.lock")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// lifetime is longer than any test cluster's.
+// lifetime is the validity of certificates. It is longer than the life of any test cluster.
 const lifetime = 365 * 24 * time.Hour
 
 // Pair is a certificate and its key, both as PEM.
@@ -47,7 +47,7 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{Pair: pair, cert: template, key: key}, nil
 }
 
-// Server makes a certificate for a server with the given host names or addresses.
+// Server issues a server certificate for the given host names and IP addresses.
 func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	template := newTemplate(pkix.Name{CommonName: name})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -61,7 +61,7 @@ func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	return a.issue(template)
 }
 
-// Client makes a certificate for a user with groups.
+// Client issues a client certificate. Kubernetes reads the user and the groups from its subject.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	template := newTemplate(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -80,8 +80,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return pair, nil
 }
 
-// NewKeys makes a key pair without a certificate: it signs service accounts' tokens. Cert is the
-// public key.
+// NewKeys creates a key pair that signs service account tokens. Cert contains the public key, not a certificate.
 func NewKeys() (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

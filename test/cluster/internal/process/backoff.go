@@ -11,11 +11,11 @@ import (
 const (
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 8 * time.Second
-	// A program that ran this long was healthy: its next failure starts a new series.
+	// A program that ran at least this long was healthy. Its next restart waits only for minBackoff again.
 	healthy = 10 * time.Second
 )
 
-// backoff is the wait before a program is restarted.
+// backoff computes the waits before restarts of a program.
 type backoff struct{ retry.Backoff }
 
 func newBackoff() backoff {

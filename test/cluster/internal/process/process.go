@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process keeps a cluster's programs running: it starts them in order of their
-// dependencies, restarts them when they exit, and stores their output.
+// Package process supervises a cluster's programs. It starts each program when its dependency is available, restarts
+// programs when they exit, and writes their output to log files.
 package process
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// Spec is a program that runs for as long as the cluster.
+// Spec describes a program that runs as long as the cluster.
 type Spec struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
@@ -29,12 +29,12 @@ type Spec struct {
 
 // Supervisor runs programs.
 type Supervisor struct {
-	// Logs is the directory that gets a NAME.log for each program.
+	// Logs is the directory of the programs' log files, NAME.log.
 	Logs string
-	// Holds, if set, is a directory: while it contains a file of a program's name, the program is not
-	// restarted.
+	// Holds is a directory. While it contains a file with a program's name, the program is not started. It is
+	// optional.
 	Holds string
-	// Changed, if set, is called with all programs' status after each change.
+	// Changed is called with the status of all programs after each change. It is optional.
 	Changed func([]Status)
 
 	mu     sync.Mutex
@@ -52,7 +52,7 @@ func (s *Supervisor) Run(ctx context.Context, specs []Spec) {
 	running.Wait()
 }
 
-// keepRunning runs a program again and again, with growing waits after failures.
+// keepRunning runs a program until ctx ends. It restarts the program after each exit, with a backoff.
 func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
 	if !acceptsConnections(ctx, spec.After) {
 		return
@@ -71,7 +71,8 @@ func (s *Supervisor) keepRunning(ctx context.Context, i int, spec Spec) {
 	}
 }
 
-// awaitRelease waits while the program is held, and reports whether it may run.
+// awaitRelease waits while the directory Holds contains a file with the program's name. It returns false if ctx has
+// ended.
 func (s *Supervisor) awaitRelease(ctx context.Context, i int, name string) bool {
 	for reported := false; ctx.Err() == nil && s.Holds != ""; retry.Sleep(ctx, pollInterval) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
@@ -100,17 +101,16 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	return command.Wait()
 }
 
-// pollInterval is the time between two checks of a program's dependencies.
+// pollInterval is the interval between checks of a program's dependency or hold.
 const pollInterval = 50 * time.Millisecond
 
-// acceptsConnections waits until the address accepts a connection, and reports whether it did before ctx
-// ended.
+// acceptsConnections waits until the address accepts a connection. It returns false if ctx has ended.
 func acceptsConnections(ctx context.Context, address string) bool {
 	network, host, ok := strings.Cut(address, ":")
 	for ok && ctx.Err() == nil {
 		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, host)
 		if err == nil {
-			_ = connection.Close() // The connection was only a check.
+			_ = connection.Close() // only a check
 			break
 		}
 		retry.Sleep(ctx, pollInterval)

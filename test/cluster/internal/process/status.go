@@ -7,7 +7,8 @@ import "slices"
 // State is the state of a program.
 type State string
 
-// A program waits for its dependencies, runs, has exited and will be restarted, or is held.
+// States of a program: it waits for its dependency, it runs, it has exited and will be restarted, or a file in Holds
+// prevents its start.
 const (
 	Waiting State = "waiting"
 	Running State = "running"
@@ -19,14 +20,14 @@ const (
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// PID is the number in the cluster's own process namespace.
+	// PID is the process ID in the cluster's PID namespace. It is 0 if the program does not run.
 	PID      int `json:"pid,omitempty"`
 	Restarts int `json:"restarts"`
 	// LastExit describes the last exit of the program.
 	LastExit string `json:"lastExit,omitempty"`
 }
 
-// updateStatus changes the status of program i and reports all of them, in order.
+// updateStatus changes the status of program i and calls Changed. The lock keeps the calls of Changed in order.
 func (s *Supervisor) updateStatus(i int, change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry opens the registries of a cluster.
+// Package registry connects to the registries of a cluster.
 package registry
 
 import (
@@ -22,7 +22,7 @@ import (
 // Dial opens a connection to a registry.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Open waits until a registry accepts connections and returns it.
+// Open waits until a registry accepts connections and returns a client of it.
 func Open(ctx context.Context, described bed.Registry, dial Dial) (image.Registry, error) {
 	transport := &http.Transport{DialContext: dial}
 	if described.CAFile != "" {

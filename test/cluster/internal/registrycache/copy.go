@@ -8,14 +8,15 @@ import (
 	"path/filepath"
 )
 
-// linked is the size from which files are linked and not copied. A registry renames a blob into its
-// place and never writes to it again, as it does to the small files that name the digest of a tag.
+// linked is the minimum size of files that are hard-linked instead of copied. Linking is safe for blobs because a
+// registry never writes to a stored blob again. The small files that contain the digest of a tag must be copied
+// because the registry changes them.
 const linked = 64 << 10
 
-// uploads is the directory in which registries keep unfinished uploads.
+// uploads is the name of the directory in which registries store unfinished uploads.
 const uploads = "_uploads"
 
-// copyTree copies the files of a directory into an existing directory.
+// copyTree copies the files of a registry's directory to another directory, except for unfinished uploads.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -37,7 +38,7 @@ func copyTree(from, to string) error {
 	})
 }
 
-// copyFile links a large file if both directories are on the same file system.
+// copyFile copies a file. It links a large file instead if both directories are on the same file system.
 func copyFile(from, to string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {

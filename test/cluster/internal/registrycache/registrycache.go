@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registrycache keeps a copy of a registry's stored images, with which the registries
-// of the next cluster start: pushing the same hundreds of blobs each time would be most of a registry's work.
+// Package registrycache caches the directory of a registry, so that the registries of the next cluster start with the
+// same images. Pushing hundreds of blobs to each new registry would take much longer.
 package registrycache
 
 import (
@@ -16,18 +16,20 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Cache keeps the last copy of a registry's directory, with the key of its content.
+// Cache contains the last copy of a registry's directory. The copy is in a subdirectory of Dir that has the key of
+// its content as its name.
 type Cache struct{ Dir string }
 
-// Key identifies the content of a registry to which the content of before, nothing if that is
-// empty, and then images of these names and digests were pushed.
+// Key returns the key of a registry's content after images were pushed to it. before is the key of the content before
+// these pushes. It is empty for an empty registry. The map contains the digests of the images by name.
 func Key(before string, images map[string]string) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q", before, images) // maps are printed in order
+	fmt.Fprintf(sum, "%q %q", before, images) // prints maps sorted by key
 	return hex.EncodeToString(sum.Sum(nil))[:32]
 }
 
-// Fill copies the content cached under a key to a registry without uploads, and reports whether the cache had any.
+// Fill copies the content with the given key from the cache to the directory of a registry. It returns false if the
+// cache does not contain this key. No uploads to the registry may be in progress.
 func (c Cache) Fill(key, registry string) (bool, error) {
 	unlock, err := filelock.Share(c.lockFile())
 	if err != nil {
@@ -44,7 +46,8 @@ func (c Cache) Fill(key, registry string) (bool, error) {
 	return true, nil
 }
 
-// Keep stores the content of a registry without uploads in progress under a key, and replaces earlier content.
+// Keep copies the directory of a registry to the cache under the given key. It replaces the earlier content of the
+// cache. No uploads to the registry may be in progress.
 func (c Cache) Keep(key, registry string) error {
 	unlock, err := filelock.Acquire(c.lockFile())
 	if err != nil {
@@ -57,7 +60,8 @@ func (c Cache) Keep(key, registry string) error {
 	return nil
 }
 
-// storeContent creates the copy as a whole.
+// storeContent copies the directory under a temporary name and renames the copy, so that Fill never finds a part of
+// it.
 func (c Cache) storeContent(key, registry string) error {
 	if err := os.RemoveAll(c.Dir); err != nil {
 		return err

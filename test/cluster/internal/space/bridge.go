@@ -11,17 +11,17 @@ import (
 	"path/filepath"
 )
 
-// bridgeSettings exists while the kernel can show iptables the traffic on bridges.
+// bridgeSettings is the directory of br_netfilter's settings. It exists only if this kernel module is loaded.
 const bridgeSettings = "/proc/sys/net/bridge"
 
-// FilterBridges reports whether the kernel can show iptables the traffic between pods of the same bridge: only then
-// do answers come from a Service's address. It loads the kernel's module for that, which most machines have, and
-// configures it to leave the machine's own bridges alone.
+// FilterBridges reports whether iptables can process traffic between pods on the same bridge. Without it, a caller
+// receives answers from the address of a pod and not of the Service that it called. FilterBridges loads the kernel
+// module br_netfilter if necessary, which most machines have, and then disables it for the machine's own bridges.
 func FilterBridges() (bool, error) {
 	if exists(bridgeSettings) {
 		return true, nil
 	}
-	// The check below shows whether it was loaded.
+	// Ignore the error: the settings exist only if the module was loaded.
 	_ = exec.Command("modprobe", "br_netfilter").Run()
 	settings, err := filepath.Glob(bridgeSettings + "/bridge-nf-call-*")
 	if err != nil {

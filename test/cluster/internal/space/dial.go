@@ -17,14 +17,14 @@ type Dialer struct {
 	PID int
 }
 
-// DialContext is net.Dialer's. The address must be numeric.
+// DialContext connects like the method of [net.Dialer]. The address must be numeric.
 func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	theirs, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", d.PID))
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster's network: %w", err)
 	}
 	defer theirs.Close()
-	// A socket belongs to the namespace its thread is in when it is made.
+	// A socket belongs to the network namespace of the thread that creates it.
 	runtime.LockOSThread()
 	ours, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -38,7 +38,7 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	}
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if back := unix.Setns(int(ours.Fd()), unix.CLONE_NEWNET); back == nil {
-		// A thread that cannot go back stays locked, and so ends with its
+		// A thread that cannot return to its own namespace stays locked, so that the runtime ends it with its
 		// goroutine.
 		runtime.UnlockOSThread()
 	}

@@ -4,10 +4,9 @@ package space
 
 import "strconv"
 
-// Enter returns the command line that runs a command in the namespaces of a process, in the
-// directory dir.
+// Enter returns a command line that runs the command in the namespaces of a process and in the directory dir.
 func Enter(pid int, dir string, command ...string) []string {
-	// The directory is entered last: nsenter would keep the caller's mount of it.
+	// The directory is changed by env because nsenter would change to the directory in the caller's mounts.
 	return append([]string{
 		"nsenter", "--target", strconv.Itoa(pid), "--mount", "--net", "--pid", "--ipc", "--uts",
 		"--", "env", "--chdir=" + dir,

@@ -14,13 +14,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// scratch are the directories in which components write at fixed paths. Nothing in the cluster needs the machine's
-// files there.
+// scratch are the directories below which components write to fixed paths. They are mounted empty because nothing in
+// the cluster needs the machine's files there.
 var scratch = []string{"/run", "/var/lib", "/var/log"}
 
-// kernelSettings are the settings that the kubelet changes unless they have these values. They
-// belong to the machine and not to a namespace, so the kubelet gets files with the expected values
-// instead.
+// kernelSettings are settings of the kernel with the values that the kubelet expects. The kubelet would change
+// settings with other values, and would change the whole machine because the settings are not per namespace. Files
+// with the expected values are therefore mounted over the settings.
 var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 	"kernel/keys/root_maxkeys":  "1000000",
@@ -30,7 +30,7 @@ var kernelSettings = map[string]string{
 	"vm/panic_on_oom":           "0",
 }
 
-// mountAll changes this mount namespace only.
+// mountAll sets up the mounts of the cluster's mount namespace.
 func mountAll(l layout.Layout, keep []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate the mounts: %w", err)
@@ -47,8 +47,8 @@ func mountAll(l layout.Layout, keep []string) error {
 	return mountResolver(l.Config("resolv.conf"))
 }
 
-// mountScratch mounts an empty file system over each directory, but not the kept directories below them, such as the
-// cluster's own.
+// mountScratch mounts an empty file system over each directory in scratch. The directories in keep stay visible, such
+// as the cluster's own directory.
 func mountScratch(keep []string) error {
 	var open []*os.File
 	defer func() {
@@ -56,7 +56,8 @@ func mountScratch(keep []string) error {
 			dir.Close()
 		}
 	}()
-	// An open directory stays reachable when its path no longer is.
+	// Open the kept directories first, because a directory stays reachable through its descriptor after its path is
+	// covered.
 	for _, path := range existingBelow(scratch, keep) {
 		dir, err := os.Open(path)
 		if err != nil {
@@ -77,7 +78,7 @@ func mountScratch(keep []string) error {
 	return nil
 }
 
-// uncoverDirectory mounts a directory where it was before its path was covered.
+// uncoverDirectory mounts an open directory at its original path, which another mount has covered.
 func uncoverDirectory(dir *os.File) error {
 	if err := os.MkdirAll(dir.Name(), 0o755); err != nil {
 		return fmt.Errorf("make a mount point for %s: %w", dir.Name(), err)
@@ -85,7 +86,8 @@ func uncoverDirectory(dir *os.File) error {
 	return bindMount(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
-// existingBelow returns the directories that exist below the parents, without links, parents before children.
+// existingBelow returns those of dirs that exist below one of the parents. It resolves links, removes duplicates, and
+// returns parents before children.
 func existingBelow(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {
@@ -114,14 +116,15 @@ func mountKernelSettings(dir string) error {
 	return nil
 }
 
-// mountResolver makes all the cluster's processes use its name server.
+// mountResolver mounts the file source over /etc/resolv.conf, so that all the cluster's processes use its name
+// server.
 func mountResolver(source string) error {
 	const path = "/etc/resolv.conf"
 	target, err := os.Readlink(path)
 	if err != nil {
 		return bindMount(source, path)
 	}
-	// A link leads into a covered directory: its file is missing there.
+	// A link may point into a covered directory. Create its target, because a mount point must exist.
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(path), target)
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// networkSettings are the settings of this network namespace. The kernel may have none about
-// bridges, see [FilterBridges].
+// networkSettings are the kernel settings of the cluster's network namespace. Those for bridges may not exist; see
+// [FilterBridges].
 var networkSettings = map[string]string{
 	"net/ipv4/ip_forward":                "1",
 	"net/bridge/bridge-nf-call-iptables": "1",
 }
 
-// connectNetwork adds to the network namespace a node's addresses and a default route that leads nowhere:
-// nothing leaves the machine.
+// connectNetwork adds the node's addresses to the network namespace, and a default route over the node's bridge.
+// Because this bridge is not connected to the machine, no traffic leaves the namespace.
 func connectNetwork() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package space makes the namespaces of a cluster. They hold everything that the cluster's processes would leave on a
-// machine: when the first process in them exits, all their processes, mounts and networks disappear.
+// Package space creates the namespaces of a cluster. They contain all processes, mounts and networks of the cluster,
+// so that all of them disappear when the first process in the namespaces exits.
 package space
 
 import (
@@ -19,17 +19,18 @@ import (
 
 const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// Command returns the command as the first process of new namespaces. It outlives its parent. It
-// must call Init.
+// Command returns a command that runs as the first process of new namespaces. The command must call Init. It keeps
+// running when its parent exits.
 func Command(name string, args ...string) *exec.Cmd {
 	command := exec.Command(name, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
 	return command
 }
 
-// Init sets up the new namespaces for the cluster, runs the command in them and returns when it has exited. The
-// machine's files are visible in them, but nothing below /run, /var/lib and /var/log except for the kept directories.
-// The caller is the first process of its namespace: it also inherits the orphans of all processes.
+// Init sets up the new namespaces for the cluster, runs the command in them and returns when the command has exited.
+// The machine's files are visible in the namespaces, except below /run, /var/lib and /var/log, where only the
+// directories in keep are. The caller must be the first process of its PID namespace. As such, it inherits orphans,
+// which Init reaps.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")
@@ -49,7 +50,7 @@ func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	return reapUntil(command.Process.Pid)
 }
 
-// reapUntil reaps processes until the given process has exited.
+// reapUntil reaps child processes, including orphans, until the given process has exited.
 func reapUntil(pid int) error {
 	for {
 		var status unix.WaitStatus

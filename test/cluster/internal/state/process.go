@@ -13,17 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process identifies a process, as distinct from a later process with the same id.
+// Process identifies a process. Its start time distinguishes it from a later process with the same ID.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is the process's start in clock ticks since the machine's, and Boot identifies that
-	// start: files outlast it, and numbers and ticks are used again.
+	// Started is the start of the process in clock ticks since the boot of the machine. Boot is the kernel's ID of
+	// that boot, which is necessary because state files survive a reboot, and another process may then have the same
+	// ID and start time.
 	Started string `json:"started"`
 	Boot    string `json:"boot"`
 }
 
-// Find returns the process that has the number now. A process that has exited does not count, even
-// if its parent has not waited for it.
+// Find returns the process that currently has the ID. It returns an error if the process has exited, even if the
+// process is still a zombie.
 func Find(pid int) (Process, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -40,10 +41,11 @@ func Find(pid int) (Process, error) {
 	return Process{PID: pid, Started: started, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
-// startTime is field 22 of /proc/PID/stat. Field 2, the program's name, is in parentheses and may
-// contain anything; field 3 is the process's state.
+// startTime returns field 22 of /proc/PID/stat, or an error if field 3, the state, shows that the process has exited.
+// It parses the fields after the last parenthesis because field 2, the program's name in parentheses, may contain any
+// characters.
 func startTime(stat string) (string, error) {
-	const state, started = 0, 19 // The first after the name is field 3.
+	const state, started = 0, 19 // indexes after the name; field 3 is the first
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	if len(fields) <= started {
 		return "", fmt.Errorf("unexpected /proc stat line %q", stat)
@@ -54,14 +56,14 @@ func startTime(stat string) (string, error) {
 	return fields[started], nil
 }
 
-// Alive reports whether the very same process still exists.
+// Alive reports whether the same process still runs.
 func (p Process) Alive() bool {
 	now, err := Find(p.PID)
 	return err == nil && now == p
 }
 
-// Kill kills the process and waits until it has exited. A process that has exited already, or whose id now belongs to
-// another process, is left alone.
+// Kill kills the process and waits until it has exited. It does nothing if the process has exited already, even if
+// another process now has the same ID.
 func (p Process) Kill(ctx context.Context) error {
 	if !p.Alive() {
 		return nil

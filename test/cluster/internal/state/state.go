@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state keeps, in a cluster's directory, a record of its processes.
+// Package state reads and writes the state file of a cluster, which records its first process and how to use it.
 package state
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// State is the information for taking a cluster down, or using it.
+// State is the information that commands need to use a cluster or to take it down.
 type State struct {
 	// Init is the first process of the cluster's namespaces.
 	Init Process `json:"init"`
-	// Ready means that the cluster came up.
+	// Ready is true after the cluster has come up.
 	Ready bool `json:"ready"`
 	// Config is the revision of the cluster's configuration.
 	Config string `json:"config"`
@@ -31,7 +31,7 @@ type State struct {
 // ErrNone reports that the cluster does not exist.
 var ErrNone = errors.New("there is no such cluster")
 
-// Load reads the state of a cluster. The error is ErrNone if it has none.
+// Load reads the state of a cluster. The error is ErrNone if the cluster has no state file.
 func Load(l layout.Layout) (State, error) {
 	content, err := os.ReadFile(file(l))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,8 +55,7 @@ func Save(l layout.Layout, s State) error {
 	return nil
 }
 
-// WriteJSON replaces a file, readable to its owner only, with a value's JSON. Readers see the old file or the new
-// file, never a part.
+// WriteJSON writes a value as JSON to a file that only the owner can read. It replaces an existing file atomically.
 func WriteJSON(path string, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

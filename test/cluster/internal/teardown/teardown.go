@@ -15,16 +15,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// killTimeout bounds the kernel's clean-up after killed processes.
+// killTimeout is the timeout for the exit of killed processes and the removal of their control groups.
 const killTimeout = 20 * time.Second
 
-// Remove ends the cluster's processes and removes all that is left of it. With nothing left it does
-// nothing.
+// Remove kills the cluster's processes and removes its control groups and files. It does nothing if none of these
+// exist.
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// With the first process of their namespace the kernel kills all its processes, and after the last process the
-	// mounts and the network disappear. Without a readable state, the control groups list the processes.
+	// When the first process of the PID namespace exits, the kernel kills all processes in the namespace and then
+	// removes the mounts and the network. If the state file cannot be read, the removal of the control groups below
+	// kills the processes.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err
@@ -40,9 +41,9 @@ func Remove(ctx context.Context, l layout.Layout) error {
 	return nil
 }
 
-// removeParents removes the parent directories of clusters if no other cluster uses them.
+// removeParents removes the parent directories of the cluster's directory if they are empty.
 func removeParents() {
 	for _, dir := range []string{layout.Root(), filepath.Dir(layout.Root())} {
-		_ = os.Remove(dir) // may contain other entries
+		_ = os.Remove(dir) // fails if not empty
 	}
 }
