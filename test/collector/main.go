@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command collector is the OpenTelemetry Collector with the components that the configuration in deploy/observability
-// names, built from its modules. It is a module of its own, so that its many dependencies stay out of the remaining
+// Command collector is an OpenTelemetry Collector that contains only the components in the configuration in
+// deploy/observability. It is a separate module because its many dependencies should not be requirements of other
 // modules.
 package main
 
@@ -33,7 +33,8 @@ func main() {
 	}
 }
 
-// collectorSettings returns a collector that reads its configuration from files, and from texts on its command line.
+// collectorSettings returns the settings of a collector that reads its configuration from files and from YAML on its
+// command line.
 func collectorSettings() otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{Command: "collector", Description: "OpenTelemetry Collector of the tests"},
@@ -46,7 +47,7 @@ func collectorSettings() otelcol.CollectorSettings {
 	}
 }
 
-// newFactories returns the components that a configuration can name.
+// newFactories returns the factories of the collector's components. A configuration can use only these components.
 func newFactories() (otelcol.Factories, error) {
 	all := otelcol.Factories{Telemetry: otelconftelemetry.NewFactory()}
 	var err error

@@ -2,25 +2,25 @@
 
 package main
 
-// panel is a graph. In its queries, {@} stands for the selector of the chosen namespaces, and {#} for
-// that of the chosen namespaces and functions; further labels may follow the sign.
+// panel is a graph. Its queries contain placeholders for label selectors: {@} selects the chosen namespaces, and {#}
+// selects the chosen namespaces and functions. Further labels may follow the sign, as in {@phase="run"}.
 type panel struct {
 	title, description, unit string
 	queries                  []query
 }
 
-// stat is a number with the colour of its state. It has the signs of a panel.
+// stat is a number whose colour shows its state. Its queries have the same placeholders as the queries of a panel.
 type stat struct {
 	title, description, unit string
 	queries                  []query
 	steps                    []object
 }
 
-// runbooks is where the pages of alerts are.
+// runbooks is the URL of the directory of runbooks. Each alert has a page there.
 const runbooks = "https://github.com/krm-function-runner/function-runner/blob/main/docs/runbooks/"
 
-// alerted are the panels that show what an alert is about, by title, with the value at which it fires if that is one of
-// the panel's. Tests compare the names with the alerts.
+// alerted maps the titles of panels to the alerts that they help to understand. limit is the alert's threshold. It is
+// 0 if the threshold is not a value of the panel's graph. Tests compare the names with the alert rules.
 var alerted = map[string]struct {
 	limit float64
 	alert string
@@ -42,13 +42,13 @@ var alerted = map[string]struct {
 	"Failures":                  {0.2, "FunctionRunnerRegistryFails"},
 }
 
-// query is one set of lines.
+// query is a PromQL query and the format of its lines' names.
 type query struct{ expr, legend string }
 
-// one returns the queries of a panel with one.
+// one returns a list with a single query.
 func one(expr, legend string) []query { return []query{{expr, legend}} }
 
-// quantiles returns the quantiles of a histogram with the labels of its selector.
+// quantiles returns queries for the quantiles of a histogram. The argument is a metric name with its selector.
 func quantiles(histogram string) []query {
 	var all []query
 	for _, q := range [][2]string{{"0.5", "p50"}, {"0.95", "p95"}, {"0.99", "p99"}} {
@@ -58,7 +58,8 @@ func quantiles(histogram string) []query {
 	return all
 }
 
-// mean returns the mean of a histogram for each value of a label, or of all if it is empty.
+// mean returns a query for the mean of a histogram, for each value of the label. If the label is empty, it is the
+// mean of all values.
 func mean(histogram, selector, label, legend string) query {
 	by := "sum"
 	if label != "" {
@@ -70,7 +71,7 @@ func mean(histogram, selector, label, legend string) query {
 	return query{part("_sum") + " / " + part("_count"), legend}
 }
 
-// stats are the state of the system at a glance.
+// stats are the numbers at the top of the dashboard "overview".
 var stats = []stat{
 	{
 		"Evaluations", "Evaluations that ended.", "reqps",
@@ -104,7 +105,7 @@ var stats = []stat{
 	},
 }
 
-// dashboards are all of them, by the name of the file.
+// dashboards are all dashboards by their file names without extension.
 var dashboards = map[string]board{
 	"overview": {"Function Runner: overview", "Rate, errors and duration of evaluations, and the error budget.", []panel{
 		{

@@ -2,20 +2,21 @@
 
 package main
 
-// Selectors of spans and log lines by the variables that a user chose. TraceQL and LogQL match whole values, and
-// images of spans include registry and digest.
+// Selectors of spans (TraceQL) and log lines (LogQL) by a dashboard's variables. The pattern for images allows a
+// registry and a digest, because spans contain full image names and TraceQL matches whole values.
 const (
 	spanSelector = `resource.service.name=~"gateway|function-runner" && resource.k8s.namespace.name=~"$namespace"` +
 		` && name="fn.evaluate" && span.container.image.name=~"(.*/)?($function)(@.*)?"`
 	lineSelector = `{namespace=~"$namespace", app=~"gateway|pod-manager|image-resolver|function-runner"}`
 )
 
-// search is a panel of traces or of lines, which are in another data source than metrics.
+// search is a panel of traces or log lines. Its data source is not Prometheus but Tempo, Jaeger or Loki.
 type search struct {
 	title, description string
-	// source is the type of the data source, and the variable that names it; kind is the type of the panel.
+	// source is the type of the data source. It is also the name of the variable that selects the data source. kind
+	// is the type of the panel.
 	source, kind string
-	// query contains the query in the language of the data source.
+	// query contains the fields of Grafana's target for this data source, including the query.
 	query object
 }
 
@@ -24,14 +25,14 @@ func traceQL(query string) object {
 	return object{"queryType": "traceql", "query": query, "limit": 20, "tableType": "traces", "filters": []object{}}
 }
 
-// jaeger returns a query for Jaeger, which matches no patterns: a user gives tags.
+// jaeger returns a query for Jaeger. Jaeger cannot match patterns, so the user enters the tags to search for.
 func jaeger(tags string) object {
 	return object{
 		"queryType": "search", "service": "$service", "operation": "fn.evaluate", "limit": 20, "tags": "$tags" + tags,
 	}
 }
 
-// searches are the panels of the dashboard traces that have no metrics.
+// searches are the panels of traces and log lines in the dashboard "traces".
 var searches = []search{
 	{
 		"Failed evaluations", "Traces of evaluations that ended with an error.", "tempo", "table",
@@ -57,7 +58,7 @@ var searches = []search{
 	},
 }
 
-// json returns the panel in Grafana's form.
+// json returns the panel in Grafana's JSON model.
 func (s search) json() object {
 	datasource := object{"type": s.source, "uid": "${" + s.source + "}"}
 	target := object{"refId": "A", "datasource": datasource}
@@ -72,7 +73,7 @@ func (s search) json() object {
 	}
 }
 
-// searchOptions are the options of panels by their kind.
+// searchOptions are the display options of search panels. The keys are panel types of Grafana.
 var searchOptions = map[string]object{
 	"table": {"showHeader": true, "frameIndex": 0},
 	"logs": {
@@ -82,7 +83,8 @@ var searchOptions = map[string]object{
 	},
 }
 
-// searchVariables returns the further variables of a dashboard with searches.
+// searchVariables returns the additional variables of a dashboard with searches: the data sources, and Jaeger's
+// service and tags.
 func searchVariables() []object {
 	source := func(kind, label string) object {
 		return object{"name": kind, "type": "datasource", "query": kind, "label": label}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package porch tests the system under a real Porch: porch-server as an aggregated API server, with
-// a Git server, used by its own command line. It changes the cluster's API as a whole, so nothing
-// else may run on the cluster at the same time.
+// Package porch tests the system with a real Porch: porch-server as an aggregated API server, a Git server, and
+// Porch's command line. It changes the API of the whole cluster, so nothing else may run on the cluster at the same
+// time.
 package porch

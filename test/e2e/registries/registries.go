@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registries tests private registries end to end, with the manifests in deploy/ on a
-// cluster of the test bed: right and wrong credentials and authorities, and their rotation while
-// everything runs.
+// Package registries tests private registries end to end, with the manifests in deploy/ on a cluster of the test bed.
+// It tests right and wrong credentials and authorities, and their rotation while the system runs.
 package registries

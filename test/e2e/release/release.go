@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release installs the Helm chart as docs/install.md says, upgrades it, goes back and uninstalls it.
+// Package release tests the Helm chart: it installs the chart as docs/install.md describes, upgrades it, rolls it
+// back and uninstalls it.
 package release

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command entrypoint is a function that reports its command line as a result.
-// Its image has both an ENTRYPOINT and a CMD.
+// Command entrypoint is a function whose only result contains its command line. Its image has both an ENTRYPOINT and
+// a CMD.
 package main
 
 import (

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command memory is a function that allocates and touches more and more memory, after it reads its
-// input, until it is stopped.
+// Command memory is a function that reads its input and then uses more and more memory until it is killed.
 package main
 
 import (
@@ -17,12 +16,12 @@ func main() {
 	var held [][]byte
 	for {
 		block := make([]byte, 8*megabyte)
-		// Only a page that was written to occupies memory.
+		// Write to each page, because other pages occupy no memory.
 		for i := 0; i < len(block); i += 4096 {
 			block[i] = 1
 		}
 		held = append(held, block)
-		// Slow enough for a monitor to see it grow.
+		// Grow slowly enough for a monitor to observe the growth.
 		time.Sleep(time.Duration(len(held)) * time.Microsecond)
 	}
 }

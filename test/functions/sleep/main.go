@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sleep is a function that waits: for data.duration of its ConfigMap, or ten seconds. It
-// changes nothing. Before it reads its input it logs as many bytes as TESTFN_GREETING says: with more than 64 KiB,
-// it is no spare process for long.
+// Command sleep is a function that returns its input after data.duration of its ConfigMap, by default ten seconds. If
+// the environment variable TESTFN_GREETING is set to a number, it first writes as many bytes to stderr. With more
+// than 64 KiB, a spare process is discarded.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pause holds a pod's namespaces until it gets SIGTERM.
+// Command pause is the first process of each pod. It keeps the pod's namespaces alive until it receives SIGTERM.
 package main
 
 import (

@@ -14,16 +14,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxExport bounds an export, in bytes.
+// maxExport is the maximum size of an export request in bytes.
 const maxExport = 4 << 20
 
-// collectTraces accepts traces as an OpenTelemetry Collector does, by OTLP over HTTP, and prints a line
-// for each span.
+// collectTraces accepts traces by OTLP over HTTP, like an OpenTelemetry Collector, and prints a line for each span.
 func collectTraces(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxExport))
-		// An export request is, byte for byte, the same as the data itself.
+		// The encoding of an export request is the same as the encoding of TracesData.
 		var data tracev1.TracesData
 		if err == nil {
 			err = proto.Unmarshal(body, &data)
@@ -33,12 +32,13 @@ func collectTraces(ctx context.Context, address string) error {
 			return
 		}
 		printSpans(&data)
-		w.Header().Set("Content-Type", "application/x-protobuf") // an empty message
+		w.Header().Set("Content-Type", "application/x-protobuf") // the body is an empty message
 	})
 	return serveHTTP(ctx, address, mux)
 }
 
-// printSpans prints trace, span, parent ("-" without), service and name of each span.
+// printSpans prints the trace ID, span ID, parent's span ID, service and name of each span. The parent is "-" for a
+// root span.
 func printSpans(data *tracev1.TracesData) {
 	for _, from := range data.GetResourceSpans() {
 		service := textAttribute(from.GetResource().GetAttributes(), "service.name")
@@ -54,7 +54,7 @@ func printSpans(data *tracev1.TracesData) {
 	}
 }
 
-// textAttribute returns the value of an attribute.
+// textAttribute returns the value of a string attribute. It is empty if the attribute does not exist.
 func textAttribute(attributes []*commonv1.KeyValue, key string) string {
 	for _, attribute := range attributes {
 		if attribute.GetKey() == key {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command toolbox is the tool that the cluster's tests run in pods. Its first argument
-// is a command:
+// Command toolbox is a tool that tests on clusters run in pods. Its first argument is a command:
 //
 //	serve ADDRESS TEXT  answer every HTTP request with the text
 //	collect ADDRESS     accept traces by OTLP over HTTP, and print their spans
@@ -23,10 +22,10 @@ import (
 )
 
 const (
-	// requestTimeout bounds a request or look-up.
+	// requestTimeout is the timeout of a single request or look-up.
 	requestTimeout = 5 * time.Second
-	// retryTimeout bounds the retries of a request without an answer: the rules of a Service may
-	// arrive a moment after its pods.
+	// retryTimeout is the time for which a failed request is retried. A Service may need a moment until it forwards
+	// connections to its new pods.
 	retryTimeout, pause = time.Minute, 100 * time.Millisecond
 )
 
@@ -72,7 +71,7 @@ func serveText(ctx context.Context, address, text string) error {
 	return serveHTTP(ctx, address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
 }
 
-// serveHTTP serves until ctx ends.
+// serveHTTP serves HTTP at address until ctx ends.
 func serveHTTP(ctx context.Context, address string, handler http.Handler) error {
 	server := &http.Server{Addr: address, ReadHeaderTimeout: requestTimeout, Handler: handler}
 	context.AfterFunc(ctx, func() { server.Close() })
@@ -90,7 +89,7 @@ func listDirectory(dir string) error {
 	return err
 }
 
-// getURL retries until there is an answer.
+// getURL prints the response to a GET request. It retries failed requests for retryTimeout.
 func getURL(ctx context.Context, url string) error {
 	deadline := time.Now().Add(retryTimeout)
 	for {

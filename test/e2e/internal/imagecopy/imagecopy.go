@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push pushes a copy of an image with a label, which changes its digest, and returns the digest.
+// Push pushes a copy of an image under another name. It sets a label of the copy, which changes the digest, and
+// returns the new digest.
 func Push(t testing.TB, of, as, label string) string {
 	t.Helper()
 	original, err := remote.Image(reference(t, of), remote.WithContext(t.Context()))
@@ -44,7 +45,7 @@ func write(t testing.TB, as string, image v1.Image) {
 	}
 }
 
-// reference returns an image of a registry without TLS.
+// reference parses the name of an image in a registry without TLS.
 func reference(t testing.TB, image string) name.Reference {
 	t.Helper()
 	ref, err := name.ParseReference(image, name.Insecure)

@@ -19,7 +19,7 @@ type Request struct {
 	Received  time.Time `json:"requestReceivedTimestamp"`
 	User      struct {
 		Username string `json:"username"`
-		// Extra contains the pod whose token was used.
+		// Extra contains the name of the pod to which the request's token belongs.
 		Extra map[string][]string `json:"extra"`
 	} `json:"user"`
 	Object struct {
@@ -32,7 +32,7 @@ type Request struct {
 	} `json:"responseStatus"`
 }
 
-// Pod is the name of the pod that sent the request.
+// Pod returns the name of the pod that sent the request. It is empty for other callers.
 func (r *Request) Pod() string {
 	if names := r.User.Extra["authentication.kubernetes.io/pod-name"]; len(names) > 0 {
 		return names[0]
@@ -40,7 +40,7 @@ func (r *Request) Pod() string {
 	return ""
 }
 
-// Requests returns the requests of pods with a service account to the API server since a time.
+// Requests returns the requests to the API server since a time by pods with the given service account.
 func (s *Suite) Requests(t testing.TB, namespace, account string, since time.Time) []Request {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(s.Bed.Logs, "audit.log"))

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dialer opens connections in the network of a process's pod.
+// Dialer opens connections in the network namespace of a process, which is the namespace of the process's pod.
 type Dialer struct{ Process }
 
 // DialContext connects to a numeric address.
@@ -23,8 +23,8 @@ func (d Dialer) DialContext(ctx context.Context, address string) (net.Conn, erro
 	}
 	done := make(chan dialled, 1)
 	go func() {
-		// A socket is of the network in which its thread is when it is made. The thread ends with its goroutine,
-		// because that does not unlock it.
+		// A socket belongs to the network namespace of the thread that creates it. The goroutine never unlocks the
+		// thread, so that the runtime ends the thread with the goroutine and does not use it again.
 		runtime.LockOSThread()
 		conn, err := d.dial(ctx, address)
 		done <- dialled{conn, err}

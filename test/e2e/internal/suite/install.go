@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// Decode returns the object of a YAML document.
+// Decode parses an object from YAML.
 func Decode(t testing.TB, document string) *unstructured.Unstructured {
 	t.Helper()
 	var object unstructured.Unstructured
@@ -23,8 +23,7 @@ func Decode(t testing.TB, document string) *unstructured.Unstructured {
 	return &object
 }
 
-// Build returns the objects of a directory with a kustomization, in the order in which they can be
-// applied.
+// Build builds the kustomization in a directory, and returns its objects in the order in which they can be applied.
 func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	documents, err := manifests.Build(dir)
@@ -38,13 +37,13 @@ func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Namespaces returns the namespaces that systems are in.
+// Namespaces returns the namespaces into which the manifests install the system.
 func Namespaces(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // relative to each package of tests
 }
 
-// Rewrite returns the objects with changed text.
+// Rewrite returns copies of the objects. Each is formatted as YAML, changed by change, and parsed again.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
 	string) string,
 ) []*unstructured.Unstructured {
@@ -71,7 +70,7 @@ func (s *Suite) Install(ctx context.Context, t testing.TB, objects ...*unstructu
 	}
 }
 
-// ChangeContainer changes the program's container in a Deployment.
+// ChangeContainer changes the first container of a Deployment, which runs the program.
 func ChangeContainer(t testing.TB, deployment *unstructured.Unstructured, change func(container map[string]any)) {
 	t.Helper()
 	path := []string{"spec", "template", "spec", "containers"}
@@ -85,7 +84,7 @@ func ChangeContainer(t testing.TB, deployment *unstructured.Unstructured, change
 	}
 }
 
-// SetVariable sets a variable of the program in a Deployment.
+// SetVariable adds an environment variable to the first container of a Deployment.
 func SetVariable(t testing.TB, deployment *unstructured.Unstructured, name, value string) {
 	t.Helper()
 	ChangeContainer(t, deployment, func(container map[string]any) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig returns the content of a kubeconfig for the owner of a token.
+// Kubeconfig returns a kubeconfig for this cluster that authenticates with a token.
 func (s *Suite) Kubeconfig(t testing.TB, token string) []byte {
 	t.Helper()
 	const name = "tests"

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// UnderLoad runs a task while callers evaluate, each with a pause between two evaluations. It returns the number of
-// evaluations, and the first error.
+// UnderLoad calls do while the given number of callers evaluate, each with a pause before each evaluation. It returns
+// the number of successful evaluations and the first error.
 func UnderLoad(ctx context.Context, callers int, pause time.Duration,
 	evaluate func(ctx context.Context, caller int) error, do func(),
 ) (int64, error) {
@@ -35,7 +35,7 @@ func UnderLoad(ctx context.Context, callers int, pause time.Duration,
 		})
 	}
 	func() {
-		defer close(done) // runs even if the task ends the test
+		defer close(done) // runs even if do calls t.FailNow
 		do()
 	}()
 	err := load.Wait()

@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// Metrics returns the page of metrics of a program, by the address of its pod.
+// Metrics returns the metrics of the program in the pod with the address host.
 func Metrics(ctx context.Context, host string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+":9464/metrics", nil)
 	if err != nil {

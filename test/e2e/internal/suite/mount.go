@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Mount mounts a volume into the container of a Deployment. Source contains the volume's fields except for its name.
+// Mount adds a volume to a Deployment and mounts it at path in the first container. Source contains the fields of the
+// volume except for its name.
 func Mount(t testing.TB, deployment *unstructured.Unstructured, name, path string, source map[string]any) {
 	t.Helper()
 	where := []string{"spec", "template", "spec", "volumes"}

@@ -15,8 +15,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Namespace creates a namespace for one test. If the test has failed, evidence of the namespace is
-// kept; then it is deleted.
+// Namespace creates a namespace for a test and returns its name. After the test, it deletes the namespace. If the
+// test has failed, it collects evidence in the namespace first.
 func (s *Suite) Namespace(t testing.TB) string {
 	t.Helper()
 	ctx := Context(t)
@@ -26,7 +26,7 @@ func (s *Suite) Namespace(t testing.TB) string {
 		t.Fatalf("create a namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		// The test's own context has exited.
+		// The context of the test is cancelled already.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if t.Failed() {

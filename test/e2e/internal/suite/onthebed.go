@@ -11,21 +11,22 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// InsecureRegistries are the variables with the registries without TLS, by the Deployment that
-// calls registries.
+// InsecureRegistries maps the Deployments that call registries to the environment variable that lists registries
+// without TLS.
 var InsecureRegistries = map[string]string{
 	"image-resolver":  "FNR_INSECURE_REGISTRIES",
 	"function-runner": "FNR_INSECURE_REGISTRIES",
 }
 
-// OfTheMesh reports whether objects exist only on clusters with Istio. (test/deploy tests their permissions.)
+// OfTheMesh reports whether an object has a kind that exists only on clusters with Istio. (test/deploy tests these
+// objects.)
 func OfTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }
 
-// OnTheBed changes manifests for the test bed: it has no Istio, its open registry has no TLS, and
-// its node has two processors, which all pods share. They keep their requests for memory, without which a kubelet
-// would evict them first.
+// OnTheBed adapts manifests to the test bed. It removes objects of Istio, and permits the open registry, which has no
+// TLS. It removes the resources of containers because the only node has two processors, but keeps requests for
+// memory: a kubelet would evict pods without them first.
 func (s *Suite) OnTheBed(t testing.TB, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	objects = slices.DeleteFunc(objects, OfTheMesh)

@@ -29,8 +29,8 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// BarePod returns a pod of plain Kubernetes, the minimum of every cold start: once the node has the
-// image, it queries no registry, as it would by default for a tag that moves.
+// BarePod returns a pod whose start is the minimum of every cold start. Its pull policy is IfNotPresent, so that a
+// node that has the image does not call a registry. The default for the tag latest would be Always.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -45,7 +45,7 @@ func (s *Suite) Create(ctx context.Context, t testing.TB, namespace string, pod 
 	}
 }
 
-// Output runs the pod to its end and returns its output. The test fails if the pod does.
+// Output runs a pod until it exits and returns its output. The test fails if the pod fails.
 func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) string {
 	t.Helper()
 	s.Create(ctx, t, namespace, pod)
@@ -65,7 +65,7 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 	return string(output)
 }
 
-// Await waits until the condition holds for the pod, and returns the pod in that state.
+// Await waits until holds returns true for the pod, and returns the pod in that state.
 func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(
 	*corev1.Pod) bool,
 ) *corev1.Pod {
@@ -97,8 +97,8 @@ func Ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// Waiting returns the cause that keeps the pod's container from starting: a reason, such as ErrImagePull, and a
-// message.
+// Waiting returns the reason, such as ErrImagePull, and the message of the pod's first container that waits for its
+// start. Both are empty if no container waits.
 func Waiting(pod *corev1.Pod) (reason, message string) {
 	for _, status := range pod.Status.ContainerStatuses {
 		if waiting := status.State.Waiting; waiting != nil {
@@ -108,13 +108,13 @@ func Waiting(pod *corev1.Pod) (reason, message string) {
 	return "", ""
 }
 
-// isStuck reports whether the pod's image cannot be pulled. Waiting would not help.
+// isStuck reports whether the pod's image cannot be pulled, so that waiting longer is useless.
 func isStuck(pod *corev1.Pod) bool {
 	reason, _ := Waiting(pod)
 	return reason == "ErrImagePull" || reason == "ImagePullBackOff"
 }
 
-// Describe describes the state of the pod for a message.
+// Describe returns the phase of the pod and the reason why its container waits, for messages.
 func Describe(pod *corev1.Pod) string {
 	if pod == nil {
 		return "unknown"
@@ -123,8 +123,8 @@ func Describe(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s %s %s", pod.Status.Phase, reason, message)
 }
 
-// Touch makes the kubelet sync a pod. At each sync it updates Secrets and ConfigMaps in pods: about
-// once a minute, or when a pod changes.
+// Touch changes an annotation of a pod, so that the kubelet syncs the pod at once and updates its Secrets and
+// ConfigMaps. Otherwise the kubelet syncs about once a minute.
 func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/touched":%q}}}`, time.Now())
@@ -134,7 +134,7 @@ func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string)
 	}
 }
 
-// AwaitGone waits until no pod has that name.
+// AwaitGone waits until no pod with the name exists.
 func (s *Suite) AwaitGone(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)

@@ -15,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Process is a process in a pod, by its number in the cluster's namespaces, in which tests on the
-// test bed run.
+// Process is a process in a pod. Its ID is valid in the cluster's PID namespace, in which the tests on the test bed
+// run.
 type Process struct {
 	PID     int
 	Program string // the first word of its command line
@@ -36,7 +36,7 @@ func Processes(t testing.TB, pod *corev1.Pod) []Process {
 		if err != nil {
 			continue
 		}
-		// A process that cannot be read has exited.
+		// Ignore errors: the process has exited.
 		group, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))
 		if !strings.Contains(string(group), "/pod"+string(pod.UID)+"/") {
 			continue
@@ -49,9 +49,9 @@ func Processes(t testing.TB, pod *corev1.Pod) []Process {
 	return found
 }
 
-// parentOf returns the id of a process's parent. It is 0 if the process has exited.
+// parentOf returns the process ID of a process's parent. It is 0 if the process has exited.
 func parentOf(pid string) int {
-	// The program's name, in parentheses, may contain anything.
+	// Parse the fields after the last parenthesis: the program's name in parentheses may contain any characters.
 	line, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
 	if len(fields) < 2 {
@@ -61,7 +61,7 @@ func parentOf(pid string) int {
 	return number
 }
 
-// CountProcesses counts a pod's processes of a program.
+// CountProcesses returns the number of processes in a pod that run a program.
 func CountProcesses(t testing.TB, pod *corev1.Pod, program string) int {
 	t.Helper()
 	n := 0
@@ -73,8 +73,8 @@ func CountProcesses(t testing.TB, pod *corev1.Pod, program string) int {
 	return n
 }
 
-// FindProcess returns the only process of a program in a pod. (A process just before it executes another program
-// looks like a second process.)
+// FindProcess returns the only process in a pod that runs a program. It ignores children of this process: a child
+// that has not executed another program yet has the same command line.
 func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	t.Helper()
 	var found []Process
@@ -93,7 +93,8 @@ func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
 	return found[0]
 }
 
-// Kill kills a process, whose number is not reused: its parent has not waited for it before.
+// Kill kills a process. The ID cannot belong to another process, because the kernel does not reuse it before the
+// parent has reaped the process.
 func Kill(t testing.TB, p Process) {
 	t.Helper()
 	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
@@ -101,7 +102,7 @@ func Kill(t testing.TB, p Process) {
 	}
 }
 
-// WrapperServer returns the path of a function pod's wrapper server.
+// WrapperServer returns the path of the wrapper-server in a function pod.
 func WrapperServer(pod *corev1.Pod) string { return pod.Spec.Containers[0].Command[0] }
 
 // ProgramOf returns the path of the program that a pod of the system runs.

@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// Registry returns a registry of the test bed: open, private or secure.
+// Registry returns the test bed's registry with the given name: open, private or secure.
 func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	t.Helper()
 	if s.Bed == nil {
@@ -25,7 +25,8 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
-// Version is a prefix of repositories with programs in the test bed's open registry.
+// Version selects a version of the programs' images. It is the prefix of their repositories in the test bed's open
+// registry.
 type Version string
 
 const (
@@ -37,8 +38,8 @@ const (
 	Porch Version = "porch"
 )
 
-// Program returns the test bed's image of a program of the project, by its digest: nodes keep an image that they have
-// once pulled by a tag.
+// Program returns the name of a program's image in the test bed's open registry. The name contains a digest because a
+// node does not pull a tag again that it has pulled before.
 func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
 	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)
@@ -52,10 +53,10 @@ func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	return repository.Digest(latest.Digest.String()).String()
 }
 
-// published are the images in the project's manifests.
+// published matches the names of the project's images in its manifests.
 var published = regexp.MustCompile(`ghcr\.io/krm-function-runner/([a-z-]+):latest`)
 
-// OwnImages replaces the published images in manifests by the test bed's images.
+// OwnImages replaces the names of published images in manifests by the names of the test bed's images.
 func (s *Suite) OwnImages(t testing.TB, version Version, content string) string {
 	t.Helper()
 	return published.ReplaceAllStringFunc(content, func(image string) string {

@@ -20,10 +20,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// RemoveNamespace deletes a namespace, after keeping evidence if the test has failed, and waits until it is gone.
-// Deployments and function pods exit first: the control plane would check again only after half of the time that pods
-// may need to exit. Controllers are deleted before their objects. Pods get a shorter grace period than they request: a
-// container that receives SIGTERM while it starts misses the signal.
+// RemoveNamespace deletes a namespace and waits until it no longer exists. If the test has failed, it collects
+// evidence first. It deletes controllers and then pods before it deletes the namespace, because the namespace
+// controller would check only after half of the pods' grace period whether they have exited. Pods get a shorter grace
+// period than they request, because a container that receives SIGTERM while it starts misses the signal.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -50,11 +50,12 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 	})
 }
 
-// grace is the grace period of pods in seconds, even if a controller has deleted the pod with a longer period.
+// grace is the maximum grace period of pods in seconds. Pods that a controller has deleted with a longer period are
+// deleted again.
 const grace = 60
 
-// removeAll deletes objects until none exist, including objects created in the meantime. A controller may be about to
-// create an object whose deleted owner the garbage collector notices much later.
+// removeAll deletes objects until none exist. This includes objects that a controller creates in the meantime,
+// because the garbage collector would notice much later that the owner of such an object is deleted.
 func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(
 	name string) error,
 ) {
@@ -70,7 +71,8 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until there are no objects. It calls there for each, also when it has changed.
+// awaitNone waits until no objects exist. It calls there for each existing object, and again after each change of an
+// object.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
 	metav1.Object) error,
 ) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite is shared by the cluster tests: a client, a namespace for each test, functions to
-// wait for pods, and evidence of failures.
+// Package suite contains functions for tests on clusters. It provides clients and namespaces, waits for objects, and
+// collects evidence of failed tests.
 package suite
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// waitTimeout bounds each wait of a test. It is long because only a failing test waits that long.
+// waitTimeout is the timeout of the context of a test. It is long because only a failing test waits that long.
 const waitTimeout = 10 * time.Minute
 
 // The environment variables that configure the tests.
@@ -34,10 +34,10 @@ const (
 	evidenceVariable = "FNR_EVIDENCE"
 )
 
-// Suite is a cluster to test on.
+// Suite provides access to the cluster under test.
 type Suite struct {
 	Client kubernetes.Interface
-	// Toolbox is the image of the tests' own tool, which the cluster can pull.
+	// Toolbox is the name of the image of test/images/toolbox in a registry that the cluster can pull from.
 	Toolbox string
 	// Bed describes the cluster if it belongs to the test bed. It is nil otherwise.
 	Bed *bed.Info
@@ -48,9 +48,9 @@ type Suite struct {
 	evidence string
 }
 
-// New returns the cluster that KUBECONFIG names. A cluster of the test bed needs no other setting. For other clusters
-// FNR_TOOLBOX_IMAGE names the image of test/images/toolbox. Evidence of failing tests is written below the directory
-// FNR_EVIDENCE, into a directory for each package of tests.
+// New returns a suite for the cluster in the kubeconfig KUBECONFIG. On clusters outside of the test bed,
+// FNR_TOOLBOX_IMAGE must be the name of the image of test/images/toolbox. FNR_EVIDENCE is the parent directory for
+// evidence of failed tests. It defaults to a temporary directory, and contains a directory for each package of tests.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
 	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
@@ -79,7 +79,8 @@ func New() (*Suite, error) {
 	return s, nil
 }
 
-// packageDir returns this package's directory for evidence: tests of several packages run concurrently.
+// packageDir returns the evidence directory of the package whose tests run. Packages need separate directories
+// because their tests run concurrently.
 func packageDir(evidence string) (string, error) {
 	here, err := os.Getwd() // the directory of the package's sources
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Suite) connect(kubeconfig string) error {
 	}
 	s.config.QPS = -1
 	s.config.WarningHandler = rest.NoWarnings{}
-	// A watch that ends because its test does is not worth logging.
+	// Discard logs of client-go: it would log each watch that ends with its test.
 	klog.SetLogger(logr.Discard())
 	if s.Client, err = kubernetes.NewForConfig(s.config); err != nil {
 		return fmt.Errorf("make a client: %w", err)
@@ -107,7 +108,7 @@ func (s *Suite) connect(kubeconfig string) error {
 	return nil
 }
 
-// WithWarnings returns the suite with a client that passes on the API server's warnings.
+// WithWarnings returns a copy of the suite whose dynamic client passes the API server's warnings to handler.
 func (s *Suite) WithWarnings(handler rest.WarningHandler) (*Suite, error) {
 	warned := *s
 	warned.config = rest.CopyConfig(s.config)
@@ -133,8 +134,8 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run runs a package's tests with the suite and prints the path of the evidence. It is all that a
-// TestMain does.
+// Run passes a new suite to use, runs the tests of a package, and returns their exit code. If tests fail, it prints
+// the path of the evidence. A TestMain only needs to call Run.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()
 	if err != nil {
@@ -152,7 +153,7 @@ func Run(m *testing.M, use func(*Suite)) int {
 	return code
 }
 
-// Context returns a context that ends when a test has waited too long.
+// Context returns the context of a test with a timeout.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(cancel)

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// ConditionTimeout bounds the wait for a condition. Only a failing test waits that long. It expires before the
-// context with which conditions are checked.
+// ConditionTimeout is the timeout of [Until]. It is shorter than the timeout of [Context], so that a failed wait
+// prints the state of the condition.
 const ConditionTimeout = 5 * time.Minute
 
-// Until waits until a condition holds. The condition's text describes the state otherwise.
+// Until waits until holds returns true. Otherwise, holds also returns a description of the state, which is printed
+// when the wait fails.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, ConditionTimeout)
