@@ -5,6 +5,7 @@
 package pods_test
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"sync"
@@ -120,8 +121,8 @@ func lives(t *testing.T, pod corev1.Pod, want time.Duration) {
 	}
 }
 
-// servesInOrder sends requests one after the other to a function with a concurrency of one. The
-// first one holds the lease until all are waiting.
+// servesInOrder sends requests one after another to a function with a concurrency of one. The first caller holds the
+// lease until all other callers are waiting, and leaves then.
 func (sys *system) servesInOrder(t *testing.T, image string) {
 	t.Helper()
 	const callers = 6
@@ -129,25 +130,31 @@ func (sys *system) servesInOrder(t *testing.T, image string) {
 	var mu sync.Mutex
 	var served []int
 	var running sync.WaitGroup
-	for number := range callers {
-		takes := 200 * time.Millisecond
-		if number == 0 {
-			takes = 2 * time.Second
+	first, leave := context.WithCancel(ctx)
+	defer leave()
+	running.Go(func() {
+		if suite.Sleep(first, conn, image, time.Hour) == nil {
+			t.Error("the first caller was served before it left")
 		}
-		running.Go(func() {
-			err := suite.Sleep(ctx, conn, image, takes)
-			mu.Lock()
-			defer mu.Unlock()
-			served = append(served, number)
-			if err != nil {
-				t.Errorf("caller %d: %v", number, err)
-			}
-		})
+	})
+	for number := range callers {
+		if number > 0 {
+			running.Go(func() {
+				err := suite.Sleep(ctx, conn, image, 200*time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				served = append(served, number)
+				if err != nil {
+					t.Errorf("caller %d: %v", number, err)
+				}
+			})
+		}
 		suite.Until(ctx, t, "the caller has come", func() (bool, string) {
 			is := pool(t, conn, image)
 			return is.GetActive() == 1 && int(is.GetWaiting()) == number, is.String()
 		})
 	}
+	leave()
 	running.Wait()
 	if !slices.IsSorted(served) {
 		t.Errorf("callers were served in the order %v, want that in which they came", served)
