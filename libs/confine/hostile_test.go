@@ -394,8 +394,8 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestTheDocumentsNameEach holds docs/security-tests.md to the rows above: a line for each mechanism names what it holds
-// back.
+// TestTheDocumentsNameEach holds docs/security-tests.md to the rows above: a line for each mechanism names what it
+// holds back.
 func TestTheDocumentsNameEach(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security-tests.md")
 	if err != nil {

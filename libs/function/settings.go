@@ -46,8 +46,8 @@ type Confinement struct {
 	// Confine is what to do if the kernel cannot [confine functions](security.md#function-processes): `require` (do not
 	// start), `best-effort`, or `off` (confine nothing).
 	Confine confine.Level `default:"best-effort"`
-	// MaxTempBytes limits a function's temporary directory, and [`/tmp`](write-a-function.md#files-and-devices) where it is
-	// writable. They may have 10,000 files and directories.
+	// MaxTempBytes limits a function's temporary directory, and [`/tmp`](write-a-function.md#files-and-devices) where
+	// it is writable. They may have 10,000 files and directories.
 	MaxTempBytes int64 `split_words:"true" default:"268435456"`
 }
 

@@ -27,7 +27,8 @@ func main() {
 	var s settings
 	program.Load("pod-manager", &s)
 	s.PodEnv = podmanager.PodEnv(os.Environ())
-	os.Exit(program.Main("pod-manager", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+	build := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
 		return podmanager.New(s.Config, frame)
-	}))
+	}
+	os.Exit(program.Main("pod-manager", s.Settings, build))
 }

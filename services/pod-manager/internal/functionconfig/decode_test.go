@@ -292,8 +292,11 @@ func TestSettingsAnnotation(t *testing.T) {
 			"minpods: 1",
 			"minpods is not known: the settings are minPods, maxConcurrency",
 		},
-		"twice":    {"which one counts?", "{prefork: 1, prefork: 2}", "not an object"},
-		"type":     {"types are strict", "{maxQueue: many}", `annotation krm-function-runner.github.io/settings.maxQueue is "many"`},
+		"twice": {"which one counts?", "{prefork: 1, prefork: 2}", "not an object"},
+		"type": {
+			"types are strict", "{maxQueue: many}",
+			`annotation krm-function-runner.github.io/settings.maxQueue is "many"`,
+		},
 		"negative": {"less than none", "{minPods: -1}", "minPods is -1"},
 		"prefork": {
 			"no machine has so much to spare",

@@ -108,8 +108,10 @@ func hasRun(c corev1.ContainerStatus) bool {
 
 // removePod deletes a pod if it has this UID. With an empty UID, it deletes any pod of that name.
 func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID) error {
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{},
-		GracePeriodSeconds: shortGracePeriod(c.podByName(name), uid)}
+	options := metav1.DeleteOptions{
+		Preconditions:      &metav1.Preconditions{},
+		GracePeriodSeconds: shortGracePeriod(c.podByName(name), uid),
+	}
 	if uid != "" {
 		options.Preconditions.UID = &uid
 	}

@@ -114,7 +114,9 @@ func TestContainersThatWait(t *testing.T) {
 				`directory`,
 			permanent,
 		},
-		"not known to us": {"what is not known may pass", "CreatePodSandboxError", "network plugin is not ready", isTransient},
+		"not known to us": {
+			"what is not known may pass", "CreatePodSandboxError", "network plugin is not ready", isTransient,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
