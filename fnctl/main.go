@@ -34,8 +34,8 @@ func main() {
 	os.Exit(code)
 }
 
-// stopSignals are the signals that stop fnctl in good order. They include the signal of a lost terminal, unless nohup
-// ignores it: sandboxes would continue to run.
+// stopSignals returns the signals after which fnctl cleans up and exits. They include the signal of a lost terminal,
+// because sandboxes would otherwise continue to run. If nohup ignores that signal, fnctl ignores it too.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -8,8 +8,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Changes selects the rows to show for a change of a pool: those with new information. The zero
-// Changes is ready to use.
+// Changes selects the rows with new information when a pool changes. The zero Changes is ready to use.
 type Changes struct {
 	shown map[key]map[string]Row // inner keys are names of pods
 }
@@ -28,7 +27,7 @@ func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []R
 	return nil
 }
 
-// replace sets the rows of a pool, and returns the new rows.
+// replace stores the rows of a pool, and returns the rows that differ from the previous rows.
 func (c *Changes) replace(k key, rows []Row) []Row {
 	before, after := c.shown[k], map[string]Row{}
 	var changed []Row

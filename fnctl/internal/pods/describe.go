@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Waits describes the phase of a lease of a function with these pools. It is empty if there is nothing
-// to report.
+// Waits describes the reason for which a lease of a function waits, from the function's pools. It is empty if no
+// lease waits.
 func Waits(pools []*podmanagerv1.Pool) string {
 	waiting := int32(0)
 	for _, pool := range pools {

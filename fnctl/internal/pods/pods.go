@@ -48,9 +48,9 @@ func (p *Pools) All() []*podmanagerv1.Pool {
 	return all
 }
 
-// Is reports whether a pool's reference is the one that users call image, with tag (or a
-// constraint) instead of its own tag if tag is set. It ignores the gateway's default prefix
-// and the tag that a constraint selects.
+// Is reports whether a pool's reference may belong to the image of a call. It ignores the gateway's default prefix.
+// If tag is set, it is a tag or constraint that replaces the image's own tag, and Is accepts every tag of the
+// reference.
 func Is(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := cutTag(image)

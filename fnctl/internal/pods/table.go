@@ -92,13 +92,13 @@ func since(t *timestamppb.Timestamp, now time.Time) string {
 
 // Table formats rows.
 type Table struct {
-	// Wide has all columns on one line. Otherwise a row fits into 80 columns unless the pod's name is
-	// very long, and the reason has lines of its own.
+	// Wide shows all columns and the reason on one line. Otherwise, a row fits into 80 columns unless the pod's name
+	// is very long, and the reason is on separate lines.
 	Wide bool
 	// Width is the width of the terminal. Long names of pods and reasons are cut to fit. 0 means no limit.
 	Width int
 
-	widths []int // columns grow, and never shrink
+	widths []int // widths of the columns, which never shrink
 }
 
 // cells returns the columns of a row, all of which are aligned, and the reason.
@@ -181,10 +181,11 @@ func (t *Table) reason(text string) []string {
 	return lines
 }
 
-// minName is the least width of the column with names.
+// minName is the minimum width of the column with names.
 const minName = 10
 
-// width returns the width of a column. The first of a narrow table gives way to the others.
+// width returns the width of a column. The first column of a narrow table shrinks so that all columns fit the
+// terminal.
 func (t *Table) width(column int) int {
 	if column > 0 || t.Wide || t.Width == 0 {
 		return t.widths[column]

@@ -27,7 +27,8 @@ const maxBytes = 1 << 30
 // staleAfter is the age at which a temporary file counts as abandoned.
 const staleAfter = time.Hour
 
-// Fingerprint identifies everything but the input that determines a function's output. It is empty if that is unknown.
+// Fingerprint identifies everything except the input on which a function's output depends. It is empty if that is
+// unknown.
 type Fingerprint func(ctx context.Context, image, tag string) (string, error)
 
 // Cache is an evaluator with a cache.
@@ -39,7 +40,8 @@ type Cache struct {
 	max         int64
 }
 
-// Open opens the cache in the user's cache directory, in front of an evaluator. The caller closes the cache.
+// Open opens the cache in the user's cache directory. The cache calls next for responses that it does not contain.
+// Callers must close the cache.
 func Open(fingerprint Fingerprint, next pipeline.Evaluator) (*Cache, error) {
 	parent, err := os.UserCacheDir()
 	if err != nil {
@@ -80,8 +82,8 @@ func (c *Cache) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Re
 	return resp, nil
 }
 
-// read returns the response in a file: a checksum of the rest, the length of the list, the list and the log. ok is
-// false if there is none, or if it is damaged.
+// read returns the response in a file. The file contains a checksum of the rest, the length of the ResourceList, the
+// ResourceList and the log. ok is false if the file is missing or damaged.
 func read(name string) (resp pipeline.Response, ok bool) {
 	data, err := os.ReadFile(name)
 	if err != nil || len(data) < sha256.Size+8 {
@@ -117,7 +119,7 @@ func (c *Cache) write(name string, resp pipeline.Response) {
 // temporary is the pattern of files that are being written.
 const temporary = "new-*"
 
-// Close removes the least recently used entries, until the rest is small enough.
+// Close removes the least recently used entries until the remaining entries have at most c.max bytes.
 func (c *Cache) Close() error {
 	files, err := os.ReadDir(c.dir)
 	if err != nil {

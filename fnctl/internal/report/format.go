@@ -32,13 +32,13 @@ type Report struct {
 	// Tree and Rendering are nil if the package cannot be read.
 	Tree      *pkgtree.Tree
 	Rendering *pipeline.Rendering
-	// Changes are the files that a render would change. They are nil unless that is an error.
+	// Changes are the files that a render would change. They are nil unless such changes are an error.
 	Changes []pkgtree.Change
 	// Failure is nil if the command succeeded.
 	Failure error
 }
 
-// function is a function that ran or failed to.
+// function describes a function that ran, or that could not be run.
 type function struct {
 	Package  string          `json:"package"`
 	Image    string          `json:"image,omitempty"`
@@ -110,14 +110,14 @@ func (r *Report) problem() string {
 	return problem(r.Failure)
 }
 
-// functions returns the functions whose turn came, mutators first.
+// functions returns the functions up to the end of the rendering, mutators first.
 func (r *Report) functions() []function {
 	if r.Rendering == nil {
 		return nil
 	}
 	var all []function
 	add := func(list string, steps []pipeline.Step) {
-		seen := map[*pkgtree.Package]int{} // functions of each package
+		seen := map[*pkgtree.Package]int{} // number of functions of each package
 		for _, step := range steps {
 			e, pkg := newEntry(step), step.Call.Package
 			f := function{
@@ -139,7 +139,8 @@ func (r *Report) functions() []function {
 	return all
 }
 
-// locate returns a result with the file and line of its subject, if the package contains that.
+// locate returns a result with the file and line of the resource or field that the result is about. The file is empty
+// if the package does not contain it.
 func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResult {
 	located := locatedResult{
 		Message: strings.TrimSpace(record.Message), Severity: cmp.Or(strings.ToLower(record.Severity), string(result.Info)),
@@ -284,8 +285,8 @@ type (
 	}
 )
 
-// junit returns the report with a test suite for each package, for files and, if the package cannot be rendered,
-// for that error.
+// junit returns the report in JUnit's format. It contains a test suite for each package, a suite for files and, if
+// the package cannot be rendered, a suite for that error.
 func (r *Report) junit() (string, error) {
 	var all junitSuites
 	add := func(suite string, c junitCase) {

@@ -78,7 +78,7 @@ func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error
 	return root.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
 }
 
-// otherConditions returns the conditions of other types.
+// otherConditions returns the conditions whose type is not "Rendered".
 func otherConditions(conditions []*yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, c := range conditions {
@@ -96,7 +96,8 @@ func newCondition(failure error) condition {
 	return condition{Type: rendered, Status: "False", Reason: "RenderFailed", Message: failureMessage(failure)}
 }
 
-// failureMessage describes why a rendering failed. The output of a function is in its step.
+// failureMessage describes why a rendering failed. It omits the output of a failed function, because the function's
+// step contains the output.
 func failureMessage(failure error) string {
 	if failed, ok := errors.AsType[*client.FunctionError](failure); ok {
 		return fmt.Sprintf("function %q failed", failed.Image)

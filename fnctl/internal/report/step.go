@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report describes renderings in the forms that kpt gives them: the file results.yaml, and
-// the status of a Kptfile.
+// Package report describes renderings: as kpt does, in the file results.yaml and in the status of a Kptfile, and in
+// formats for CI systems.
 package report
 
 import (
@@ -17,7 +17,7 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// entry describes a function that ran or failed to.
+// entry describes a function that ran, or that could not be run.
 type entry struct {
 	image, exec string
 	stderr      string
@@ -41,13 +41,13 @@ func newEntry(step pipeline.Step) entry {
 			e.exitCode = -1
 		}
 		if details == nil {
-			e.stderr = failed.Message // all that the runner says
+			e.stderr = failed.Message // the runner sends no other text
 		}
 	} else if outcome.Err != nil {
 		e.problem, e.exitCode = problem(outcome.Err), 1
 	}
 	if f.Exec == "" {
-		// As kpt stores the logs of containers.
+		// kpt stores logs of containers without the last newline.
 		e.stderr = strings.TrimSuffix(e.stderr, "\n")
 	}
 	return e

@@ -85,7 +85,7 @@ func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
 	return records
 }
 
-// fromJSON returns a JSON value as it is in a [Field].
+// fromJSON converts a JSON value to the form of values in a [Field].
 func fromJSON(value string) string {
 	node, err := yaml.Parse(value)
 	if err != nil || value == "" {
@@ -94,7 +94,7 @@ func fromJSON(value string) string {
 	return plainValue(node.YNode())
 }
 
-// plainValue returns a value as it is in a [Field].
+// plainValue returns a value in the form of values in a [Field]: the text of a scalar, and YAML otherwise.
 func plainValue(node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode {
 		return strings.TrimSpace(node.Value)
@@ -114,7 +114,7 @@ func clearStyle(node *yaml.Node) {
 	}
 }
 
-// ToProto is the opposite of [FromFailure].
+// ToProto is the inverse of [FromFailure].
 func ToProto(records []Record) []*functionrunnerv1.Result {
 	results := make([]*functionrunnerv1.Result, 0, len(records))
 	for _, r := range records {

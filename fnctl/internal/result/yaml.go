@@ -29,8 +29,8 @@ type item struct {
 	Tags map[string]string `yaml:"tags"`
 }
 
-// FromYAML returns the results of a ResourceList: a list or, from older functions, a map with the
-// list as items. A nil node has none.
+// FromYAML returns the results of a ResourceList: a list or, from older functions, a map with the list as items. A
+// nil node contains no results.
 func FromYAML(node *yaml.RNode) ([]Record, error) {
 	if node.IsNilOrEmpty() {
 		return nil, nil

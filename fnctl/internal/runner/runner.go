@@ -33,7 +33,7 @@ type Runner interface {
 	Close() error
 }
 
-// Launcher is the trial of a launcher of sandboxes.
+// Launcher is a launcher of sandboxes and the result of its trial.
 type Launcher struct {
 	Name string `json:"name"`
 	// Problem is the reason for a failed trial. It is empty if the launcher works.
@@ -56,7 +56,7 @@ type Images interface {
 
 // Image is an image in the store.
 type Image struct {
-	// Names are the names of the image, each with a tag, or its repository if no name with a tag is known.
+	// Names are the names of the image with their tags. If no tag is known, Names contains the image's repository.
 	Names []string `json:"names"`
 	// Digest is the digest of the manifest.
 	Digest string `json:"digest"`

@@ -10,8 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
 )
 
-// Start starts a runner with the settings of the environment, by the names of function-runner's settings. Callers must
-// close the runner.
+// Start starts a runner. It reads function-runner's settings from the environment. Callers must close the runner.
 func Start(ctx context.Context, cfg Config) (Runner, error) {
 	settings, err := machine.Load()
 	if err != nil {

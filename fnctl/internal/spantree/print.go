@@ -32,7 +32,7 @@ func (p *printer) line(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// span writes a span after indent, and its children after below.
+// span writes the line of a span after the prefix indent, and the lines of its children after the prefix below.
 func (p *printer) span(s *span, indent, below string) {
 	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))

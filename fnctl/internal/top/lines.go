@@ -24,8 +24,8 @@ const (
 	fixed   = len("  EVALS/S      FAILED      P50      P99   PODS  QUEUE")
 )
 
-// Lines returns the snapshot in lines of less than width columns, and in at most height lines; zero is 80
-// columns, and any number of lines.
+// Lines returns the snapshot in at most height lines of less than width columns. A height of zero means no limit, and
+// a width of zero means 80 columns.
 func (s Snapshot) Lines(width, height int) []string {
 	width = cmp.Or(width, usualWidth) - 1
 	name := phase.ShortNames(s.Status, s.Pools, s.Failures)
@@ -56,7 +56,7 @@ func (s Snapshot) Lines(width, height int) []string {
 	return lines
 }
 
-// line returns a row of the table, with the function's name in so many columns.
+// line returns a row of the table. The column with the function's name has the width name.
 func (r row) line(name int) string {
 	function := runewidth.FillRight(runewidth.Truncate(ui.OneLine(r.function), name, "…"), name)
 	rate, failed, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
@@ -72,8 +72,8 @@ func (r row) line(name int) string {
 	return fmt.Sprintf("%s  %7s  %10s  %7s  %7s  %5s  %5s", function, rate, failed, p50, p99, podCount, queue)
 }
 
-// maxWaiting is the number of functions and phases that are shown with evaluations that wait, and maxFailures the
-// number of groups of equal failures.
+// maxWaiting is the maximum number of lines about waiting evaluations. maxFailures is the maximum number of lines
+// about failures.
 const (
 	maxWaiting  = 5
 	maxFailures = 5
@@ -107,7 +107,7 @@ func (s Snapshot) failures(name func(string) string) []string {
 	for _, f := range groups[:min(len(groups), maxFailures)] {
 		e := f.Last
 		ago := phase.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
-		fault := cmp.Or(e.GetFault(), "-") // gateways before this version do not say
+		fault := cmp.Or(e.GetFault(), "-") // earlier gateways do not report the fault
 		lines = append(lines, fmt.Sprintf("%6d  %s  %s: %s: %s (%s ago)", f.Count,
 			cmp.Or(name(phase.Image(e)), "(rejected)"), fault, e.GetCode(), e.GetReason(), ago))
 	}
@@ -117,7 +117,7 @@ func (s Snapshot) failures(name func(string) string) []string {
 	return lines
 }
 
-// number returns a rate with three digits or so.
+// number returns a rate with about three digits.
 func number(n float64) string {
 	switch {
 	case n == 0:

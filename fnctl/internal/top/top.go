@@ -23,7 +23,7 @@ type Snapshot struct {
 	Pools  []*podmanagerv1.Pool
 	// Failures are the last failed evaluations, the newest first. Equal failures are shown together.
 	Failures []*gatewayv1.Evaluation
-	// Problems are the reasons why something is unknown or out of date.
+	// Problems are the reasons for which parts of the snapshot are missing or out of date.
 	Problems []string
 	Now      time.Time
 }
@@ -32,7 +32,7 @@ type Snapshot struct {
 type row struct {
 	function        string
 	rate            float64
-	failed, samples int // numbers of the last minute
+	failed, samples int // counts of the last minute
 	p50, p99        time.Duration
 	ready           int
 	pods            int

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// JSON returns a message as JSON that is safe to show on a terminal, indented unless indent is
-// empty. The library's own white space differs from one program to the next.
+// JSON returns a message as JSON that is safe to show on a terminal, indented unless indent is empty. JSON normalizes
+// the white space, because the library's white space differs between programs.
 func JSON(msg proto.Message, indent string) string {
 	data, err := protojson.Marshal(msg)
 	if err != nil {
@@ -37,8 +37,9 @@ func JSON(msg proto.Message, indent string) string {
 	return EscapeJSON(secondsOf(msg.ProtoReflect().Descriptor()).ReplaceAllString(out.String(), "$1$2"))
 }
 
-// secondsOf returns an expression for the fields of a message that are durations, which the library writes as texts
-// such as "1.5s": the name of the field and the number of seconds. In texts, quotes are escaped.
+// secondsOf returns an expression that matches the duration fields of a message in JSON, and captures the field's
+// name and the number of seconds. The library writes durations as texts such as "1.5s". The expression never matches
+// inside a text, because the quotes in texts are escaped.
 func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	names, seen := []string{"-"}, map[protoreflect.FullName]bool{}
 	var visit func(protoreflect.MessageDescriptor)
@@ -61,8 +62,8 @@ func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 	return regexp.MustCompile(`("(?:` + strings.Join(names, "|") + `)": ?)"(-?[0-9.]+)s"`)
 }
 
-// EscapeJSON escapes the control characters that JSON permits, and hidden characters: U+009B begins a terminal
-// sequence just as escape does. They occur in strings only, except for the line ends between them.
+// EscapeJSON escapes the control characters that JSON permits, such as U+009B, which begins a terminal sequence just
+// as escape does. It also escapes hidden characters. Line ends stay, because they occur only between strings.
 func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -20,21 +20,21 @@ import (
 // Progress shows functions as they run. It implements [pipeline.Observer].
 type Progress struct {
 	*Printer
-	// Live replaces the line of a running function by the line of its end: for terminals only.
+	// Live replaces the line of a running function by the line of its outcome. It requires a terminal.
 	Live bool
 
-	// Width returns the columns of the terminal now; 0, as without it, for no limit.
+	// Width returns the current number of columns of the terminal. Zero, or a nil Width, means no limit.
 	Width func() int
 
-	running string // the running function
-	detail  string // number of its resources
+	running string // name of the running function
+	detail  string // phrase with the number of its resources
 	nothing bool   // true if its selectors match no resource
 
 	// mu guards the fields below, and the output while a function runs.
 	mu      sync.Mutex
 	waiting string        // reason for which the function waits
 	elapsed time.Duration // time since its start, in seconds
-	stop    func()        // ends the signs of life, and waits for that
+	stop    func()        // stops signLife and waits for its end
 }
 
 // Entered shows a package that has functions.
@@ -44,7 +44,7 @@ func (p *Progress) Entered(plan *pipeline.Plan) {
 	}
 }
 
-// packageTitle returns a package's name, and its path unless it is the outermost.
+// packageTitle returns a package's name, and the path of every package but the outermost.
 func packageTitle(pkg *pkgtree.Package) string {
 	if pkg.Path == "." {
 		return OneLine(pkg.Kptfile.Name)
@@ -66,10 +66,11 @@ func (p *Progress) Started(call pipeline.Call, resources int) {
 	p.stop = p.signLife()
 }
 
-// quiet is the time between two signs of life where there is no terminal.
+// quiet is the interval of signLife if the output is not a terminal.
 const quiet = 30 * time.Second
 
-// signLife shows the elapsed time of the function: each second on terminals, else every 30 seconds.
+// signLife shows the elapsed time of the function until stop is called: each second on terminals, else every 30
+// seconds.
 func (p *Progress) signLife() (stop func()) {
 	every := quiet
 	if p.Live {
@@ -101,7 +102,7 @@ func (p *Progress) signLife() (stop func()) {
 	}
 }
 
-// runningLine returns the line of the running function, which must not wrap: a line that does cannot be
+// runningLine returns the line of the running function. It fits the terminal, because a wrapped line cannot be
 // replaced.
 func (p *Progress) runningLine(waiting string) string {
 	const mark = "  … "
@@ -132,7 +133,7 @@ func (p *Progress) Waiting(what string) {
 	}
 }
 
-// usualDuration is the width for durations, so that lines are cut alike.
+// usualDuration is the width reserved for durations, so that all lines are cut at the same column.
 const usualDuration = len("12.345s")
 
 // Finished shows the end of a function, with its results and its log.
@@ -173,8 +174,8 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}
 	p.showLog(f.GetStderr())
-	// The message has in one text all that the details have separately, and more unless the
-	// function itself exited.
+	// The message repeats the details in one text. It contains more than the details unless the function itself
+	// exited.
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
@@ -197,7 +198,7 @@ func (p *Progress) showLog(text string) {
 	p.writeBlock(text, p.style.faint)
 }
 
-// reasons describe the failures that one sentence explains.
+// reasons contains the descriptions of failures that need no details.
 var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:      "could not be started",
 	functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:   "its output is not a ResourceList",
@@ -205,7 +206,8 @@ var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:    "stopped: it logged more than it may",
 }
 
-// failureReason describes the failure of a function. It is empty for reasons of later versions.
+// failureReason describes the failure of a function. It is empty for reasons that only later versions of fnctl
+// support.
 func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	switch r := f.GetReason(); r {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:

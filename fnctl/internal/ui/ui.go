@@ -35,10 +35,10 @@ func (p *Printer) Line(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// Title writes a line of a foreign text in bold.
+// Title writes an untrusted text as a bold line.
 func (p *Printer) Title(text string) { p.Line("%s", p.style.bold(OneLine(text))) }
 
-// Outcome writes a line of an outcome, green or red, a name and a note.
+// Outcome writes a line with an outcome in green or red, a name and a note.
 func (p *Printer) Outcome(outcome string, isGood bool, name, note string) {
 	paint := p.style.red
 	if isGood {
@@ -63,8 +63,8 @@ func (p *Printer) Diff(changes []pkgtree.Change) {
 	}
 }
 
-// diffLine returns a line of a diff in printable form. It keeps the Windows line ending, without
-// which patch would not find the line.
+// diffLine returns a line of a diff in printable form. It keeps the Windows line ending, because patch would not find
+// the line without it.
 func diffLine(text string) string {
 	if line, ok := strings.CutSuffix(text, "\r"); ok {
 		return Printable(line) + "\r"
@@ -87,8 +87,8 @@ func (p *Printer) writeResults(results []result.Result) {
 // sequence matches sequences that move the cursor or change colours.
 var sequence = regexp.MustCompile(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 
-// writeBlock writes a text, if there is one, indented below a function. Functions often log in colour:
-// not even the rest of a colour sequence without its control characters is shown.
+// writeBlock writes a text, if there is one, indented below a function. It removes whole colour sequences, because
+// functions often log in colour, and Printable would remove only the control characters.
 func (p *Printer) writeBlock(text string, paint paint) {
 	text = sequence.ReplaceAllString(text, "")
 	for line := range strings.Lines(Printable(strings.TrimSpace(text))) {
@@ -96,8 +96,8 @@ func (p *Printer) writeBlock(text string, paint paint) {
 	}
 }
 
-// Printable returns a foreign text without control characters for terminals, and with hidden characters
-// escaped, such as characters that change the direction of a text.
+// Printable returns an untrusted text without the control characters of terminals. It escapes hidden characters, such
+// as characters that change the direction of a text.
 func Printable(text string) string {
 	return excerpt.Visible(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

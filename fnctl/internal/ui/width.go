@@ -8,14 +8,13 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// terminal computes the width of characters. It ignores the environment, unlike the package's
-// own functions do.
+// terminal computes the width of characters. Unlike the functions of package runewidth, it ignores the environment.
 var terminal = &runewidth.Condition{StrictEmojiNeutral: true}
 
 // columnsOf returns the width of a text, in columns of a terminal.
 func columnsOf(text string) int { return terminal.StringWidth(text) }
 
-// minShown is the least number of columns for a text that is cut.
+// minShown is the minimum number of columns of a text that is cut.
 const minShown = 3
 
 // maxColumns returns the columns of a line. The last column stays free: some terminals wrap at it.
@@ -28,13 +27,13 @@ func (p *Progress) maxColumns() int {
 	return math.MaxInt32
 }
 
-// cutEnd returns a text without its end, if it does not fit next to further texts.
+// cutEnd cuts the end of a text that does not fit on a line next to other texts of the given width.
 func (p *Progress) cutEnd(text string, others int) string {
 	return terminal.Truncate(text, max(p.maxColumns()-others, minShown), "…")
 }
 
-// cutBeginning returns a name without its beginning, if it does not fit next to other texts: images differ at
-// their ends.
+// cutBeginning cuts the beginning of a name that does not fit on a line next to other texts of the given width. It
+// keeps the end, because names of images differ there.
 func (p *Progress) cutBeginning(name string, others int) string {
 	columnsLeft := max(p.maxColumns()-others, minShown)
 	if columnsOf(name) <= columnsLeft {
