@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command wrapper-server runs inside function pods and serves the function there.
+// Command wrapper-server runs in function pods and serves the pod's function.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 		os.Exit(program.RejectConfig("wrapper-server", err))
 	}
 	if wrapper.InPod(os.Environ()) {
-		cfg.Shared = []string{"/tmp", "/dev/shm"} // a pod runs a single function
+		cfg.Shared = []string{"/tmp", "/dev/shm"} // only the function uses them, because a pod runs a single function
 	}
 	settings := program.Settings{Serve: cfg.Serve, Telemetry: cfg.Telemetry}
 	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
@@ -40,7 +40,8 @@ func main() {
 	os.Exit(program.Main("wrapper-server", settings, start))
 }
 
-// isolate makes the program execute itself again, with an environment in which the image configures nothing.
+// isolate makes the program execute itself again, with an environment in which the image's variables do not configure
+// the server.
 func isolate() {
 	args, env, needed := wrapper.Isolate(os.Args, os.Environ())
 	if needed {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command function-runner runs the whole system in one process, with the flags of Porch's function runner, which it can
-// replace.
+// Command function-runner runs the whole system in one process. It can replace Porch's function runner, because it
+// accepts the same flags.
 package main
 
 import (

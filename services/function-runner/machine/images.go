@@ -23,12 +23,13 @@ type Images struct {
 // StoredImage is an image in the store.
 type StoredImage = imageresolver.StoredImage
 
-// OpenImages opens the image store for sandboxes whose user is not root. If offline is true, it calls no registry.
+// OpenImages opens the image store, so that the users of sandboxes can read it even if this program runs as root. If
+// offline is true, the store calls no registry.
 func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) {
 	return openImages(ctx, s, offline, Group())
 }
 
-// openImages opens the image store for a group. Zero means no group.
+// openImages opens the image store, and lets a group read it. Zero means no group.
 func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
 	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver
@@ -43,7 +44,8 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 	if err != nil {
 		return nil, err
 	}
-	// Registry calls finish before the store closes.
+	// The resolver's tasks must run until the store is closed. So only [Images.Close] cancels them, and not the
+	// caller's context.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running, ctx := errgroup.WithContext(ctx)
 	if resolver != nil {
@@ -54,7 +56,7 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 	return &Images{Local: local, stop: stop, running: running}, nil
 }
 
-// Close stops pulls and registry calls.
+// Close closes the store, and stops pulls and registry calls.
 func (i *Images) Close() error {
 	i.Local.Close()
 	i.stop()

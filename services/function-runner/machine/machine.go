@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine runs functions of images on this machine, with gateway, image-resolver and launcher of sandboxes in
-// one process. The process requires no port, no Kubernetes and no daemon.
+// Package machine runs functions of images on this machine, with a gateway, an image-resolver and a launcher of
+// sandboxes in one process. The process requires no port, no Kubernetes and no daemon.
 //
-// fnctl uses all of the package, function-runner the settings of sandboxes.
+// fnctl uses the whole package. function-runner uses only the settings of sandboxes.
 package machine
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// Runner is a function runner in this process.
+// Runner is a gateway that runs functions in sandboxes, within this process.
 type Runner struct {
 	cfg      Config
 	images   *Images
-	starts   string // description of the launcher
+	starts   string // description of the launcher for users
 	listener *bufconn.Listener
 	stop     context.CancelFunc
 	ended    chan error
@@ -35,16 +35,17 @@ type Runner struct {
 // Config configures a Runner.
 type Config struct {
 	Settings
-	// Offline makes the runner use images in the store only, and call no registry.
+	// Offline is true if the runner must not call registries, so that it can use only images in the store.
 	Offline bool
 	// Environment contains variables of functions in addition to the environment of their images, as KEY=value.
 	Environment []string
 }
 
 const (
-	// connectionBytes is the buffer size of a connection within the process.
+	// connectionBytes is the buffer size of a connection between [Runner.Dial] and the gateway.
 	connectionBytes = 1 << 20
-	// stopTimeout is the maximum time for which a closed runner waits for evaluations. Their callers are gone.
+	// stopTimeout is the maximum time for which Close waits for running evaluations. Nobody reads their results,
+	// because their callers have left.
 	stopTimeout = 10 * time.Second
 )
 
@@ -59,13 +60,13 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 		return nil, err
 	}
 	images, err := OpenImages(ctx, cfg.Settings, cfg.Offline)
-	if err != nil && sandboxes.Direct() { // functions run as this user, who may lack the right to share the store
+	if err != nil && sandboxes.Direct() { // direct needs no group, and this user may lack the right to set it
 		images, err = openImages(ctx, cfg.Settings, cfg.Offline, 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, sandboxes.Close())
 	}
-	// No ports: their settings are for servers.
+	// The runner listens on no ports. The environment may set ports for a server.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress = "", ""
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
 		Sandboxes: sandboxes, ImageResolver: extendedImages{images, cfg.Environment}, Images: images,
@@ -86,25 +87,25 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Sandboxes returns the description of the launcher for users.
+// Sandboxes returns the description of the launcher for users for users.
 func (r *Runner) Sandboxes() string { return r.starts }
 
 // Dial connects to the runner's gateway.
 func (r *Runner) Dial(ctx context.Context) (net.Conn, error) { return r.listener.DialContext(ctx) }
 
-// Close stops the runner. If the runner had stopped before, Close returns the reason.
+// Close stops the runner. If the runner has already stopped because of an error, Close returns this error.
 func (r *Runner) Close() error {
 	r.stop()
 	return errors.Join(<-r.ended, r.images.Close())
 }
 
-// extendedImages adds variables to the environment of images.
+// extendedImages is an image-resolver that adds variables to the environment of images.
 type extendedImages struct {
 	*Images
 	environment []string
 }
 
-// ResolveImage implements the interface of the gateway.
+// ResolveImage implements the gateway's interface of image-resolvers.
 func (e extendedImages) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
 
-// SandboxSettings are the settings of sandboxes on this machine, which need no Kubernetes.
+// SandboxSettings are the settings of sandboxes on this machine.
 type SandboxSettings struct {
 	// Sandbox is the launcher of sandboxes: `bubblewrap`, `crun`, `runc`, `runsc` or `direct` ([without
 	// namespaces](security.md#without-namespaces)), the absolute path of such a program,
@@ -29,8 +29,8 @@ type SandboxSettings struct {
 	SandboxStore string `split_words:"true"`
 }
 
-// The maximum size of the store and of an image, and the maximum number of files of an image. [Images.Prune] removes
-// unused images.
+// The maximum size of the image store, and the maximum size and number of files of an image. [Images.Prune] can
+// remove unused images before the store reaches this size.
 const (
 	maxStoreBytes = 10 << 30
 	maxImageBytes = 2 << 30
@@ -44,7 +44,7 @@ const (
 	maxProcesses    = 1024
 )
 
-// Check reports invalid settings.
+// Check reports invalid settings to checks.
 func (c SandboxSettings) Check(checks *config.Checks) {
 	checks.That(c.Launcher().HasLauncher(), "Sandbox", c.Sandbox, gateway.SandboxLaunchers)
 	checks.That(c.store() != "", "SandboxStore", c.SandboxStore,
@@ -66,8 +66,8 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 // errOff is the error for FNR_SANDBOX=off.
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
-// TryLaunchers starts a sandbox with the launcher of the settings or, with auto, with each launcher up to the first
-// launcher that works. It calls tried with each result.
+// TryLaunchers tries the configured launcher. If FNR_SANDBOX is auto, it tries all launchers in order, up to the
+// first launcher that works. It calls tried with the result of each trial.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {
@@ -88,7 +88,8 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 	}
 }
 
-// Group returns the group that must be able to read images in addition to this program's user. Zero means no group.
+// Group returns the group that must be able to read the image store, in addition to this program's user. Zero means
+// no group.
 func Group() int {
 	if os.Getuid() == 0 {
 		return gateway.UnprivilegedGroup
@@ -96,10 +97,11 @@ func Group() int {
 	return 0
 }
 
-// rootCache is root's cache directory. Sandboxes run as another user, who cannot enter root's home directory.
+// rootCache is the cache directory for root, instead of ~/.cache. If this program runs as root, sandboxes run as
+// other users, and these cannot enter root's home directory.
 const rootCache = "/var/cache"
 
-// store returns the directory of the store. It is empty if neither the setting nor a home directory exists.
+// store returns the directory of the image store. It is empty if the setting is empty and there is no home directory.
 func (c SandboxSettings) store() string {
 	if c.SandboxStore != "" {
 		return c.SandboxStore

@@ -9,21 +9,23 @@ import (
 )
 
 type (
-	// Gateway and ImageResolver are embedded under these names, so that their variables need no prefix: a setting of
-	// both services is one variable.
+	// Gateway and ImageResolver are distinct names for embedding. Embedded configurations need no prefix in the names
+	// of their variables, so that a single variable sets a setting of both services.
 	Gateway = gateway.Config
-	// ImageResolver is embedded for the same reason.
+	// ImageResolver is such a name too.
 	ImageResolver = imageresolver.Config
 )
 
-// Settings are the settings of function-runner that matter without Kubernetes and without ports, with the same names.
+// Settings are the settings of function-runner that apply without Kubernetes and without ports. Their variables are
+// the same as in function-runner.
 type Settings struct {
 	Gateway
 	ImageResolver
 	SandboxSettings
 }
 
-// Load returns the settings of the environment. FNR_SANDBOX is auto by default. Load ignores unknown variables.
+// Load returns the settings of the environment. The default of FNR_SANDBOX is auto here. Load ignores unknown
+// variables.
 func Load() (Settings, error) {
 	var s Settings
 	if err := config.FillKnown(&s); err != nil {
@@ -39,15 +41,15 @@ func Load() (Settings, error) {
 // auto is the value of FNR_SANDBOX for any launcher that works.
 const auto = "auto"
 
-// share copies the settings of fnctl --local, and the common settings, to the services.
+// share sets the fixed settings of fnctl --local, and copies settings that both services use.
 func (s *Settings) share() {
 	g := &s.Gateway
 	g.Sandbox = s.Launcher()
 	g.Sandbox.Required = true
 	g.DisableRuntimes = []string{gateway.RuntimeExec, gateway.RuntimePod}
-	// The caller is the same process and sets its own timeouts.
+	// The only caller is this process, and it sets its own timeouts.
 	g.MaxEvaluationTime = 0
-	// Most functions are called once, which leaves a spare process unused.
+	// No spare processes, because most functions are called only once.
 	g.Exec.Prefork = 0
 	s.ImageResolver.DefaultImagePrefix = g.DefaultImagePrefix
 }

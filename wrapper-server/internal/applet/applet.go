@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package applet contains small tools that are part of the wrapper server's binary, so that pod templates copied from
-// Porch's documentation work with an image that contains nothing else: cp and grpc-health-probe, by these names, and
-// "wrapper-server install".
+// Package applet contains small tools in the wrapper server's binary: cp, grpc-health-probe and "wrapper-server
+// install". Pod templates copied from Porch's documentation call cp and grpc-health-probe by these names, and our
+// image contains no other programs.
 package applet
 
 import (
@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 )
 
-// Applet is a tool. It gets the arguments after its name and returns the exit code.
+// Applet is a tool. args are the arguments after the tool's name. It returns the exit code.
 type Applet func(args []string) int
 
-// Find returns the applet that a command line calls, and its arguments. It returns nil if the command line calls the
-// wrapper server itself.
+// Find returns the applet that a command line calls, and the applet's arguments. It returns nil if the command line
+// calls the wrapper server itself.
 func Find(argv []string) (applet Applet, args []string) {
 	switch filepath.Base(argv[0]) {
 	case "cp":

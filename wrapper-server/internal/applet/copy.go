@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Copy is "cp -a SRC... DST", as far as init containers need it: it copies directories
-// with their contents, copies links as links, and keeps modes and times.
+// Copy is the part of "cp -a SRC... DST" that init containers need. It copies directories with their contents, copies
+// links as links, and keeps modes and times.
 func Copy(args []string) int {
 	sources, target, err := copyArguments(args)
 	if err != nil {
@@ -29,8 +29,8 @@ func Copy(args []string) int {
 	return 0
 }
 
-// copyArguments splits a command line. It accepts the options that -a stands for, and
-// options that change nothing here.
+// copyArguments returns the sources and the target in cp's arguments. It ignores options that Copy always applies (-a
+// and its parts) or that do not matter to it (-f, -v).
 func copyArguments(args []string) (sources []string, target string, err error) {
 	var paths []string
 	for i, arg := range args {
@@ -53,7 +53,7 @@ func copyArguments(args []string) (sources []string, target string, err error) {
 	return paths[:len(paths)-1], paths[len(paths)-1], nil
 }
 
-// copyInto copies source to target, or into it if it is a directory.
+// copyInto copies source to the path target. If target is a directory, it copies source into this directory.
 func copyInto(source, target string) error {
 	if info, err := os.Stat(target); err == nil && info.IsDir() && filepath.Base(source) != "." {
 		target = filepath.Join(target, filepath.Base(source))
@@ -62,7 +62,7 @@ func copyInto(source, target string) error {
 	return c.copyTree(filepath.Clean(source), target)
 }
 
-// selfInfo identifies this program's file; it returns nil if that fails.
+// selfInfo returns the file information of this program's binary, or nil if an error occurs.
 func selfInfo() fs.FileInfo {
 	path, err := os.Executable()
 	if err != nil {
@@ -75,15 +75,14 @@ func selfInfo() fs.FileInfo {
 	return info
 }
 
-// copier copies a tree.
+// copier copies a directory tree, file or link.
 type copier struct {
 	self   fs.FileInfo
-	copied string      // where this program's file was copied to, if it was
-	made   fs.FileInfo // the directory that is the copy; nil as long as there is none
+	copied string      // path of the first copy of this program's binary, or empty
+	made   fs.FileInfo // topmost directory of the copy, or nil before its creation
 }
 
-// copyTree copies source to target. It sets a directory's times last: copying into the
-// directory changes them.
+// copyTree copies source, of any kind, to target.
 func (c *copier) copyTree(source, target string) error {
 	info, err := os.Lstat(source)
 	if err != nil {
@@ -112,7 +111,7 @@ func (c *copier) copyDir(source, target string, info fs.FileInfo) error {
 		}
 		c.made = made
 	}
-	if os.SameFile(info, c.made) { // otherwise the copy would never end
+	if os.SameFile(info, c.made) { // the copy contains itself, so copying would never end
 		return fmt.Errorf("%s cannot be copied into itself", source)
 	}
 	entries, err := os.ReadDir(source)
@@ -124,8 +123,8 @@ func (c *copier) copyDir(source, target string, info fs.FileInfo) error {
 			return err
 		}
 	}
-	// The target can be a volume that another user owns, such as an emptyDir, so its mode
-	// cannot be changed: only its contents matter.
+	// Ignore missing permission to change the mode: another user may own the target, such as the root directory of an
+	// emptyDir volume, and only its contents matter.
 	if err := os.Chmod(target, info.Mode().Perm()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
@@ -142,8 +141,9 @@ func (c *copier) copyOne(source, target string, info fs.FileInfo) error {
 	return keepTimes(target, info)
 }
 
-// copyLink copies a link as a link, except links to this program: in our image, the directory that templates copy
-// contains only such links, and in the pod's volume they would be broken.
+// copyLink copies a link as a link, unless the link leads to this program's binary. For such a link it copies the
+// binary. The directory that pod templates copy from our image contains only such links, and they would be broken in
+// the pod's volume.
 func (c *copier) copyLink(source, target string) error {
 	if info, err := os.Stat(source); err == nil && c.self != nil && os.SameFile(info, c.self) {
 		return c.copyProgram(source, target)
@@ -155,7 +155,8 @@ func (c *copier) copyLink(source, target string) error {
 	return relink(to, target)
 }
 
-// copyProgram copies this program once, and links further names to that copy.
+// copyProgram copies this program's binary to the first target. For each further target it creates a link to that
+// copy.
 func (c *copier) copyProgram(source, target string) error {
 	if c.copied != "" {
 		to, err := filepath.Rel(filepath.Dir(target), c.copied)
@@ -168,7 +169,8 @@ func (c *copier) copyProgram(source, target string) error {
 	return copyFile(source, target, 0o755)
 }
 
-// keepTimes copies the times of the original to target, if permitted.
+// keepTimes sets the modification time of target to the time in info, if permitted. For a directory it must run last,
+// because copying into the directory changes its time.
 func keepTimes(target string, info fs.FileInfo) error {
 	if err := os.Chtimes(target, time.Time{}, info.ModTime()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err

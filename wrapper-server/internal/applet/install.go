@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Install is "wrapper-server install DIR": it puts this binary into DIR, under its
-// own name and as grpc-health-probe.
+// Install is "wrapper-server install DIR". It copies this binary to DIR/wrapper-server, and creates a link to it,
+// DIR/grpc-health-probe.
 func Install(args []string) int {
 	if len(args) != 1 {
 		complain("wrapper-server install", "usage: wrapper-server install DIR")
@@ -38,8 +38,8 @@ func installProgram(dir string) error {
 	return relink("wrapper-server", filepath.Join(dir, "grpc-health-probe"))
 }
 
-// copyFile copies a file's content to a new file with the given mode. It replaces an existing file atomically, even if
-// that is being executed.
+// copyFile copies a file's content to a new file with the given mode. It replaces an existing file atomically, even
+// if a process is executing that file.
 func copyFile(from, to string, mode os.FileMode) error {
 	src, err := os.Open(from)
 	if err != nil {
@@ -50,7 +50,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // fails once it was renamed
+	defer func() { _ = os.Remove(tmp.Name()) }() // fails after the rename below
 	_, err = io.Copy(tmp, src)
 	if err == nil {
 		err = tmp.Chmod(mode)
@@ -64,7 +64,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.Rename(tmp.Name(), to)
 }
 
-// relink creates a symbolic link and replaces an existing file of that name.
+// relink creates the symbolic link name, and replaces an existing file of that name.
 func relink(target, name string) error {
 	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
 		return err

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Exit codes of the probe, as in the tool of that name.
+// Exit codes of the probe, as in the tool grpc-health-probe, and its default timeout.
 const (
 	probeUsage       = 1
 	probeConnection  = 2
@@ -24,8 +24,7 @@ const (
 	defaultProbeWait = time.Second
 )
 
-// Probe is "grpc-health-probe -addr HOST:PORT": it exits with 0 if the server reports
-// that it is serving.
+// Probe is "grpc-health-probe -addr HOST:PORT". It returns 0 if the server reports the status SERVING.
 func Probe(args []string) int {
 	flags := flag.NewFlagSet("grpc-health-probe", flag.ContinueOnError)
 	addr := flags.String("addr", "", "server to ask, as host:port")

@@ -17,19 +17,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Config configures the wrapper server. Only arguments set it: a container's environment contains the variables of its
-// image, which must not configure the server.
+// Config configures the wrapper server. Flags set its fields, and variables do not, because the environment of a
+// container contains the variables of its image, and an image must not configure the server.
 type Config struct {
 	// Port is the port for callers.
 	Port int
 	// MaxRequestBodySize is the maximum size of requests and responses, in bytes.
 	MaxRequestBodySize int
-	// FlattenLog joins the lines of each log.
+	// FlattenLog is true if the lines of a function's log are joined into a single line.
 	FlattenLog bool
-	// MaxEvaluationTime limits an evaluation, from the moment at which its request was read, including waits. Zero means
-	// no limit. A caller's shorter deadline applies first.
+	// MaxEvaluationTime limits the time of an evaluation after its request was read, including waits. Zero means no
+	// limit. If the caller's deadline is earlier, it applies instead.
 	MaxEvaluationTime time.Duration
-	// Network allows the function to use the network.
+	// Network is true if the function may use the network.
 	Network bool
 	function.Settings
 	function.Confinement
@@ -38,16 +38,16 @@ type Config struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
 
-	// Shared are directories that the function may write to as in a container of its own, such as /tmp. They are emptied:
-	// nothing else may use them.
+	// Shared are directories, such as /tmp, that the function may write to as in a container of its own. Nothing else
+	// may use these directories, because the server deletes their contents.
 	Shared []string
-	// Entrypoint is the function's command line, and Env its environment.
+	// Entrypoint is the function's command line, and Env the function's environment.
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings of a command line. Environ is the environment from [Isolate]: it contains only the
-// function's variables and the secret of the TLS settings. Help and mistakes are printed to w. The flags port,
-// max-request-body-size, verbosity and flatten-log are Porch's.
+// LoadConfig returns the settings of a command line. environ must be an environment from [Isolate]: of its variables,
+// LoadConfig uses only the function's variables and the secret of the TLS settings. It prints help and errors of
+// flags to w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},
@@ -74,7 +74,7 @@ func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	return cfg, config.Rename(cfg.Validate(), flagName)
 }
 
-// defineFlags adds the flags of the settings to a flag set.
+// defineFlags defines a flag for each setting.
 func (c *Config) defineFlags(flags *flag.FlagSet) {
 	flags.IntVar(&c.Port, "port", 9446, "port to serve on")
 	flags.IntVar(&c.MaxRequestBodySize, "max-request-body-size", 6291456, "largest request and response, in bytes")
@@ -104,7 +104,7 @@ func (c *Config) defineFlags(flags *flag.FlagSet) {
 	})
 }
 
-// flagName returns the flag of a field: "Serve.DrainDelay" is --serve-drain-delay.
+// flagName returns the flag of a field of Config, such as --serve-drain-delay for "Serve.DrainDelay".
 func flagName(field string) string {
 	if field == "Telemetry.LogVerbosity" {
 		return "--verbosity"

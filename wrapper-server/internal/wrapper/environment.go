@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// isolated is the first argument of a wrapper server whose environment [Isolate] made.
+// isolated is the first argument of a wrapper server that executed itself with the environment from [Isolate].
 const isolated = "isolated"
 
-// functionPrefix begins the names of the function's variables in the environment of an isolated server.
+// functionPrefix is the prefix of the function's variables in the environment of an isolated server.
 const functionPrefix = "function:"
 
-// environmentFlag is the flag with the names of the variables that the pod sets.
+// environmentFlag is the flag that lists the variables that the pod, and not the image, sets.
 const environmentFlag = "environment"
 
 // Isolate returns the command line and the environment with which a wrapper server must execute itself, so that its
-// image does not configure it: a container's environment consists of the image's variables, overridden by the pod's.
-// The server keeps only the variables that --environment names, which the pod sets. All other variables are for the
-// function. Nothing in the server can depend on them, such as Go's runtime on GODEBUG, TLS on SSL_CERT_FILE, or HTTP
-// clients on HTTPS_PROXY.
+// image cannot configure the server. A container's environment consists of the image's variables, overridden by the
+// pod's variables. The server keeps only the variables that --environment lists, because the pod sets these. It gets
+// all variables with functionPrefix too, for the function. So an image's variables do not affect Go's runtime in the
+// server (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY).
 //
-// For a server that is already isolated, ok is false, and args is the command line without its mark.
+// If the server is already isolated, ok is false, and args is the command line without the argument isolated.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	if len(argv) > 1 && argv[1] == isolated {
 		return slices.Delete(slices.Clone(argv), 1, 2), environ, false
@@ -38,7 +38,7 @@ func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	return slices.Insert(slices.Clone(argv), 1, isolated), env, true
 }
 
-// podVariables returns the names that --environment=NAME,… lists.
+// podVariables returns the names of variables in the argument --environment=NAME,….
 func podVariables(args []string) []string {
 	for _, arg := range args {
 		if arg == "--" {
@@ -51,13 +51,14 @@ func podVariables(args []string) []string {
 	return nil
 }
 
-// InPod reports whether an isolated server runs in a pod: Kubernetes sets the variable in pods, overriding an image's.
+// InPod reports whether an isolated server runs in a pod. Kubernetes sets the variable KUBERNETES_SERVICE_HOST in
+// each pod, and overrides the image's value.
 func InPod(environ []string) bool {
 	return lookup(environ, functionPrefix+"KUBERNETES_SERVICE_HOST") != ""
 }
 
-// functionEnv returns the environment of the function: the variables of its image and its pod, except the server's and
-// the variables that Kubernetes injects.
+// functionEnv returns the environment of the function: the variables of its image and its pod. It omits variables for
+// the server (FNR_, OTEL_) and variables that Kubernetes adds (KUBERNETES_).
 func functionEnv(environ []string) []string {
 	env := []string{}
 	for _, variable := range environ {
@@ -73,7 +74,7 @@ func hasAnyPrefix(s string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
-// lookup returns the value of a variable; it is empty if the variable is not set.
+// lookup returns the value of a variable, or an empty text if the variable is not set.
 func lookup(environ []string, name string) string {
 	for _, variable := range environ {
 		if value, ok := strings.CutPrefix(variable, name+"="); ok {

@@ -12,24 +12,25 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 )
 
-// secretVariable is the variable of the secret. The pod-manager sets it in each pod that gets --tls-id, overriding an
-// image's variable.
+// secretVariable is the variable with [TLS.Secret]. The pod-manager sets it in each pod with --tls-id, so that an
+// image's value has no effect.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
-// TLS configures the server's certificate and its callers. The pod-manager sets it in function pods.
+// TLS configures the server's certificate and the permitted callers. The pod-manager sets these settings in function
+// pods.
 type TLS struct {
 	// ID is the pod's SPIFFE ID. If it is empty, the server uses no TLS and serves all callers.
 	ID string
-	// Secret proves the ID to callers, which know it too. It is an environment variable, because functions can read the
-	// server's command line.
+	// Secret proves the ID to callers. The callers have the same secret. It is an environment variable and not a
+	// flag, because functions can read the server's command line.
 	Secret string
-	// Authorities are the authorities of the callers' certificates, as PEM.
+	// Authorities are the certificate authorities of callers, as PEM.
 	Authorities string
-	// Callers are patterns of the SPIFFE IDs that may evaluate.
+	// Callers are patterns of the SPIFFE IDs that may call the server.
 	Callers []string
 }
 
-// checkSettings adds the problems of the settings.
+// checkSettings reports invalid settings to checks.
 func (t TLS) checkSettings(checks *config.Checks) {
 	if t.ID == "" {
 		return
@@ -40,7 +41,8 @@ func (t TLS) checkSettings(checks *config.Checks) {
 	checks.That(err == nil && len(t.Callers) > 0, "TLS.Callers", strings.Join(t.Callers, ","), mtls.IDsWanted)
 }
 
-// newIdentity returns the server's identity, with a new key, and the callers that may evaluate. Both are nil without TLS.
+// newIdentity returns the server's identity, with a new key, and the access rule for its callers. Both are nil if TLS
+// is disabled.
 func (t TLS) newIdentity(frame program.Frame) (*mtls.Identity, rpcserve.Access, error) {
 	if t.ID == "" {
 		return nil, nil, nil

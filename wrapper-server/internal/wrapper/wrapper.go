@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wrapper serves a single function: it runs the function's entrypoint for each evaluation, and returns its
+// Package wrapper serves a single function. It runs the function's entrypoint for each evaluation, and returns the
 // output.
 package wrapper
 
@@ -27,7 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// New returns the wrapper server as a part of a program.
+// New returns the wrapper server as a component of a program.
 func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	identity, access, err := cfg.TLS.newIdentity(frame)
 	if err != nil {
@@ -61,9 +61,9 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// windows are larger than the windows of other endpoints: a list of megabytes from another node would wait for dozens
-// of round trips. Connections are fewer in proportion, because few clients connect to a pod: gateways and health
-// checks.
+// windows are larger than the flow-control windows of other endpoints, because otherwise a list of several megabytes
+// from another node would need dozens of round trips. The maximum number of connections is smaller in proportion.
+// That is sufficient because only gateways and health checks connect to a pod.
 var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: serve.MaxWindow}
 
 const (
@@ -89,10 +89,12 @@ func newService(cfg Config, frame program.Frame) (*function.Service, error) {
 	})
 }
 
-// tokens is the mount path of service account tokens. Our pods contain no token, but pods of users' templates may.
+// tokens is the mount path of service account tokens. Pods from our template contain no token, but pods from users'
+// templates may contain a token.
 const tokens = "/var/run/secrets/kubernetes.io" //nolint:gosec // a path, no credential
 
-// hiddenPaths returns the paths that the function must not read. Without network it does not need a token.
+// hiddenPaths returns the paths that the function must not read. Only a function with network may read a token,
+// because a token is useless without network.
 func hiddenPaths(network bool) []string {
 	if network {
 		return nil
@@ -100,7 +102,7 @@ func hiddenPaths(network bool) []string {
 	return []string{tokens}
 }
 
-// server implements Porch's FunctionEvaluator service for a command.
+// server implements Porch's FunctionEvaluator service. Each evaluation runs the same command.
 type server struct {
 	command    fnproc.Command
 	service    *function.Service
@@ -109,11 +111,12 @@ type server struct {
 	budget     *evalserve.Budget
 }
 
-// maxTimeSetting names the settings of the time limit, for users.
+// maxTimeSetting lists the settings of the time limit in errors.
 const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
 	"without a pod-manager, the wrapper server's --max-evaluation-time), or the function's maxEvaluationTime"
 
-// keepPrepared keeps spare processes from the start: there will be evaluations.
+// keepPrepared maintains spare processes. It starts them before the first evaluation, because a pod is only created
+// for evaluations.
 func (s *server) keepPrepared(ctx context.Context) error {
 	s.service.Prepare(s.command)
 	return s.service.Maintain(ctx)
@@ -124,12 +127,13 @@ func (s *server) newHandler(options ...connect.HandlerOption) (path string, hand
 	return evalserve.NewHandler(evalserve.Config{Service: s, Budget: s.budget, MaxMessageBytes: s.maxMessage}, options...)
 }
 
-// EvaluateFunction implements the service. The image is only a name: the pod runs a single function.
+// EvaluateFunction implements Porch's FunctionEvaluator service. The image in the request is used only in texts,
+// because the pod runs a single function.
 func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
 	result, err := s.evaluate(ctx, req)
-	req.ResourceList = nil // only the answer is reserved from here on
+	req.ResourceList = nil // frees the memory of the input: from here on, only the answer uses the memory budget
 	if err != nil {
 		return nil, err
 	}
@@ -148,14 +152,15 @@ func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRe
 	})
 }
 
-// command returns the command of a container of the function's image.
+// command returns the command that a container of the function's image would run.
 func command(cfg Config) fnproc.Command {
 	path := findProgram(cfg.Entrypoint[0], lookup(cfg.Env, "PATH"))
 	return fnproc.Command{Path: path, Args: cfg.Entrypoint[1:], Network: cfg.Network}
 }
 
-// findProgram searches a program in the directories of the image, as containers do. If it is missing, each evaluation
-// reports that: the pod's caller reads the answer, but not the log of a pod that does not start.
+// findProgram searches the image's PATH for a program, as a container does. If the program is missing, findProgram
+// returns its name, and each evaluation then fails with an error. The server does not fail at the start, because
+// callers read the error of an evaluation, but not the log of a pod that does not start.
 func findProgram(name, directories string) string {
 	if strings.Contains(name, "/") {
 		return name

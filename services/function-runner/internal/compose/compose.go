@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compose runs all services in a single process.
+// Package compose connects all services of function-runner within a single process.
 package compose
 
 import (
@@ -17,8 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// Components returns the services that s enables, which call each other within the process. Local binaries need
-// neither registries nor Kubernetes: registries are only used for pods and sandboxes, and Kubernetes only for pods.
+// Components returns the services that s enables. They call each other within the process. The image-resolver is
+// created only if pods or sandboxes are enabled, and the pod-manager only if pods are enabled, because local binaries
+// need neither registries nor Kubernetes.
 func Components(ctx context.Context, s settings.Settings, frame program.Frame) ([]serve.Component, error) {
 	sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
 	if err != nil {
@@ -40,8 +41,8 @@ func Components(ctx context.Context, s settings.Settings, frame program.Frame) (
 	return append([]serve.Component{front}, components...), nil
 }
 
-// onLoopback reports whether only programs of this machine can reach an address. Names except localhost may resolve to
-// any address.
+// onLoopback reports whether only programs of this machine can reach an address. It returns false for names except
+// localhost, because a name may resolve to any address.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -51,8 +52,8 @@ func onLoopback(address string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// addServices adds the services for sandboxes and pods to services, and returns their components. Pods are managed,
-// and registries are used, until the last evaluation has finished.
+// addServices creates the services for sandboxes and pods, sets them in services, and returns their components. The
+// components must stop after the gateway, because evaluations use pods and registries until they finish.
 func addServices(
 	s settings.Settings, services *gateway.Services, frame program.Frame,
 ) (components []serve.Component, err error) {
@@ -82,7 +83,7 @@ func addServices(
 	return append(components, serve.Component{Tasks: resolver.Tasks()}), nil
 }
 
-// addPods adds the pod-manager to services, and returns its component.
+// addPods creates the pod-manager, sets it in services, and returns its component.
 func addPods(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame program.Frame,
 ) (serve.Component, error) {
@@ -94,7 +95,7 @@ func addPods(
 	return startsReady(manager.Component()), nil
 }
 
-// addImages adds the store of images to services, and returns the component that closes it.
+// addImages opens the image store, sets it in services, and returns a component that closes the store.
 func addImages(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame program.Frame,
 ) (serve.Component, error) {
@@ -110,8 +111,8 @@ func addImages(
 	}}}, nil
 }
 
-// startsReady returns a component that does not delay the start of the process. Local binaries run without Kubernetes.
-// Requests that need a pod wait for Kubernetes in the pod-manager.
+// startsReady removes the readiness check from the pod-manager's component, so that the process is ready without
+// Kubernetes. Local binaries do not need Kubernetes, and requests that need a pod wait for it in the pod-manager.
 func startsReady(component serve.Component) serve.Component {
 	component.Ready = nil
 	return component

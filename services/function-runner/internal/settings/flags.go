@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// porchFlag is a flag of Porch's function runner.
+// porchFlag is a flag of Porch's function runner, and the setting that it sets.
 type porchFlag struct {
 	name  string
 	field string // field of Settings
@@ -23,13 +23,14 @@ type porchFlag struct {
 	value flag.Value
 }
 
-// porchFlags returns all flags of Porch's function runner, bound to s. Their defaults are the values in s: from the
-// environment, or else Porch's.
+// porchFlags returns all flags of Porch's function runner. Parsing a flag sets a field of s. The default of a flag is
+// the current value in s: the value from the environment, or else Porch's default.
 func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
-// setDefaults sets the defaults of flags without a variable, and of flags whose variable has another default.
+// setDefaults sets the fields whose default as a flag differs from their default as a variable, and the fields of
+// flags that have no variable.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret, s.PodManager.CacheConfig = podmanager.DefaultPullSecret, podmanager.CacheConfigPath
 	s.PodManager.MaxWaitlistLength = podmanager.DefaultMaxWaitlistLength
@@ -143,7 +144,7 @@ func (s *Settings) registryFlags() []porchFlag {
 	}
 }
 
-// The values of flags are written directly into a configuration.
+// The types implement flag.Value. Set writes the parsed value directly into a configuration.
 type (
 	textValue     struct{ p *string }
 	intValue      struct{ p *int }
@@ -165,7 +166,7 @@ func (v boolValue) Set(s string) (err error) {
 	return describeValid(err, "true or false")
 }
 
-// IsBoolFlag makes "--flag" a short form of "--flag=true".
+// IsBoolFlag makes the flag package accept "--flag" as a short form of "--flag=true".
 func (v boolValue) IsBoolFlag() bool { return true }
 
 func (v durationValue) Set(s string) (err error) {
@@ -173,7 +174,7 @@ func (v durationValue) Set(s string) (err error) {
 	return describeValid(err, "a time with its unit, such as 90s or 30m")
 }
 
-// describeValid returns an error that describes the valid values if err is not nil.
+// describeValid replaces err by an error that describes the valid values. It returns nil if err is nil.
 func describeValid(err error, what string) error {
 	if err != nil {
 		return errors.New("it has to be " + what)
@@ -200,7 +201,8 @@ func (v portValue) Set(s string) error {
 	return nil
 }
 
-// The flag package calls String on zero values too, to find the default.
+// The flag package also calls String on zero values, so v.p may be nil: PrintDefaults omits a default that equals the
+// text of the zero value.
 func (v textValue) String() string     { return showValue(v.p) }
 func (v intValue) String() string      { return showValue(v.p) }
 func (v boolValue) String() string     { return showValue(v.p) }

@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// printHelp writes all flags, and the effective variables. A flag is named instead of its variable.
+// printHelp writes all flags, and then all variables except those that have a flag.
 func printHelp(flags *flag.FlagSet) {
 	w := flags.Output()
 	_, _ = fmt.Fprintf(w, "usage: function-runner [FLAG]...\n\nFlags:\n")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings parses Porch's flags and maps them to the configurations of the services in function-runner.
+// Package settings parses Porch's flags and writes them to the configurations of the services in function-runner.
 package settings
 
 import (
@@ -19,8 +19,8 @@ import (
 )
 
 type (
-	// Gateway and the other configurations of services are embedded under these names, so that their variables need no
-	// prefix: a setting of several services is a single variable.
+	// Gateway, PodManager and ImageResolver are distinct names for embedding. Embedded configurations need no prefix
+	// in the names of their variables, so that a single variable sets a setting of several services.
 	Gateway = gateway.Config
 	// PodManager is embedded likewise.
 	PodManager = podmanager.Config
@@ -28,7 +28,7 @@ type (
 	ImageResolver = imageresolver.Config
 )
 
-// Settings are the settings of all flags and variables.
+// Settings are all settings of function-runner, from flags and variables.
 type Settings struct {
 	Gateway
 	PodManager
@@ -41,7 +41,8 @@ type Settings struct {
 
 // registryFlags are Porch's flags for private registries.
 type registryFlags struct {
-	// credentials and authorities are true if the files at authPath and tlsPath are used.
+	// credentials is true if the credentials at authPath are used, and authorities is true if the certificates at
+	// tlsPath are used.
 	credentials, authorities bool
 	authPath, tlsPath        string
 }
@@ -80,8 +81,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Load returns the settings of a command line, which override the environment. It prints help to w. Errors name the
-// flag or the variable.
+// Load returns the settings of the environment and of a command line. Flags override variables. It prints help to w.
+// Its errors contain the name of the flag or the variable.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
 	if err := config.Fill(&s); err != nil {
@@ -106,7 +107,8 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	return s, config.Rename(s.Validate(), name)
 }
 
-// nameIn returns the name of a setting for users: its flag or, without a flag, its variable.
+// nameIn returns a function that returns the name of a setting for users: the setting's flag or, if it has no flag,
+// its variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
 		if field == "WrapperServerImage" {
@@ -120,7 +122,8 @@ func nameIn(flags []porchFlag) func(field string) string {
 	}
 }
 
-// shareFlags copies a flag's value to all services that use it.
+// shareFlags copies settings that several services use from one configuration to the others, because a flag sets only
+// one field.
 func (s *Settings) shareFlags() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
@@ -134,7 +137,7 @@ func (s *Settings) shareFlags() {
 	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
 }
 
-// usedPaths returns the paths in use; both are empty if no flag sets them.
+// usedPaths returns authPath and tlsPath. A path is empty unless its flag enables it.
 func (r registryFlags) usedPaths() (auth, tls string) {
 	if r.credentials {
 		auth = r.authPath
@@ -145,5 +148,5 @@ func (r registryFlags) usedPaths() (auth, tls string) {
 	return auth, tls
 }
 
-// ErrHelp is the error of Load after it printed the help.
+// ErrHelp is the error that Load returns after it has printed the help.
 var ErrHelp = flag.ErrHelp

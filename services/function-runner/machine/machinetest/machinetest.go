@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetest provides registries with images of the test function, for tests that run images on this machine.
+// Package machinetest starts registries, and pushes images of the test function there, for tests that run images on
+// this machine.
 package machinetest
 
 import (
@@ -33,9 +34,9 @@ const (
 	Password = "hunter2-hunter2"
 )
 
-// Registry is a registry on loopback, in memory.
+// Registry is an in-memory registry that listens on loopback.
 type Registry struct {
-	// Host is its host and port.
+	// Host is the host and port of the registry.
 	Host string
 
 	server *httptest.Server
@@ -48,7 +49,7 @@ func Open(t testing.TB) *Registry {
 	return start(t, httptest.NewServer(newRegistry()), authn.Anonymous)
 }
 
-// Private starts a registry with its own authority that requires a password.
+// Private starts a registry with TLS and its own certificate authority. It requires User and Password.
 func Private(t testing.TB) *Registry {
 	t.Helper()
 	images := newRegistry()
@@ -79,7 +80,7 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push pushes an image whose program is the test function.
+// Push pushes an image of the test function to a repository and tag. behaviour is the argument of the function.
 func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	t.Helper()
 	var options []name.Option
@@ -98,7 +99,7 @@ func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	}
 }
 
-// image returns an image like those of ko.
+// image returns an image of the test function. It resembles an image that ko builds.
 func image(t testing.TB, behaviour string) v1.Image {
 	t.Helper()
 	content := layer(t)
@@ -127,7 +128,7 @@ func image(t testing.TB, behaviour string) v1.Image {
 	return img
 }
 
-// layer returns a layer with the test function.
+// layer returns the tar archive of a layer with the test function.
 func layer(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()

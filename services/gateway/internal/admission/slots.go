@@ -34,7 +34,7 @@ func (t *tally) shareOf(claim Claim) int { return t.function[claim.Function] + t
 // evaluation is an evaluation with a slot.
 type evaluation struct {
 	claim   Claim
-	reserve *reserve // reserve that contains the slot; nil for a regular slot
+	reserve *reserve // nil for a regular slot
 }
 
 // reserve is a set of additional slots, either for functions or for callers without running evaluations.

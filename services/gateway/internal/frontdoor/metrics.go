@@ -84,8 +84,8 @@ type sample struct {
 	took                        time.Duration
 	requestBytes, responseBytes int
 	measured                    *measure.Evaluation
-	resolved                    string // digest of the executed image; empty if unknown
-	cache                       string // outcome of the result cache; empty if the cache was not used
+	resolved                    string // digest of the executed image, or empty
+	cache                       string // outcome of the result cache, or empty
 	inputSHA256, outputSHA256   string // hashes of the lists; empty if the log does not contain them
 	party                       string // party that caused a failure: function, caller or system
 }

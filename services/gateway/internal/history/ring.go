@@ -7,7 +7,7 @@ import "iter"
 // ring stores the newest max values. Its memory grows with the number of values.
 type ring[T any] struct {
 	max    int
-	next   int // index of the oldest value, which add replaces; 0 until the ring is full
+	next   int // index of the oldest value, which add replaces in a full ring
 	values []T
 }
 

@@ -26,7 +26,7 @@ type progress struct {
 	span     trace.Span
 	measured *measure.Evaluation
 	last     *lease.Waiting // nil before the first report
-	phase    trace.Span     // child span of the phase in last; nil without a phase or a recording
+	phase    trace.Span     // child span of the phase in last, or nil
 	since    time.Time      // time at which the phase in last began
 	// unanswered is the time before the first report of a pod-manager. spent contains the durations of the phases
 	// after that report.

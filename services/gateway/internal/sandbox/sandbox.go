@@ -54,7 +54,7 @@ type Launcher struct {
 	starter starter
 	path    string   // path of the launcher's program; empty for direct
 	root    bool     // true if this program runs as root, so that sandboxes need another user
-	file    *os.File // seccomp program in memory; nil unless bubblewrap is used
+	file    *os.File // in-memory file with bubblewrap's seccomp program, or nil
 	starts  *fnproc.Starter
 	seed    maphash.Seed // seed of the random assignment of users to functions
 }
