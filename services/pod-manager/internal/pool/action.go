@@ -11,25 +11,25 @@ import (
 // Action is a decision of the machine. Callers carry it out in the background.
 type Action interface{ isAction() }
 
-// Grant answers a lease with a pod.
+// Grant grants a lease on a pod.
 type Grant struct {
 	Lease    LeaseID
 	Function Function
 	Pod, UID string
 	Address  string
 	Identity Identity
-	ByTag    bool // see Observation
+	ByTag    bool // see [Observation.ByTag]
 	Cold     bool
 	Phases   []PhaseDuration
 }
 
-// PhaseDuration is the time of a lease in a phase.
+// PhaseDuration is the time that a lease waited in a phase.
 type PhaseDuration struct {
 	Phase    Phase
 	Duration time.Duration
 }
 
-// Reject answers a lease with an error.
+// Reject rejects a lease with an error.
 type Reject struct {
 	Lease LeaseID
 	Class fault.Class
@@ -37,19 +37,19 @@ type Reject struct {
 	Reason string
 	// RetryAfter is the delay before a retry. It is zero if the delay is unknown.
 	RetryAfter time.Duration
-	// Elsewhere is true if another replica may grant the lease: the replica at the address Owner, or any replica if
-	// Owner is empty.
+	// Elsewhere is true if another replica may grant the lease. Owner is the address of that replica. If Owner is
+	// empty, any other replica may.
 	Elsewhere bool
 	Owner     string
 }
 
-// Report describes the wait of a lease.
+// Report tells a lease's caller the cause of the wait.
 type Report struct {
 	Lease   LeaseID
 	Waiting Waiting
 }
 
-// Waiting describes the wait of a lease.
+// Waiting describes the cause of a lease's wait.
 type Waiting struct {
 	Phase    Phase
 	Reason   string
@@ -57,8 +57,8 @@ type Waiting struct {
 	Pod      string
 }
 
-// Create creates a pod, and its Service in the Service mode. An existing pod with this name counts as created. The
-// result is [PodObserved] or [CreateFailed].
+// Create creates a pod, and its Service if pods are reached through Services. An existing pod with this name counts
+// as created. The result is [PodObserved] or [CreateFailed].
 type Create struct {
 	Function     Function
 	Slot         int
@@ -74,22 +74,22 @@ type Delete struct {
 	Function  Function
 	Slot      int
 	Reason    string
-	// Eviction is the kind of reason, for metrics.
+	// Eviction is the kind of the reason, for metrics.
 	Eviction string
-	// Foreign is true if the pod may be deleted although another replica owns the function.
+	// Foreign is true if another replica owns the function, and the pod must be deleted nevertheless.
 	Foreign bool
 }
 
-// Reason is the reason of a creation.
+// Reason is the reason for which a pod is created.
 type Reason int
 
 // The reasons.
 const (
-	// ForLeases means that there are more leases than pods for them.
+	// ForLeases means that the pool needs a further pod for its leases.
 	ForLeases Reason = iota
-	// ForMinimum means that the pool is below its minimum.
+	// ForMinimum means that the pool has fewer pods than its minimum.
 	ForMinimum
-	// ForVersion means that a new version replaces outdated pods.
+	// ForVersion means that the pod will replace an outdated pod.
 	ForVersion
 )
 
@@ -102,12 +102,12 @@ type Extend struct {
 	ReclaimAfter time.Time
 }
 
-// Probe requests the health of a pod's wrapper server until the server is healthy, or the pod is deleted. The result
-// is [Probed], after a single [Unanswered] if the answer is late.
+// Probe checks the health of a pod's wrapper server until the server is healthy, or the pod is deleted. The result is
+// [Probed]. If the server does not answer for a while, a single [Unanswered] is sent before.
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity
-	// Question is the number of the probe.
+	// Question is the number of the probe. [Probed] and [Unanswered] contain it.
 	Question uint64
 	// Timeout limits the probe. Zero means no limit.
 	Timeout time.Duration
@@ -116,8 +116,8 @@ type Probe struct {
 // Unprobe cancels the open probe of a pod.
 type Unprobe struct{ Name, UID string }
 
-// StandDown makes this replica own no functions, for a reason, while another replica can own them. An empty reason
-// reverts that.
+// StandDown makes this replica own no functions, for a reason, as long as another replica can own them. An empty
+// reason makes this replica own functions again.
 type StandDown struct{ Reason string }
 
 func (Grant) isAction()  {}

@@ -8,28 +8,30 @@ import (
 )
 
 const (
-	// silenceTimeout is the time after which a silent pod is drained, and the minimum time between two samples. The
-	// prober reports silence after two seconds.
+	// silenceTimeout is the time after which a silent pod is drained. It is also the minimum time between two samples
+	// of serving pods. The prober reports a pod as silent after two seconds.
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the time between two samples while no pod is silent.
 	sampleInterval = 5 * time.Second
-	// minSilentPods is the number of silent pods that indicates a lost pod network, if no pod answers.
+	// minSilentPods is the number of silent pods above or at which the network counts as lost, if no other pod
+	// answers.
 	minSilentPods = 2
-	// sampleSize is the number of serving pods that are probed while pods are silent, so that the loss of a node is not
-	// mistaken for the loss of the network.
+	// sampleSize is the number of serving pods on different nodes that are probed while pods are silent. The sample
+	// distinguishes the loss of a node from the loss of the network.
 	sampleSize = 3
 )
 
-// connectivity tracks the connection of this replica to function pods. A pod is silent if it does not answer although
-// Kubernetes reports it as ready: either the pod is broken, or the network.
+// connectivity tracks whether this replica can reach function pods. A pod is silent if it does not answer probes
+// although Kubernetes reports it as ready. Either the pod is broken, or the network between this replica and the
+// pods.
 type connectivity struct {
 	// silent maps the names of silent pods to the moment of their detection.
 	silent map[string]moment
-	// lastAnswer is the event of the last answer of any pod, and lastAnsweredProbe the number of the last answered
-	// probe.
+	// lastAnswer is the number of the event with the last answer of any pod. lastAnsweredProbe is the number of the
+	// last probe that a pod answered.
 	lastAnswer, lastAnsweredProbe uint64
 	sampledAt                     time.Time // time of the last sample
-	lost                          string    // reason if this replica is disconnected, else empty
+	lost                          string    // reason for which this replica counts as disconnected, else empty
 }
 
 func (e Unanswered) applyTo(m *Machine) {
@@ -39,7 +41,7 @@ func (e Unanswered) applyTo(m *Machine) {
 	}
 }
 
-// recordSilence records a pod as silent.
+// recordSilence records a pod as silent, and probes other pods to test the network.
 func (m *Machine) recordSilence(s *step, p *pod) {
 	if _, known := m.connectivity.silent[p.name]; known || !p.observed.Ready {
 		return // a pod that is not ready may not have started
@@ -48,7 +50,7 @@ func (m *Machine) recordSilence(s *step, p *pod) {
 	m.sampleServing(s)
 }
 
-// sampleServing probes some serving pods on different nodes, to test the network.
+// sampleServing probes up to sampleSize serving pods on different nodes, to test the network.
 func (m *Machine) sampleServing(s *step) {
 	if s.age(m.connectivity.sampledAt) < silenceTimeout {
 		return
@@ -70,8 +72,8 @@ func (m *Machine) sampleServing(s *step) {
 	}
 }
 
-// drainSilent drains a broken pod that does not answer. If Kubernetes reports the pod as ready, the pod is probed
-// again: it may answer, or this replica may be disconnected.
+// drainSilent drains a pod that does not answer its check. If Kubernetes reports the pod as ready, the pod may be
+// healthy and this replica disconnected. So the pod is probed again, and returns to ready if it answers.
 func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
 	p.removal.unexplained = true
@@ -93,7 +95,7 @@ func (m *Machine) recordAnswer(p *pod) {
 func (m *Machine) judgeConnectivity(s *step) {
 	c := &m.connectivity
 	if m.ownership.replicas > 1 && s.age(c.sampledAt) >= sampleInterval {
-		m.sampleServing(s) // another replica can replace this replica
+		m.sampleServing(s) // detects a lost network early, because another replica can take over
 	}
 	if len(c.silent) == 0 && c.lost == "" {
 		return
@@ -107,7 +109,7 @@ func (m *Machine) judgeConnectivity(s *step) {
 		}
 		silent := s.age(since.at) >= silenceTimeout
 		if (silent || c.lost != "") && since.event > c.lastAnswer {
-			unheard++ // a disconnected replica needs an answer of a pod, not a new pod, to count as connected
+			unheard++ // a disconnected replica counts as connected again only after an answer
 		}
 		if silent && p.state.usable() && p.pool.isManaged() {
 			reason := "pod " + name + " does not answer, although Kubernetes reports it as ready"
@@ -119,7 +121,8 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost stores and reports whether this replica is disconnected.
+// setLost stores whether this replica is disconnected, and emits a StandDown if this changed. unheard is the number
+// of silent pods since the last answer.
 func (m *Machine) setLost(s *step, unheard int) {
 	c := &m.connectivity
 	was := c.lost
@@ -138,9 +141,9 @@ func (m *Machine) setLost(s *step, unheard int) {
 	}
 }
 
-// confirmsSilence reports whether a silent pod may be deleted: another pod answered a later probe and this pod did not
-// answer since, or Kubernetes no longer reports the pod as ready. When a network recovers, some pod is the first to
-// answer.
+// confirmsSilence reports whether a draining pod may be deleted. A silent pod may be deleted if Kubernetes no longer
+// reports it as ready, or if another pod answered a later probe and this pod remained silent for silenceTimeout after
+// that. The timeout is necessary because pods do not answer all at once when a network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {
@@ -154,7 +157,8 @@ func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// reviveSilent keeps a silent pod that answers.
+// reviveSilent makes a draining pod ready again if it was drained because of its silence. It is called when the pod
+// answers.
 func (p *pod) reviveSilent(s *step) {
 	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}

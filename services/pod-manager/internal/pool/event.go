@@ -8,15 +8,15 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Event is something that happened. Events may be late, repeated or lost. An observation with an older resource
-// version is ignored.
+// Event is an input of the [Machine]. Events may be late, repeated or lost. An observation of a pod with an older
+// resource version is ignored.
 type Event interface{ applyTo(m *Machine) }
 
 // LeaseID identifies a lease. Callers must not reuse it.
 type LeaseID uint64
 
-// LeaseRequested requests a lease. The answer is a single [Grant] or [Reject], after any number of [Report], unless
-// [LeaseEnded] is handled before.
+// LeaseRequested requests a lease. The answer is any number of [Report] actions, followed by a single [Grant] or
+// [Reject]. A [LeaseEnded] before that cancels the request.
 type LeaseRequested struct {
 	Lease    LeaseID
 	Function Function
@@ -26,12 +26,12 @@ type LeaseRequested struct {
 	Tried []string
 }
 
-// LeaseEnded returns a lease, granted or waiting. Unknown leases are ignored.
+// LeaseEnded ends a granted or waiting lease. Unknown leases are ignored.
 type LeaseEnded struct {
 	Lease LeaseID
 	// Broken describes the pod's failure. It is empty for a healthy pod.
 	Broken string
-	// Abandoned is true if the caller left before the pod answered.
+	// Abandoned is true if the caller gave up waiting before the pod answered.
 	Abandoned bool
 }
 
@@ -43,21 +43,22 @@ type Observation struct {
 	Name, UID, ResourceVersion string
 	Function                   Function
 	Slot                       int
-	// ByTag is true if the pod names its image by tag alone: the node may run another image than Function.
+	// ByTag is true if the pod's image has a tag but no digest, so that the node may run another digest than
+	// Function.Digest.
 	ByTag bool
 	// TemplateVersion and SettingsVersion are empty if the pod does not contain them.
 	TemplateVersion, SettingsVersion string
-	// Identity identifies the pod to its callers. It is zero for a pod without a certificate.
+	// Identity is the pod's identity for its callers. It is zero for a pod without a certificate.
 	Identity Identity
 	Created  time.Time
 	// ReclaimAfter is the pod's expiry. It is zero if the annotation is missing or invalid.
 	ReclaimAfter time.Time
 
-	// Phase is the step to readiness. PhaseConnecting means that the pod's containers run.
+	// Phase is the pod's progress towards readiness. PhaseConnecting means that the pod's containers run.
 	Phase Phase
 	// Reason explains the phase to users.
 	Reason string
-	// Address is the address of the wrapper server, as host:port. It is empty while the pod is without an address.
+	// Address is the address of the wrapper server, as host:port. It is empty while the pod has no address.
 	Address string
 	// HealthAddress is the address for probes. It is empty if probes use Address.
 	HealthAddress string
@@ -66,17 +67,18 @@ type Observation struct {
 	Ready bool
 	// Deleting is true if Kubernetes is deleting the pod.
 	Deleting bool
-	// Problem prevents the pod from serving. It is zero for a healthy pod.
+	// Problem is the failure that prevents the pod from serving. It is zero for a healthy pod.
 	Problem Problem
 }
 
-// Identity identifies a pod to its callers, who share Secret with the pod. It is zero for a pod without a certificate.
+// Identity is the identity that a pod proves to its callers. Secret is known only to the pod and its callers. The
+// zero Identity is for pods without a certificate.
 type Identity struct{ ID, Secret string }
 
 // containersRun reports whether the containers of a pod run.
 func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
-// Phase is a step to a granted lease. Later steps are greater.
+// Phase is the progress of a lease towards its grant. Later phases are greater.
 type Phase = podmanagerv1.Phase
 
 // The phases, in order.
@@ -94,15 +96,15 @@ const (
 // Problem describes a failure that prevents a pod from serving.
 type Problem struct {
 	Kind ProblemKind
-	// Reason contains the words of the kubelet or the scheduler.
+	// Reason is the text of the kubelet, the scheduler or the API server.
 	Reason string
-	// OutOfMemory is true if the kernel killed the pod for memory.
+	// OutOfMemory is true if the kernel killed the pod because of its memory use.
 	OutOfMemory bool
-	// Unreachable is true if this replica got no answer from the Kubernetes API. Another replica may reach the API.
+	// Unreachable is true if this replica cannot use the Kubernetes API. Another replica may be able to.
 	Unreachable bool
 }
 
-// ProblemKind is the meaning of a problem for waiting leases.
+// ProblemKind classifies problems by their consequence for waiting leases.
 type ProblemKind int
 
 const (
@@ -112,9 +114,9 @@ const (
 	Stuck
 	// Held means that the pod becomes ready by itself as soon as the Kubernetes API recovers.
 	Held
-	// Lost means that the pod terminated for reasons of its own, such as an eviction: another pod may well succeed.
+	// Lost means that this pod will not serve, for instance after an eviction, but another pod may.
 	Lost
-	// Full means that a quota refuses the pod: it can be created once another pod is deleted.
+	// Full means that a quota refuses the pod. The pod can be created once another pod is deleted.
 	Full
 	// Fatal means that neither this pod nor a new pod can become ready, for instance because the image cannot be
 	// pulled.
@@ -124,25 +126,26 @@ const (
 // mayPass reports whether the pod may become ready by itself.
 func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 
-// broken reports whether the pod will not become ready.
+// broken reports whether the pod cannot become ready any longer.
 func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }
 
-// ForeignObserved is a pod of another function runner with an id in our format: a Service with this id selects it.
+// ForeignObserved reports a pod of another function runner whose label contains an id in our format. A Service with
+// this id would select that pod, so the id is occupied.
 type ForeignObserved struct{ Name, ID string }
 
-// PodGone is the deletion of a pod, of this function runner or another.
+// PodGone reports that a pod no longer exists. The pod may belong to another function runner.
 type PodGone struct{ Name, UID string }
 
-// CreateFailed is a failed creation. The pod may exist nevertheless.
+// CreateFailed reports that a [Create] failed. The pod may exist nevertheless.
 type CreateFailed struct {
 	Name    string
 	Problem Problem
 }
 
-// DeleteFailed is a failed deletion.
+// DeleteFailed reports that a [Delete] failed.
 type DeleteFailed struct{ Name, UID, Reason string }
 
-// Probed is the answer of a pod's wrapper server to [Probe].
+// Probed reports the result of a [Probe].
 type Probed struct {
 	Name, UID string
 	// Question is the number of the Probe. Answers to earlier probes are ignored.
@@ -151,24 +154,25 @@ type Probed struct {
 	Unhealthy string
 }
 
-// Unanswered is a probe without a [Probe.Timeout] that a pod did not answer in time. The probe stays open.
+// Unanswered reports that a pod has not answered a [Probe] without timeout for a while. The probe continues.
 type Unanswered struct {
 	Name, UID string
 	Question  uint64
 }
 
-// OwnersChanged changes the owners of functions. Before the first OwnersChanged, this replica owns all functions.
+// OwnersChanged reports new owners of functions. Before the first OwnersChanged, this replica owns all functions.
 type OwnersChanged struct {
-	// Owner returns the owner of a function. It must be pure.
+	// Owner returns the owner of a function. It must be a pure function.
 	Owner func(Function) Owner
 	// Replicas is the number of replicas that own functions.
 	Replicas int
-	// Lost is the reason why this replica can neither own functions nor create pods. It is empty if it can.
+	// Lost is the reason for which this replica can neither own functions nor create pods. It is empty if the replica
+	// can.
 	Lost string
 }
 
-// MinPodsSet sets the minimum number of pods of a function, which exist although no lease needs them. It creates no
-// pods above the limits.
+// MinPodsSet sets the minimum number of pods of a function. These pods exist even if no lease needs them. MaxPods
+// limits the minimum.
 type MinPodsSet struct {
 	Function Function
 	Pods     int

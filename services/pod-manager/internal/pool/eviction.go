@@ -8,17 +8,19 @@ import (
 	"time"
 )
 
-// quotaRetry is the time between two attempts to create a pod while a quota refuses pods and no pod is deleted.
+// quotaRetry is the delay after which a pod is created again that a quota refused. The deletion of a pod ends the
+// delay.
 const quotaRetry = 10 * time.Second
 
-// watchLag is the maximum delay until this replica observes an extension by another replica.
+// watchLag is the maximum delay until this replica observes that another replica extended a pod's expiry.
 const watchLag = 2 * time.Second
 
-// capacity tracks the ResourceQuota of the namespace. While the quota is reached, the pod idle for longest is evicted
-// for a pool that needs a pod. If no pod is idle, pools wait in line.
+// capacity tracks whether the ResourceQuota of the namespace is reached. While it is reached, pools that need a pod
+// wait in line, and the least recently used idle pods are evicted for them.
 type capacity struct {
 	line []*pool // pools that wait for a pod, sorted by arrival
-	// refused is Kubernetes' message about the last refused pod, and refusedUntil the time of the next attempt.
+	// refused is Kubernetes' message about the last refused pod. refusedUntil is the time at which creating a pod is
+	// attempted again.
 	refused      string
 	refusedUntil time.Time
 }
@@ -32,14 +34,13 @@ func (c *capacity) recordRefusal(now time.Time, reason string) {
 // atQuota reports whether the quota is reached.
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
-// admits reports whether p may create a pod: there is capacity, and no other pool is before p.
+// admits reports whether p may create a pod: the quota is not reached, and no other pool is before p in line.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	first := c.first()
 	return !c.atQuota(now) && (first == nil || first == p)
 }
 
-// first returns the pool that gets the next pod. It is nil if no pool waits. Pools without a pod are before pools that
-// need a further pod.
+// first returns the pool that gets the next pod. It is nil if no pool waits in line.
 func (c *capacity) first() *pool {
 	if len(c.line) == 0 {
 		return nil
@@ -47,7 +48,7 @@ func (c *capacity) first() *pool {
 	return c.rankedLine()[0]
 }
 
-// rankedLine returns the line, pools without a pod first.
+// rankedLine returns the pools in line. Pools without a pod come before pools that need a further pod.
 func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
 	slices.SortStableFunc(line, func(a, b *pool) int {
@@ -70,9 +71,10 @@ func (m *Machine) enterLine(s *step, p *pool) {
 	}
 }
 
-// evictIdle drains as many idle pods as the line needs while the quota is reached: first pods of this replica, then
-// pods of other replicas. Leaving pods count as evicted. If no pod is idle, callers of a pool without a pod are sent
-// to other replicas, which have better information about their own pods.
+// evictIdle drains an idle pod for each pool in line while the quota is reached: first pods of pools that this
+// replica owns, then pods of other pools. A pod that is already leaving counts for the first pool in line. If no pod
+// is idle, the callers of a pool without a pod are sent to other replicas, because those know better which of their
+// own pods are idle.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -90,8 +92,8 @@ func (m *Machine) evictIdle(s *step) {
 	}
 }
 
-// countLeaving counts the pods that are leaving. A pod that exceeds deletionTimeout does not count, because it may
-// never leave.
+// countLeaving counts the draining and deleting pods. A pod that has been leaving for deletionTimeout does not count,
+// because it may never be gone.
 func (m *Machine) countLeaving(now time.Time) int {
 	n := 0
 	for _, p := range m.pods.byName {
@@ -102,9 +104,10 @@ func (m *Machine) countLeaving(now time.Time) int {
 	return n
 }
 
-// idlePods returns the idle pods of the pools that this replica owns, or of the other pools, least recently used
-// first. A replica extends its used pods once per extensionInterval, so a pod that no other replica extended for
-// longer than that is idle there, too.
+// idlePods returns idle pods, least recently used first. If owned is true, these are pods of pools that this replica
+// owns, otherwise pods of all other pools. Other replicas extend the expiries of pods that they use, once per
+// extensionInterval. So if no other replica extended a pod's expiry for longer than that, no other replica uses the
+// pod.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {
@@ -123,8 +126,8 @@ func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	return idle
 }
 
-// sendOn sends the waiting leases of a pool without a pod to other replicas. Leases whose callers have tried all
-// replicas continue to wait.
+// sendOn redirects the waiting leases of a pool without a pod to other replicas. Leases whose callers have tried all
+// replicas continue to wait here.
 func (m *Machine) sendOn(s *step, p *pool) {
 	if p.countUsable() > 0 || m.config.InProcess {
 		return
@@ -137,7 +140,7 @@ func (m *Machine) sendOn(s *step, p *pool) {
 	}
 }
 
-// waitReason returns the reason for waiting in line.
+// waitReason returns the reason for users for which a pool waits in line.
 func (c *capacity) waitReason() string {
 	return "Kubernetes has no room for a further function pod, and all are in use: " + c.refused
 }

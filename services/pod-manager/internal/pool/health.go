@@ -12,23 +12,23 @@ import (
 
 // health holds the results of a pod's probes.
 type health struct {
-	probedAddress string // address of the open probe, empty without a probe
+	probedAddress string // address of the open probe; it is empty if no probe is open
 	probeNumber   uint64 // number of the last probe
-	// checkedEarly is true if the check began before any lease reported the pod as broken.
+	// checkedEarly is true if the pod's check began before any lease reported the pod as broken.
 	checkedEarly  bool
 	reportedReady bool // true if Kubernetes reported the pod as ready before
 }
 
-// stall is a problem that may pass.
+// stall tracks for how long a pod has a problem that may pass by itself.
 type stall struct {
-	since   time.Time // zero without a problem
+	since   time.Time // start of the problem; it is zero without a problem
 	tooLong bool
 }
 
-// checkTimeout is the time within which a checked pod must answer.
+// checkTimeout is the time within which a pod in the state checking must answer its probe.
 const checkTimeout = 3 * time.Second
 
-// probe requests the health of a pod.
+// probe emits a [Probe] of a pod, unless a probe of the pod's current address is open. A zero timeout means no limit.
 func (p *pod) probe(s *step, timeout time.Duration) {
 	address := cmp.Or(p.observed.HealthAddress, p.observed.Address)
 	if p.health.probedAddress == address {
@@ -49,14 +49,14 @@ func (p *pod) endProbe(s *step) {
 	}
 }
 
-// check probes a pod that served. It gets no leases until it answers.
+// check moves a ready pod to the state checking and probes it. The pod gets no leases until it answers.
 func (p *pod) check(s *step, early bool, why string) {
 	p.setState(s.at, checking, why)
 	p.health.checkedEarly = early
 	p.probe(s, checkTimeout)
 }
 
-// whyChecked is the usual reason of a check.
+// whyChecked is the reason of a check, for users, after a lease reported the pod as broken.
 const whyChecked = "an evaluation found it broken, and its health is being probed"
 
 // markReady makes a pod ready after a healthy answer.
@@ -64,14 +64,14 @@ func (p *pod) markReady(s *step) {
 	if p.becameReady.at.IsZero() {
 		p.becameReady = s.moment
 		if !p.adopted {
-			p.extendExpiry(s) // adopted pods keep the expiry of their creator
+			p.extendExpiry(s) // adopted pods keep the expiry that their creator wrote
 		}
 	}
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether the containers of a pod no longer run. A missing report that they run is no
-// evidence, because a probe may be faster than the report.
+// containersStopped reports whether the containers of a pod stopped. It requires evidence that they ran, because a
+// probe may succeed before Kubernetes reports that the containers run. before is the previous observation.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
@@ -84,20 +84,21 @@ func (p *pod) lostReadiness(before Observation) bool {
 	return p.state == ready && before.Ready && !p.observed.Ready && p.observed.Address != ""
 }
 
-// restart returns a pod with stopped containers to starting.
+// restart returns a pod whose containers stopped to the state starting.
 func (p *pod) restart(now time.Time) {
 	p.setState(now, starting, "")
 	p.since, p.health.probedAddress, p.ran = now, "", false
 }
 
-// awaitsExplanation reports whether the kubelet may still report the cause of a failure: while the pod is checked, and
-// until it is gone, because a busy node needs longer than a check.
+// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. This lasts until the
+// pod is gone, and not only until the end of its check, because a busy node needs longer.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || !p.state.usable() && p.removal.unexplained
 }
 
-// stallTimeout returns the time after which a problem of the pod makes waiting leases fail. An autoscaler may need
-// minutes to add a node. Other problems, such as an unavailable registry, justify a short wait only.
+// stallTimeout returns the time after which a problem of the pod makes waiting leases fail. It is long for a pod
+// without a node, because an autoscaler may need minutes to add a node. It is short for other problems, such as an
+// unavailable registry.
 func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
 	if p.observed.Phase == PhaseScheduling {
 		return unscheduled
@@ -105,7 +106,7 @@ func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
 	return min(unscheduled, 2*time.Second)
 }
 
-// startsStalling reports whether a problem has just exceeded its timeout.
+// startsStalling reports whether a pod's problem exceeds its timeout, and returns true only once per problem.
 func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
 	if p.stall.since.IsZero() || p.stall.tooLong || now.Sub(p.stall.since) < timeout {
 		return false
@@ -114,7 +115,7 @@ func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
 	return true
 }
 
-// overdueProblem returns the problem of a pod that exceeds the timeout of its state, else the zero Problem.
+// overdueProblem returns a problem if a pod exceeds the timeout of its state. Otherwise it returns the zero Problem.
 func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
 	switch {
@@ -131,7 +132,8 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that exceeds the ready timeout.
+// lateProblem returns the problem of a pod that exceeds the ready timeout. expected is the part of the reason that
+// follows "was not".
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
@@ -152,14 +154,15 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of consecutive lost pods after which waiting leases are rejected.
+	// maxAttempts is the number of consecutive lost pods after which the waiting leases of their pool are rejected.
 	maxAttempts = 3
-	// minBackoff and maxBackoff bound the delay after a failed attempt.
+	// minBackoff and maxBackoff limit the delay before the next pod is created after a failed attempt.
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
-	// failureMemory is the time for which a failure counts for later leases.
+	// failureMemory is the time for which a failed attempt affects later leases.
 	failureMemory = time.Minute
-	// maxBroken is the maximum number of consecutive leases that report a pod as broken while its probes succeed.
+	// maxBroken is the number of consecutive leases that report a pod as broken, after which the pod is drained even
+	// though its probes succeed.
 	maxBroken = 3
 )
 
@@ -172,7 +175,8 @@ type failure struct {
 	until    time.Time
 }
 
-// countAttempt counts a failed attempt.
+// countAttempt counts a failed attempt to create a pod. It starts or doubles the backoff. For lost pods, the backoff
+// starts only after maxAttempts attempts.
 func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
@@ -186,17 +190,17 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	f.until = now.Add(f.backoff)
 }
 
-// backsOff reports whether it is too early for the next attempt. If no lease needs the pod, attempts are a minute
-// apart.
+// backsOff reports whether it is too early for the next attempt. needed is false if no lease needs the pod. In this
+// case, attempts are failureMemory apart.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || !needed && f.backoff > 0 && now.Sub(f.at) < failureMemory
 }
 
-// reset clears the failed attempts: a pod became ready, or the cause changed.
+// reset clears the failed attempts, after a pod became ready or after the possible cause was removed.
 func (f *failure) reset() { *f = failure{} }
 
-// forgetOld clears attempts and backoff if the last failure was at least failureMemory before since, the request time
-// of the oldest waiting lease.
+// forgetOld clears attempts and backoff if the last failure is old: at least failureMemory before since. since is the
+// request time of the oldest waiting lease.
 func (f *failure) forgetOld(since time.Time) {
 	if since.Sub(f.at) >= failureMemory {
 		f.attempts, f.backoff = 0, 0
@@ -223,8 +227,8 @@ func (p *pool) countFailure(s *step, problem Problem) {
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt, unless the pod was ready and a new pod may work. Pods that are lost
-// together count once.
+// countLoss counts a lost pod as a failed attempt. It does not count a pod that was ready, if a new pod may work. Of
+// several pods that are lost together, it counts one.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at)) {
@@ -233,20 +237,20 @@ func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	p.countFailure(s, problem)
 }
 
-// countDeletion counts a pod that another client deleted.
+// countDeletion counts a pod that another client deleted as a failed attempt.
 func (p *pool) countDeletion(s *step, pod *pod) {
 	reason := "pod " + pod.name + " was deleted by another client before it was ready"
 	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
 }
 
-// drainFailed drains a broken pod, and counts its loss.
+// drainFailed drains a broken pod, and counts it as a failed attempt, see countLoss.
 func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	p.countLoss(s, pod, problem)
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
-// recheckBroken checks a pod that a lease reported as broken. The pod gets no leases until it answers. After maxBroken
-// consecutive reports the pod is drained.
+// recheckBroken handles a lease's report that a pod is broken. It checks the pod, which gets no leases until it
+// answers. After maxBroken consecutive reports, it drains the pod.
 func (p *pool) recheckBroken(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {
 		return // already checked, or leaving

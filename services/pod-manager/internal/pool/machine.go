@@ -11,7 +11,8 @@ import (
 // Machine holds the pools of all functions. Use [New]. A Machine is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// since is the event that made the template of new pods current, at first the start of this replica.
+	// since is the event with which the current template arrived. Until the template changes, it is the start of this
+	// replica.
 	since moment
 	// pools is sorted by arrival, so that equal events lead to equal actions.
 	pools        []*pool
@@ -36,8 +37,7 @@ func New(config Config) *Machine {
 	return m
 }
 
-// Handle applies an event and returns the resulting actions. Callers must not pass a time before the time of the
-// previous call.
+// Handle applies an event and returns the resulting actions. now must not be before the now of the previous call.
 func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s := &m.step
 	if now.After(s.at) {
@@ -49,15 +49,15 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s.event++
 	s.actions = nil
 	event.applyTo(m)
-	// Reconciling a pool may mark a further pool, which gets the capacity.
+	// Reconciling a pool may mark another pool, for instance the next pool in line.
 	for p := m.nextPool(); p != nil; p = m.nextPool() {
 		m.reconcile(s, p)
 	}
 	return s.actions
 }
 
-// nextPool returns the next pool to reconcile: first dirty pools, then the first pool in line if there is capacity. It
-// returns nil if there is no such pool.
+// nextPool returns the next pool to reconcile: a dirty pool, or else the first pool in line if the quota is not
+// reached. It returns nil if there is no such pool.
 func (m *Machine) nextPool() *pool {
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
@@ -85,7 +85,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 	return p
 }
 
-// addPod adds a new pod.
+// addPod adds a pod to its pool and to the index.
 func (m *Machine) addPod(s *step, p *pod) {
 	p.learnedAt = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
@@ -93,15 +93,16 @@ func (m *Machine) addPod(s *step, p *pod) {
 	p.pool.add(p)
 }
 
-// removePod removes a deleted pod.
+// removePod removes a deleted pod from its pool, the index and the records.
 func (m *Machine) removePod(s *step, p *pod) {
 	m.pods.remove(p, s.at)
 	delete(m.connectivity.silent, p.name)
-	m.capacity.refusedUntil = time.Time{} // the quota may have room again
+	m.capacity.refusedUntil = time.Time{} // after the deletion, the quota may admit a new pod
 	p.pool.remove(s, p)
 }
 
-// reconcile applies the rules to a pool until nothing is left to do.
+// reconcile applies all rules to a pool: it answers or redirects leases, creates missing pods, and deletes drained
+// pods.
 func (m *Machine) reconcile(s *step, p *pool) {
 	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grantWaiting(s, p)
@@ -114,7 +115,7 @@ func (m *Machine) reconcile(s *step, p *pool) {
 	m.deleteDrained(s, p)
 }
 
-// createMissing creates the pods that a pool needs, within its capacity.
+// createMissing creates the pods that a pool needs. If the quota is reached, the pool enters the line instead.
 func (m *Machine) createMissing(s *step, p *pool) {
 	if !m.mayCreate(p) || p.failure.backsOff(p.countDemand() > 0, s.at) {
 		m.capacity.leaveLine(p)
@@ -131,7 +132,7 @@ func (m *Machine) createMissing(s *step, p *pool) {
 	m.capacity.leaveLine(p)
 }
 
-// createPod requests a pod.
+// createPod adds a pod in the lowest free slot to a pool, and emits its creation.
 func (m *Machine) createPod(s *step, p *pool, reason Reason) {
 	since := s.at
 	if len(p.queue) > 0 {
@@ -160,8 +161,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// There was no capacity for as long as a pod may need to become ready: Kubernetes may not delete draining pods, or
-	// too many pools need a pod.
+	// A lease is rejected if its pool waited in line for as long as a pod may need to become ready. In this case,
+	// Kubernetes does not delete draining pods, or too many pools need a pod.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
 		if s.age(l.requested.at) >= timeout {
@@ -174,8 +175,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	}
 }
 
-// fullReason returns the reason for waiting leases while their pool is in line. It is empty if the pool is not in
-// line.
+// fullReason returns the reason for which a pool waits in line, for its waiting leases. It is empty if the pool does
+// not wait in line.
 func (m *Machine) fullReason(p *pool) string {
 	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
 		return ""
@@ -183,7 +184,8 @@ func (m *Machine) fullReason(p *pool) string {
 	return m.capacity.waitReason()
 }
 
-// deleteDrained deletes draining pods without leases, if this replica owns them or evicted them for their capacity.
+// deleteDrained deletes the draining pods of a pool that have no leases. If another replica owns the pool, it deletes
+// only pods that this replica evicted for their capacity.
 func (m *Machine) deleteDrained(s *step, p *pool) {
 	for _, pod := range p.pods {
 		if !p.owner.Mine && pod.removal.eviction != evictionCapacity {
@@ -214,7 +216,7 @@ func (e LeaseRequested) applyTo(m *Machine) {
 	m.leases.enqueue(l)
 	m.leases.checkAvoided(s, l)
 	m.leases.rejectOutOfMemory(s, p)
-	m.leases.grantWaiting(s, p) // a lease granted at once never fills the queue
+	m.leases.grantWaiting(s, p) // first, because leases that are granted at once do not fill the queue
 	m.redirectWaiting(s, p)
 	if m.leases.isWaiting(l) && len(p.queue) > p.limits.MaxQueue {
 		m.leases.rejectExhausted(s, l, "%d evaluations wait for %s already, which is the limit",
@@ -235,7 +237,7 @@ func (e LeaseEnded) applyTo(m *Machine) {
 		return
 	}
 	l.pod.use.leases--
-	if l.pod.state.usable() { // expiries of draining pods stay
+	if l.pod.state.usable() { // draining pods keep their expiries
 		l.pod.extendExpiry(s)
 	}
 	switch {
@@ -259,7 +261,7 @@ func (e PodObserved) applyTo(m *Machine) {
 	}
 	another := known && p.uid != "" && p.uid != o.UID
 	if another && o.Created.Before(p.observed.Created) {
-		return // late event of the former pod with this name
+		return // late event about the former pod of this name
 	}
 	if another {
 		m.removePod(s, p) // a new pod uses the name
@@ -291,7 +293,7 @@ func (e PodGone) applyTo(m *Machine) {
 		}
 		return
 	}
-	p.uid = e.UID // its successor needs another name even if this pod was never observed
+	p.uid = e.UID // needed for the successor's name, even if this pod was never observed
 	if p.state.usable() {
 		p.pool.countDeletion(s, p)
 	}
@@ -391,7 +393,7 @@ func (Tick) applyTo(m *Machine) {
 	}
 }
 
-// collectGarbage drains expired and surplus pods, and deletes old records.
+// collectGarbage drains expired and surplus pods, and deletes records of old pods and unused pools.
 func (m *Machine) collectGarbage(s *step) {
 	m.scanOwned(s)
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
@@ -407,7 +409,7 @@ func (m *Machine) collectGarbage(s *step) {
 	maps.DeleteFunc(m.leases.outOfMemory, old)
 }
 
-// timeOut fails the pods of a pool that exceed a timeout.
+// timeOut handles the pods of a pool that exceed a timeout.
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop may remove a pod
 		pod := p.pods[i]
@@ -418,8 +420,8 @@ func (m *Machine) timeOut(s *step, p *pool) {
 		case problem.Kind == None:
 		case !p.isManaged() && pod.state == starting: // its owner decides
 		case pod.state == creating:
-			// The pod may not exist, or another replica may use it, because replicas choose equal names. If it exists
-			// it will be adopted.
+			// The pod is only forgotten and not deleted. It may not exist, or another replica may use it, because
+			// replicas choose equal names. If the pod exists, this replica adopts it later.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:

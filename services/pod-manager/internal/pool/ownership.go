@@ -4,15 +4,15 @@ package pool
 
 import "slices"
 
-// ownership is this replica's view of the owners of functions.
+// ownership contains the owners of functions, as the last OwnersChanged reported them.
 type ownership struct {
 	of        func(Function) Owner
 	replicas  int    // replicas that own functions
-	lost      string // reason why this replica can neither own functions nor create pods, else empty
-	takeovers int64  // adopted pools with pods
+	lost      string // reason for which this replica can neither own functions nor create pods, else empty
+	takeovers int64  // number of pools with pods that this replica took over
 }
 
-// ownAll is the owner of all functions without membership.
+// ownAll returns the owner of a function without membership: this replica owns all functions.
 func ownAll(Function) Owner { return Owner{Mine: true, Alone: true} }
 
 func (e OwnersChanged) applyTo(m *Machine) {
@@ -32,18 +32,19 @@ func (e OwnersChanged) applyTo(m *Machine) {
 	}
 }
 
-// adoptPods starts to own a pool.
+// adoptPods takes over the pods of a pool when this replica becomes the pool's owner.
 func (p *pool) adoptPods(s *step) {
 	for _, pod := range p.pods {
 		p.followObservation(s, pod, pod.observed)
 		if pod.state == ready && pod.observed.Address != "" {
-			pod.probe(s, 0) // it serves until it is found silent
+			pod.probe(s, 0) // the pod serves until it turns out to be silent
 		}
 	}
 	p.failure.reset() // the former owner's attempts are unknown
 }
 
-// handOver gives a pool to another owner, which makes new decisions about its pods. Leases on its pods continue.
+// handOver releases the pods of a pool when another replica becomes the pool's owner. It cancels this replica's
+// decisions about the pods, because the new owner decides. Leases on the pods continue.
 func (p *pool) handOver(s *step) {
 	for _, pod := range p.pods {
 		pod.returnToStarting(s)
@@ -52,14 +53,16 @@ func (p *pool) handOver(s *step) {
 	}
 }
 
-// isManaged reports whether this replica makes pods of the pool ready: it owns the pool, or leases wait here.
+// isManaged reports whether this replica creates and probes pods of the pool: it owns the pool, or leases wait for
+// the pool here.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
 // mayCreate reports whether this replica may create pods of a pool.
 func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity(p) == "" }
 
-// incapacity returns the reason why this replica cannot serve a pool. It is empty if it can. A disconnected replica
-// continues to create pods if it is still the owner, because then all replicas stood down.
+// incapacity returns the reason for which this replica cannot serve a pool. It is empty if the replica can. A
+// disconnected replica can still serve a pool if it is the pool's owner with membership. In this case, all replicas
+// stood down, so none is better.
 func (m *Machine) incapacity(p *pool) string {
 	if m.ownership.lost != "" {
 		return m.ownership.lost
@@ -70,8 +73,8 @@ func (m *Machine) incapacity(p *pool) string {
 	return m.connectivity.lost
 }
 
-// trustReadiness applies Kubernetes' report about a pod of another owner: this replica does not probe the pod, but can
-// grant leases on it when its owner is silent.
+// trustReadiness makes a pod of another owner ready or starting, as Kubernetes reports it. This replica does not
+// probe such pods, but must be able to grant leases on them when their owner cannot be reached.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
@@ -85,7 +88,7 @@ func (p *pod) trustReadiness(s *step) {
 	}
 }
 
-// probeForOwner probes the starting pods of another owner while leases wait for them here.
+// probeForOwner probes the starting pods of another owner's pool while leases wait for the pool here.
 func (p *pool) probeForOwner(s *step) {
 	if p.owner.Mine || len(p.queue) == 0 {
 		return
@@ -97,8 +100,8 @@ func (p *pool) probeForOwner(s *step) {
 	}
 }
 
-// redirectWaiting sends the waiting leases of a pool to its owner, or to any replica if this replica cannot serve
-// them. Leases whose callers could not reach the owner wait here.
+// redirectWaiting redirects the waiting leases of a pool to the pool's owner, or to any replica if this replica
+// cannot serve the pool. Leases whose callers have already tried the owner wait here.
 func (m *Machine) redirectWaiting(s *step, p *pool) {
 	incapacity := m.incapacity(p)
 	if incapacity == "" && p.owner.Mine {
@@ -114,7 +117,7 @@ func (m *Machine) redirectWaiting(s *step, p *pool) {
 	}
 }
 
-// scanOwned collects the pods of the pools that this replica owns.
+// scanOwned drains expired and surplus pods in the pools that this replica owns.
 func (m *Machine) scanOwned(s *step) {
 	for _, p := range m.pools {
 		if p.owner.Mine {
@@ -135,8 +138,8 @@ func (m *Machine) Owned() int {
 	return n
 }
 
-// Outdated counts the outdated pods that serve until new pods are ready, in the pools that this replica owns. Unused
-// pods expire, and do not count.
+// Outdated counts the outdated pods that will be replaced, in the pools that this replica owns. Outdated pods in
+// unused pools do not count, because they expire without a replacement.
 func (m *Machine) Outdated() int {
 	n := 0
 	for _, p := range m.pools {
@@ -148,5 +151,5 @@ func (m *Machine) Outdated() int {
 	return n
 }
 
-// Takeovers counts the adopted pools with pods.
+// Takeovers returns the number of pools with pods that this replica took over from other owners.
 func (m *Machine) Takeovers() int64 { return m.ownership.takeovers }

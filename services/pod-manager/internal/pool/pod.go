@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// moment is an event, identified by its number, and its time.
+// moment is the number and the time of an event.
 type moment struct {
 	event uint64
 	at    time.Time
 }
 
-// step collects the decisions that result from an event.
+// step collects the actions that result from an event, and the pools that must be reconciled.
 type step struct {
 	moment
 	actions []Action
@@ -34,23 +34,24 @@ func (s *step) markDirty(p *pool) {
 // age returns the time since t.
 func (s *step) age(t time.Time) time.Duration { return s.at.Sub(t) }
 
-// state is a pod's position in its life cycle. The package comment lists the transitions.
+// state is the state of a pod in its life cycle. The package comment lists the transitions.
 type state int
 
 const (
 	creating state = iota // requested, not observed yet
 	starting              // not ready yet
 	ready                 // accepts leases
-	checking              // reported as broken, probed
-	draining              // finishes its leases, then is deleted
+	checking              // possibly broken, waits for the result of a probe
+	draining              // gets no new leases, and is deleted after its last lease
 	deleting              // deletion in progress
 )
 
-// usable reports whether a pod accepts leases now or later.
+// usable reports whether a pod in this state accepts leases now or later.
 func (s state) usable() bool { return s <= checking }
 
-// stage returns the first state of the group of states that share a start time: an observed pod has been starting
-// since its creation, and a deleted pod has been leaving since it was drained.
+// stage groups states that share a start time, and returns the first state of the group. Creating and starting form a
+// group, because the ready timeout begins with the creation. Draining and deleting form a group, because a pod is
+// leaving since it was drained.
 func (s state) stage() state {
 	switch s {
 	case starting:
@@ -66,7 +67,7 @@ func (s state) stage() state {
 type pod struct {
 	pool      *pool
 	slot      int
-	id        string // label by which the pod's Service selects it
+	id        string // value of the label by which the pod's Service selects the pod
 	name, uid string
 	observed  Observation // last observation
 
@@ -74,13 +75,13 @@ type pod struct {
 	reason string    // reason for the state, for users
 	since  time.Time // start of the current stage
 
-	adopted bool // true if this machine found the pod instead of creating it
-	// countsAsAttempt is true if losing the pod counts as a failed attempt. It is false for pods that had already
-	// terminated when they were first observed.
+	adopted bool // true if another process created the pod
+	// countsAsAttempt is true if the loss of the pod counts as a failed attempt. It is false for pods that were
+	// already leaving when they were first observed.
 	countsAsAttempt bool
 	foundRunning    bool      // true if the containers already ran when the pod was adopted
-	ran             bool      // true if Kubernetes reported running containers
-	created         time.Time // time of the Kubernetes API once it reports the pod
+	ran             bool      // true if Kubernetes reported that the containers run
+	created         time.Time // creation time that the Kubernetes API reports
 	learnedAt       moment    // first event about the pod
 	becameReady     moment    // zero until the pod was ready
 
@@ -99,22 +100,22 @@ type use struct {
 	broken    int    // consecutive leases that reported the pod as broken
 }
 
-// removal describes the reason and the progress of a deletion.
+// removal describes the reason and the progress of a pod's deletion.
 type removal struct {
 	eviction string // kind of reason, for metrics
-	unsound  bool   // true if the pod does not serve
-	// unexplained is true if the pod stopped answering and the kubelet did not report the cause yet.
+	unsound  bool   // true if the pod is broken
+	// unexplained is true if the pod stopped answering and the kubelet has not reported the cause yet.
 	unexplained bool
-	// silentSince is the moment at which a pod was drained that did not answer although Kubernetes reported it as
-	// ready. It is zero for other pods.
+	// silentSince is the moment since which the pod is silent, see connectivity. It is zero if the pod was drained
+	// for another reason.
 	silentSince moment
-	// confirmedAt is the time at which another pod answered, so the network works.
+	// confirmedAt is the time at which the answer of another pod showed that the network works. It is zero before.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
-	failures    int       // refused deletions
+	failures    int       // number of refused deletions
 }
 
-// Kinds of evictions, for metrics.
+// Kinds of reasons for which pods are deleted, for metrics.
 const (
 	evictionTTL      = "ttl"
 	evictionTemplate = "template"
@@ -126,7 +127,7 @@ const (
 const (
 	// minDeletionBackoff is the delay after a refused deletion. It doubles up to deletionTimeout.
 	minDeletionBackoff = time.Second
-	// deletionTimeout is the delay before the deletion of an existing pod is emitted again.
+	// deletionTimeout is the time after which a deletion is emitted again if the pod still exists.
 	deletionTimeout = 2 * time.Minute
 )
 
@@ -142,16 +143,16 @@ func (p *pod) setState(now time.Time, to state, why string) {
 // confirmed reports whether a pod is usable and exists in Kubernetes.
 func (p *pod) confirmed() bool { return p.state.usable() && p.uid != "" }
 
-// wasReady reports whether a pod is ready, or was ready until its check began.
+// wasReady reports whether a pod is ready, or is being checked after it was ready.
 func (p *pod) wasReady() bool { return p.state == ready || p.state == checking }
 
-// isIdle reports whether a pod serves, holds no lease, and no lease waits in its pool.
+// isIdle reports whether no lease uses a serving pod, and no lease waits for the pod's pool.
 func (p *pod) isIdle() bool { return p.wasReady() && p.use.leases == 0 && len(p.pool.queue) == 0 }
 
-// lastUse returns when any replica last used a pod, according to its expiry.
+// lastUse returns the time at which any replica last used a pod. It is computed from the pod's expiry.
 func (p *pod) lastUse() time.Time { return p.expiry.at.Add(-p.pool.limits.TTL) }
 
-// phase returns the pod's current step to readiness.
+// phase returns the pod's progress towards readiness.
 func (p *pod) phase() Phase {
 	if p.state == creating {
 		return PhaseCreating
@@ -159,13 +160,13 @@ func (p *pod) phase() Phase {
 	return p.observed.Phase
 }
 
-// version returns the version of the pod.
+// version returns the version of the template and settings from which the pod was built.
 func (p *pod) version() version {
 	return version{p.observed.TemplateVersion, p.observed.SettingsVersion}
 }
 
-// newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. Of
-// two observations with equal versions, the observation with an address is newer.
+// newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. If
+// the versions are equal, an observation with an address counts as newer.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false
@@ -182,7 +183,7 @@ func (p *pod) newerThan(o Observation) bool {
 func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	before = p.observed
 	if p.uid == "" {
-		p.expiry.written = o.ReclaimAfter // written by another replica if that created the pod
+		p.expiry.written = o.ReclaimAfter // the pod's creator has written it
 		if p.adopted {
 			p.expiry.foreign = o.ReclaimAfter
 		}
@@ -209,7 +210,8 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain stops new leases. The pod is deleted after its last lease.
+// drain moves a pod to the state draining: it gets no new leases, and is deleted after its last lease. why is the
+// reason for users.
 func (p *pod) drain(s *step, why string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, why)
@@ -218,7 +220,8 @@ func (p *pod) drain(s *step, why string, r removal) {
 	s.markDirty(p.pool)
 }
 
-// returnToStarting returns a leaving pod to starting, unless Kubernetes is deleting the pod.
+// returnToStarting moves a draining or deleting pod back to the state starting, unless Kubernetes is deleting the
+// pod.
 func (p *pod) returnToStarting(s *step) {
 	if !p.state.usable() && !p.observed.Deleting {
 		p.setState(s.at, starting, "")
@@ -233,22 +236,23 @@ func (r *removal) backOff(now time.Time) {
 	r.retryAt = now.Add(delay)
 }
 
-// minTTL is the minimum time to live, long enough to write a pod's expiry while the pod is used.
+// minTTL is the minimum time to live. A shorter time would pass before the expiry of a used pod is extended.
 const minTTL = 5 * time.Second
 
-// expiry is the time at which an unused pod is deleted. It is stored in an annotation of the pod, so it survives
-// restarts, and all replicas read it.
+// expiry is the time at which an unused pod is deleted. It is stored in an annotation of the pod, so that it survives
+// restarts of this replica, and other replicas can read it.
 type expiry struct {
 	at      time.Time
-	written time.Time // value of the annotation, now or soon
-	foreign time.Time // last value by another replica, zero without such a value
+	written time.Time // value of the annotation, including a requested change
+	foreign time.Time // last value that another replica wrote, else zero
 }
 
-// extensionInterval is the minimum time between two extensions of a pod.
+// extensionInterval returns the minimum time by which an extension must change a pod's expiry. It limits the writes
+// of annotations.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
-// mergeAnnotation applies the annotation's value if another replica extended it. The next scan writes a missing
-// annotation.
+// mergeAnnotation applies an annotation's value if another replica extended the expiry. A missing annotation is zero.
+// The next scan writes it.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation
@@ -262,12 +266,13 @@ func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	}
 }
 
-// annotationLags reports whether the annotation is an interval behind its next value.
+// annotationLags reports whether an extension now would change the annotation by at least extensionInterval.
 func (e *expiry) annotationLags(now time.Time, ttl time.Duration) bool {
 	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
 }
 
-// extendExpiry moves the expiry of a used pod to a time to live from now. It never moves the expiry back.
+// extendExpiry sets the expiry of a used pod to now plus the time to live. It never moves the expiry to an earlier
+// time.
 func (p *pod) extendExpiry(s *step) {
 	if end := s.at.Add(p.pool.limits.TTL); end.After(p.expiry.at) {
 		p.expiry.at = end
@@ -276,7 +281,7 @@ func (p *pod) extendExpiry(s *step) {
 	p.writeExpiry(s)
 }
 
-// writeExpiry emits the extension of a pod's expiry, if that changes the annotation by an interval.
+// writeExpiry emits the write of a pod's expiry, if this changes the annotation by at least extensionInterval.
 func (p *pod) writeExpiry(s *step) {
 	if p.uid == "" || p.expiry.at.Sub(p.expiry.written) < extensionInterval(p.pool.limits.TTL) {
 		return

@@ -2,39 +2,40 @@
 
 // Package pool decides which function pods exist and which leases they get.
 //
-// It is a state machine: events go in, actions come out. It does no I/O, has no clock of its own, starts no goroutine
-// and uses no Kubernetes client, so whatever can happen to pods can be simulated in a test, a day in a second. The
-// owner of a [Machine] calls it from one goroutine, carries out the actions in the order given, and returns their
-// outcomes as events.
+// The package is a state machine: its inputs are events, and its outputs are actions. It performs no I/O, reads no
+// clock, starts no goroutine and uses no Kubernetes client. So a test can simulate all that may happen to pods, and a
+// simulated day takes a second. The caller of a [Machine] uses a single goroutine, carries out the actions in order,
+// and passes their results as events.
 //
-// Files, in reading order. A file uses files before it; test/arrows_test.go bounds the exceptions:
-//   - config, event and action are the vocabulary;
-//   - pod is one pod's life cycle and expiry, health its probes and failures;
-//   - pool is the pods of one function, and their versions;
-//   - queue is the waiting leases;
-//   - eviction bounds the pods of all pools;
-//   - ownership and connectivity restrict what this replica does if there are several;
-//   - machine holds the state and handles each event, and status is the view for others.
+// Files, in reading order. A file uses only files before it, with few exceptions (see test/arrows_test.go):
+//   - config, event and action define the inputs and outputs;
+//   - pod contains the life cycle and the expiry of a pod, and health its probes and failures;
+//   - pool contains the pods of a function, and their versions;
+//   - queue contains the waiting leases;
+//   - eviction limits the number of pods of all pools together;
+//   - ownership and connectivity restrict the actions of this replica if there are several replicas;
+//   - machine contains the whole state and handles the events, and status returns the state for users and metrics.
 //
 // A pod passes through these states:
 //
 //	from             to        when
-//	-                creating  the pool wants one more
-//	-                starting  it is found (adopted)
-//	creating         starting  Kubernetes shows it
-//	creating         gone      it could not be created, or is not observed in time
-//	starting         ready     it answers that it is healthy
-//	ready            checking  a lease reported it as broken, its caller avoids it, a caller gave up waiting and it does
-//	                           not answer a probe, or Kubernetes no longer reports it as ready
-//	checking         ready     it answers that it is healthy
-//	ready, checking  starting  its containers stopped, and may start again
-//	usable           draining  it failed, expired, is outdated or surplus, or is evicted
-//	usable           deleting  another client deletes it
-//	draining         deleting  it has no lease left
-//	deleting         draining  its deletion failed
-//	any              gone      it no longer exists in Kubernetes
+//	-                creating  the pool needs a further pod
+//	-                starting  this replica adopts a pod that another process created
+//	creating         starting  Kubernetes reports the pod
+//	creating         gone      the pod could not be created, or is not observed in time
+//	starting         ready     the pod answers a probe that it is healthy
+//	ready            checking  a lease reported the pod as broken, its caller avoids the pod, a caller gave up waiting
+//	                           for an answer of the pod, or Kubernetes no longer reports the pod as ready
+//	checking         ready     the pod answers a probe that it is healthy
+//	ready, checking  starting  the pod's containers stopped, and may start again
+//	usable           draining  the pod failed, expired, is outdated or surplus, or is evicted
+//	usable           deleting  another client deletes the pod
+//	draining         deleting  no lease uses the pod any longer
+//	deleting         draining  the deletion failed
+//	any              gone      the pod no longer exists in Kubernetes
 //
-// Usable is the group of creating, starting, ready and checking: such a pod takes leases, or will.
+// The states creating, starting, ready and checking are called usable, because a pod in these states accepts leases now
+// or later.
 package pool
 
 import (
@@ -43,23 +44,23 @@ import (
 	"time"
 )
 
-// pool holds the pods of a function, and the leases that wait for these pods.
+// pool contains the pods of a function, and the leases that wait for these pods.
 type pool struct {
 	function Function
 	limits   Limits
 	owner    Owner
-	// version is the current version of new pods, and since the event that made it current.
+	// version is the current version for new pods. since is the event with which this version arrived.
 	version version
 	since   moment
-	// minPods is the minimum number of pods, which exist although no lease needs them.
+	// minPods is the minimum number of pods. They exist even if no lease needs them.
 	minPods int
 	pods    []*pod   // sorted by slot
 	queue   []*lease // sorted by arrival
 	failure failure
 	// predecessors maps a slot to the UID of its last deleted pod.
 	predecessors map[int]string
-	emptySince   time.Time // removal of the last pod
-	// reportPositions is true if changed positions in the queue must be reported too.
+	emptySince   time.Time // time at which the last pod was removed
+	// reportPositions is true if the next reports to waiting leases must include changed positions in the queue.
 	reportPositions bool
 
 	leasesTotal, coldStartsTotal int64
@@ -87,7 +88,7 @@ func (p *pool) countDemand() int {
 	return demand
 }
 
-// podsFor returns the number of pods for a number of leases.
+// podsFor returns the number of pods that a number of leases requires, within the limits.
 func (p *pool) podsFor(leases int) int {
 	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
 }
@@ -112,12 +113,13 @@ func (p *pool) needsPod(now time.Time) (reason Reason, missing bool) {
 	}
 }
 
-// isNeeded reports whether a lease uses a pod or waits for it.
+// isNeeded reports whether a lease uses a pod, or waits for the pool while the pod is usable.
 func (p *pool) isNeeded(pod *pod) bool {
 	return pod.use.leases > 0 || pod.state.usable() && len(p.queue) > 0
 }
 
-// inMinimum reports whether a pod belongs to the minimum. Outdated pods belong to it until a current pod serves.
+// inMinimum reports whether a pod belongs to the pool's minimum, and so must not expire. Outdated pods count until a
+// current pod serves.
 func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	serving, _, _ := p.countVersions(now)
 	n := 0
@@ -144,8 +146,8 @@ func (p *pool) needsTick(now time.Time) bool {
 	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
 }
 
-// canDelete reports whether a pool was empty for long enough to be deleted. Until then it stores the UIDs of its
-// former pods, so that new pods get new names.
+// canDelete reports whether a pool has been empty for long enough to be deleted. It is kept for goneFor, because it
+// stores the UIDs of its former pods, from which the names of new pods are derived.
 func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
@@ -176,12 +178,12 @@ func (p *pool) remove(s *step, gone *pod) {
 	if gone.uid != "" {
 		p.predecessors[gone.slot] = gone.uid
 	}
-	gone.setState(s.at, deleting, gone.reason) // for its remaining leases
+	gone.setState(s.at, deleting, gone.reason) // because remaining leases still refer to the pod
 	p.emptySince = s.at
 	s.markDirty(p)
 }
 
-// followObservation updates the state of a pod after an observation.
+// followObservation updates the state of a pod after an observation. before is the previous observation.
 func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	o := pod.observed
 	switch {
@@ -207,8 +209,8 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
 }
 
-// extendNeeded extends the expiries of needed pods and of the minimum. We do this with each tick, because the time to
-// live may be shorter than the scan interval.
+// extendNeeded extends the expiries of pods that leases need or that belong to the minimum. It runs with each tick,
+// because the time to live may be shorter than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
 		lags := pod.uid != "" && pod.state <= draining && pod.expiry.annotationLags(s.at, p.limits.TTL)
@@ -218,7 +220,7 @@ func (p *pool) extendNeeded(s *step) {
 	}
 }
 
-// collectExpired drains expired pods, and writes the expiry of pods without an annotation.
+// collectExpired drains expired pods, and writes expiries that are missing in the pods' annotations.
 func (p *pool) collectExpired(s *step) {
 	for _, pod := range p.pods {
 		if pod.confirmed() && !p.isNeeded(pod) && !s.at.Before(pod.expiry.at) && !p.inMinimum(s.at, pod) {
@@ -231,12 +233,12 @@ func (p *pool) collectExpired(s *step) {
 }
 
 // trimSurplus drains pods above the limit, after the limit was lowered or two replicas created pods concurrently. It
-// drains idle pods first, outdated pods before current pods, and higher slots before lower slots. It drains pods in
-// use only if enough pods are ready. Drained pods finish their leases.
+// drains idle pods first, outdated pods before current pods, and higher slots before lower slots. It drains a pod in
+// use only if enough other pods are ready. Leases on drained pods continue.
 func (p *pool) trimSurplus(s *step) {
 	limit := p.limits.MaxPods
 	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
-		limit += maxSurge // some replica replaces outdated pods
+		limit += maxSurge // a surge pod may replace an outdated pod
 	}
 	var candidates []*pod
 	for _, pod := range slices.Backward(p.pods) {
@@ -255,7 +257,7 @@ func (p *pool) trimSurplus(s *step) {
 	}
 }
 
-// drainOrder ranks the pods that trimSurplus drains, lowest first.
+// drainOrder returns the rank of a pod for trimSurplus, which drains pods with the lowest rank first.
 func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
 	if pod.use.leases > 0 {
 		worth += 2
@@ -269,22 +271,23 @@ func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
 // maxSurge is the maximum number of pods above the limit while an outdated pod is replaced.
 const maxSurge = 1
 
-// versionGrace is the time during which a new pod of another replica does not count as outdated. The other replica may
-// not have the current version yet, and callers would get no pod if each replica drained the pods that callers of its
-// peers wait for.
+// versionGrace is the time during which a new pod of another replica does not count as outdated, because that replica
+// may not have received the current version yet. Otherwise each replica would drain the pods for which its peers'
+// callers wait, and no caller would get a pod.
 const versionGrace = time.Minute
 
-// otherVersion reports whether a pod differs from the current version. It is false while the template is unknown.
+// otherVersion reports whether the version of a pod differs from the current version. It returns false while the
+// template is unknown.
 func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
 // isOutdated reports whether a pod must be replaced because of its version.
 //
-// Versions are not ordered, and replicas of several versions may run for hours. The version of the function's owner
-// counts. Without membership each replica owns all functions, and callers would get a series of cold starts if each
-// replica replaced the pods of the other versions. So without membership, only pods from before this replica's version
-// are outdated, and every other pod serves.
+// Versions are not ordered, and replicas with different versions may run for hours. With membership, the version of
+// the function's owner counts. Without membership, each replica owns all functions. If each replica then replaced the
+// pods of all other versions, callers would get a series of cold starts. So without membership, only pods that are
+// older than this replica's version are outdated.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -299,7 +302,7 @@ func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	}
 }
 
-// countVersions counts the usable pods by version: current pods, current pods that serve, and outdated pods.
+// countVersions counts the usable pods by version: current pods that are ready, all current pods, and outdated pods.
 func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	for _, pod := range p.pods {
 		switch {
@@ -316,29 +319,29 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	return serving, current, outdated
 }
 
-// versionTarget returns the number of current pods that replace the outdated pods: enough for the pool's leases,
-// including the leases of draining pods, at least the minimum, and at least 1 if a pod was used under the current
-// version.
+// versionTarget returns the number of current pods that should replace the outdated pods. It is enough for the pool's
+// leases, including the leases of draining pods. It is at least the minimum, and at least 1 if a pod was used since
+// the current version arrived.
 func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
 		leases += pod.use.leases
 		if !p.owner.Alone && pod.state.usable() && pod.lastUse().After(p.since.at) {
-			used = 1 // maybe by another replica, whose leases are unknown here
+			used = 1 // the user may be another replica, whose leases are unknown here
 		}
 	}
 	return max(p.podsFor(leases), p.minimum(), used)
 }
 
-// needsSurge reports whether the pool needs a current pod next to outdated pods, which serve until the current pod is
-// ready. Pods are replaced sequentially, and only in pools that are used or have a minimum.
+// needsSurge reports whether the pool needs a current pod in addition to its outdated pods, which serve until the
+// current pod is ready. Pods are replaced one after another, and only in pools that are used or have a minimum.
 func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
 	wanted := p.versionTarget()
 	return p.owner.Mine && outdated > 0 && current < wanted && (current == 0 || current+outdated <= wanted)
 }
 
-// replaceOutdated drains the outdated pods that serving current pods replace.
+// replaceOutdated drains as many outdated pods as the ready current pods make unnecessary.
 func (p *pool) replaceOutdated(s *step) {
 	serving, _, outdated := p.countVersions(s.at)
 	if !p.owner.Mine || serving == 0 || outdated == 0 {
@@ -353,17 +356,18 @@ func (p *pool) replaceOutdated(s *step) {
 	}
 }
 
-// goneFor is the time for which deleted pods are remembered. Events about a pod are never late by more.
+// goneFor is the time for which the UIDs of deleted pods are stored. Events about a deleted pod never arrive later.
 const goneFor = 10 * time.Minute
 
-// podIndex holds the pods of all pools.
+// podIndex contains the pods of all pools, and the ids and UIDs that new pods must not use.
 type podIndex struct {
 	byName map[string]*pod
-	// ids counts the pods by id, including foreign pods.
+	// ids is the number of pods by id. It includes foreign pods.
 	ids map[string]int
 	// foreign maps the names of other function runners' pods to their ids.
 	foreign map[string]string
-	// gone maps the UIDs of deleted pods to the time of their removal: a late event must not restore a pod.
+	// gone maps the UIDs of deleted pods to the time of their removal, so that a late event does not restore a
+	// deleted pod.
 	gone map[string]time.Time
 }
 
@@ -374,7 +378,7 @@ func newPodIndex() podIndex {
 	}
 }
 
-// add adds a pod. Its name must be free.
+// add adds a pod to the index. No other pod may have its name.
 func (x *podIndex) add(p *pod) {
 	x.byName[p.name] = p
 	x.countID(p.id, 1)
@@ -389,7 +393,7 @@ func (x *podIndex) remove(p *pod, now time.Time) {
 	}
 }
 
-// setForeign stores the id of a foreign pod. An empty id removes the pod.
+// setForeign stores the id of a pod of another function runner. An empty id removes the pod.
 func (x *podIndex) setForeign(name, id string) {
 	if former, ok := x.foreign[name]; ok {
 		x.countID(former, -1)
@@ -407,9 +411,9 @@ func (x *podIndex) countID(id string, n int) {
 	}
 }
 
-// freeSlot returns the lowest slot of a pool with a free name and id. Draining and deleting pods, pods of other
-// functions and pods of other function runners still use their names and Services. The label of an adopted pod may
-// contradict its name.
+// freeSlot returns the lowest slot of a pool whose name and id are free. Draining and deleting pods, pods of other
+// functions and pods of other function runners occupy their names and ids. It checks both, because the id in the
+// label of an adopted pod may contradict the pod's name.
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])

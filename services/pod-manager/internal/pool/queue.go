@@ -18,7 +18,7 @@ type lease struct {
 	pool      *pool
 	pod       *pod // nil while the lease waits
 	avoid     []string
-	tried     []string // replicas that its caller called before
+	tried     []string // addresses of replicas that the caller called before
 	requested moment
 	granted   time.Time
 
@@ -27,10 +27,10 @@ type lease struct {
 	phases   []PhaseDuration
 }
 
-// avoidsPod reports whether a pod failed the lease's caller before.
+// avoidsPod reports whether the lease's caller had a failure with the pod before.
 func (l *lease) avoidsPod(p *pod) bool { return slices.Contains(l.avoid, p.name) }
 
-// enterPhase starts the next phase of a lease.
+// enterPhase ends the current phase of a lease and starts the next phase, if they differ.
 func (l *lease) enterPhase(phase Phase, now time.Time) {
 	if phase == l.reported.Phase {
 		return
@@ -39,7 +39,7 @@ func (l *lease) enterPhase(phase Phase, now time.Time) {
 	l.since = now
 }
 
-// endPhase adds the time in the current phase to the phase's total.
+// endPhase adds the time since the current phase began to the total of this phase.
 func (l *lease) endPhase(now time.Time) {
 	if l.reported.Phase == PhaseUnknown {
 		return
@@ -52,7 +52,7 @@ func (l *lease) endPhase(now time.Time) {
 	l.phases = append(l.phases, PhaseDuration{Phase: l.reported.Phase, Duration: spent})
 }
 
-// leaseTable holds the leases of all pools.
+// leaseTable contains the leases of all pools.
 type leaseTable struct {
 	known   map[LeaseID]*lease // waiting and granted leases
 	granted uint64             // total number of grants
@@ -67,7 +67,7 @@ func (t *leaseTable) enqueue(l *lease) {
 	l.pool.queue = append(l.pool.queue, l)
 }
 
-// dequeue removes a lease from its queue.
+// dequeue removes a waiting lease from its pool's queue.
 func (t *leaseTable) dequeue(l *lease) {
 	if i := slices.Index(l.pool.queue, l); i >= 0 {
 		l.pool.queue = slices.Delete(l.pool.queue, i, i+1)
@@ -77,7 +77,7 @@ func (t *leaseTable) dequeue(l *lease) {
 // isWaiting reports whether a lease is still waiting.
 func (t *leaseTable) isWaiting(l *lease) bool { return slices.Contains(l.pool.queue, l) }
 
-// reject answers a waiting lease with an error.
+// reject rejects a waiting lease with an error.
 func (t *leaseTable) reject(s *step, l *lease, class fault.Class, reason string, retryAfter time.Duration) {
 	t.dequeue(l)
 	delete(t.known, l.id)
@@ -90,7 +90,8 @@ func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...a
 	t.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
 }
 
-// grantWaiting grants waiting leases in order of arrival. A lease with a pending verdict does not block later leases.
+// grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips leases whose verdict is
+// pending, see memoryVerdict.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -142,8 +143,8 @@ func choosePod(p *pool, l *lease) *pod {
 	return best
 }
 
-// isBetter reports whether a is a better choice than b: pods that the lease avoids are last, then the least loaded pod
-// is better, then the least recently used pod.
+// isBetter reports whether pod a is a better choice for a lease than pod b. A pod that the lease does not avoid is
+// better. Otherwise the pod with fewer leases is better, and then the least recently used pod.
 func isBetter(a, b *pod, l *lease) bool {
 	if avoidA, avoidB := l.avoidsPod(a), l.avoidsPod(b); avoidA != avoidB {
 		return avoidB
@@ -154,8 +155,8 @@ func isBetter(a, b *pod, l *lease) bool {
 	return a.use.lastGrant < b.use.lastGrant
 }
 
-// terminalProblem returns the reason why no pod of p will serve its waiting leases, and the delay before a retry. It
-// returns the zero Problem if a pod may serve them, or can be created.
+// terminalProblem returns the problem for which no pod of p will serve p's waiting leases, and the delay before a
+// retry. It returns the zero Problem if an existing or new pod may serve them.
 func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
@@ -177,7 +178,8 @@ func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	}
 }
 
-// redirectLease sends a lease to the replica at an address, or to any replica if the address is empty.
+// redirectLease redirects the caller of a waiting lease to the replica at the address owner. An empty owner means any
+// other replica.
 func (t *leaseTable) redirectLease(s *step, l *lease, owner, reason string) {
 	t.dequeue(l)
 	delete(t.known, l.id)
@@ -195,8 +197,9 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting reports the causes of the wait to waiting leases. full is the reason if there is no capacity for a
-// further pod. Changed positions alone are reported with the next tick, because each grant changes all of them.
+// reportWaiting reports the cause of the wait to each waiting lease, if it changed. full is the reason for which the
+// pool waits in line. If only positions changed, the report waits for the next tick, because each grant changes all
+// positions.
 func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
 	if len(p.queue) == 0 {
 		return
@@ -222,7 +225,8 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
 	p.reportPositions = false
 }
 
-// progress describes the wait of p's leases: for the most advanced starting pod, or for a free pod.
+// progress returns the cause for which p's leases wait. It is the phase of the starting pod that is closest to
+// readiness. If no pod is starting, all pods are busy.
 func (p *pool) progress(full string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
@@ -239,24 +243,24 @@ func (p *pool) progress(full string) Waiting {
 }
 
 const (
-	// maxOutOfMemoryPods is the number of pods lost to memory after which an evaluation is rejected. A single loss may
-	// be another evaluation's fault.
+	// maxOutOfMemoryPods is the number of pods that must run out of memory before an evaluation is rejected. It is
+	// more than one, because another evaluation in the same pod may be the cause of a single loss.
 	maxOutOfMemoryPods = 2
-	// verdictTimeout is the time for which a lease waits for the kubelet's report about its caller's broken pods. The
-	// check of a pod may need that long; the kubelet needs a second.
+	// verdictTimeout is the time for which a lease waits for the kubelet's reports about the pods that failed its
+	// caller. A pod's check may need as long, whereas the kubelet needs only a second.
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict is the verdict about the pods that a lease's caller lost.
+// memoryVerdict tells whether the pods that failed a lease's caller all ran out of memory.
 type memoryVerdict int
 
 const (
-	notOutOfMemory memoryVerdict = iota // some pod had another cause, or its cause stays unknown
-	pending                             // the kubelet may still report causes
+	notOutOfMemory memoryVerdict = iota // at least one pod failed for another or an unknown cause
+	pending                             // the kubelet may still report the causes
 	outOfMemory
 )
 
-// distinctNames returns each name once: a pod that broke twice is a single pod.
+// distinctNames returns names without duplicates, so that a pod that failed twice counts once.
 func distinctNames(names []string) []string {
 	var first []string
 	for _, name := range names {
@@ -267,8 +271,8 @@ func distinctNames(names []string) []string {
 	return first
 }
 
-// memoryVerdictOf returns outOfMemory if all pods that a lease's caller lost ran out of memory. Callers notice a
-// broken pod before the kubelet reports the cause.
+// memoryVerdictOf returns the verdict for a lease. It may be pending, because a caller notices a broken pod before
+// the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory
@@ -292,8 +296,8 @@ func (t *leaseTable) ranOutOfMemory(pod string) bool {
 	return ran
 }
 
-// checkAvoided checks the pods that failed a lease's caller and still count as ready: a request often arrives before
-// the report of the caller's last lease, and before the kubelet's report.
+// checkAvoided checks the pods that failed a lease's caller and are still ready. Such pods exist because a new
+// request often arrives before the caller's report about its last lease, and before the kubelet's report.
 func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
 		if pod := t.pods[name]; pod != nil && pod.state == ready {
@@ -302,8 +306,8 @@ func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	}
 }
 
-// rejectOutOfMemory rejects leases whose callers' pods all ran out of memory. A further pod would most likely run out
-// of memory too, and interrupt its other evaluations.
+// rejectOutOfMemory rejects the waiting leases of a pool whose verdict is outOfMemory. A further pod would most
+// likely run out of memory too, and interrupt the other evaluations in that pod.
 func (t *leaseTable) rejectOutOfMemory(s *step, p *pool) {
 	if len(t.outOfMemory) == 0 {
 		return

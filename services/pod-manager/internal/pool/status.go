@@ -17,10 +17,10 @@ type PodState = podmanagerv1.Pod_State
 
 // The states.
 const (
-	Starting = podmanagerv1.Pod_STATE_STARTING // not ready yet, or checked
+	Starting = podmanagerv1.Pod_STATE_STARTING // not ready yet, or being checked
 	Ready    = podmanagerv1.Pod_STATE_READY    // accepts leases
-	Draining = podmanagerv1.Pod_STATE_DRAINING // finishes its leases
-	Failed   = podmanagerv1.Pod_STATE_FAILED   // broken, with leases
+	Draining = podmanagerv1.Pod_STATE_DRAINING // gets no new leases
+	Failed   = podmanagerv1.Pod_STATE_FAILED   // broken, still used by leases
 	Deleting = podmanagerv1.Pod_STATE_DELETING // deletion in progress
 )
 
@@ -46,7 +46,7 @@ func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	}
 }
 
-// Status returns the pool of a function in the contract's form, without replica and namespace. It returns false if
+// Status returns the pool of a function as a message of the API, without replica and namespace. It returns false if
 // there is no such pool.
 func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	p, ok := m.byFunction[f]
@@ -72,7 +72,7 @@ func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	return s, true
 }
 
-// status returns the pod in the contract's form.
+// status returns the pod as a message of the API.
 func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	s := &podmanagerv1.Pod{
 		Name: p.name, Uid: p.uid, Slot: clamp(p.slot), Address: p.observed.Address, Node: p.observed.Node,
@@ -111,7 +111,7 @@ func (p *pod) publicState() PodState {
 	}
 }
 
-// timestamp converts a time. The zero time is nil.
+// timestamp converts a time to a protobuf timestamp. It returns nil for the zero time.
 func timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
@@ -119,5 +119,5 @@ func timestamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// clamp converts a count, which is far below the limit.
+// clamp converts a count to int32. Counts are far below the limit.
 func clamp(n int) int32 { return int32(min(n, 1<<31-1)) } //nolint:gosec // bounded by the line itself
