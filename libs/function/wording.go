@@ -11,19 +11,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Budgets of a failure's text, in bytes: it is sent in a header, and rpcfault leaves out the middle of a text longer
-// than maxText. The results may use the space that the log leaves, minus the text that callers prepend, which names
-// the image again.
+// Limits of a failure's text, in bytes. The text is sent in a header, and package rpcfault leaves out the middle of a
+// text longer than maxText. The log may use maxStderr. The results may use the rest, except for the text that callers
+// prepend: prefix bytes and the image's name.
 const (
 	maxText   = 8 << 10
 	maxStderr = 3 << 10
 	prefix    = 64
 )
 
-// Wording formats a failure. Porch uses two formats, and its users read nothing but these texts.
+// Wording returns the text of a failure. There are two wordings, because two programs of Porch word failures
+// differently. Porch's users see only this text.
 type Wording func(*Failure) string
 
-// ExecWording is the texts of Porch's exec evaluator.
+// ExecWording words failures as Porch's exec evaluator does.
 func ExecWording(f *Failure) string {
 	switch f.Reason {
 	case Exited, Signaled:
@@ -33,8 +34,8 @@ func ExecWording(f *Failure) string {
 	}
 }
 
-// WrapperWording formats failures as Porch's wrapper server does. If a failed function wrote a resource list, the text
-// contains its results.
+// WrapperWording words failures as Porch's wrapper server does. If a failed function wrote a resource list, the text
+// contains the list's results.
 func WrapperWording(f *Failure) string {
 	switch {
 	case f.Reason != Exited && f.Reason != Signaled:
@@ -49,7 +50,7 @@ func WrapperWording(f *Failure) string {
 	}
 }
 
-// commonWording formats failures that both formats share.
+// commonWording words the failures for which both wordings are the same.
 func commonWording(f *Failure) string {
 	switch f.Reason {
 	case OutputInvalid:
@@ -65,7 +66,7 @@ func notParsed(f *Failure, why string) string {
 	return fmt.Sprintf("failed to parse the output of function %q with stderr '%s': %s", f.Image, stderr(f), why)
 }
 
-// notExecuted formats a failure with the function's log, or with its results if the log is empty.
+// notExecuted returns a text with the function's log, or with its results if the log is empty.
 func notExecuted(f *Failure, why string) string {
 	text := func(output string) string {
 		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, output)
@@ -76,8 +77,8 @@ func notExecuted(f *Failure, why string) string {
 	return withResults(f, text)
 }
 
-// withUnloggedResults appends results whose messages are missing in the log to text. Functions of the SDK log the
-// failure, and give the reason in results only.
+// withUnloggedResults appends to text the results whose messages are missing in the log, because functions of the SDK
+// log that they failed but report the reason only in results.
 func withUnloggedResults(f *Failure, text string) string {
 	logged := stderr(f)
 	if logged == "" {
@@ -97,13 +98,13 @@ func stderr(f *Failure) string {
 	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-// withResults puts as many results into a text as fit into it.
+// withResults calls text with the results, as many as fit into maxText.
 func withResults(f *Failure, text func(results string) string) string {
 	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
 
-// formatResults returns the texts of as many results as fit into limit bytes, and the number of omitted results. The
-// first result is always included, shortened if necessary.
+// formatResults returns the texts of as many results as fit into limit bytes, followed by the number of omitted
+// results. It always includes the first result, shortened if necessary.
 func formatResults(all []resourcelist.Result, limit int) string {
 	if whole := resourcelist.FormatResults(all); len(whole) <= limit {
 		return whole

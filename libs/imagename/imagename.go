@@ -22,17 +22,17 @@ import (
 // DefaultPrefix is the default prefix of short names.
 const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
 
-// MaxBytes is the maximum length of an image's name, in bytes. No registry has longer names. Longer texts must not get
-// into labels, logs and headers.
+// MaxBytes is the maximum length of an image's name, in bytes. No registry has longer names. The limit keeps longer
+// texts out of labels, logs and headers.
 const MaxBytes = 1 << 10
 
 // Name is an image's canonical name. The zero Name names nothing.
 type Name struct {
 	// Repository is registry and path, such as "docker.io/library/busybox".
 	Repository string
-	// Tag is the tag; empty only if there is a digest and no tag.
+	// Tag is the tag. It is empty if the name contains only a digest.
 	Tag string
-	// Digest is the digest, such as "sha256:0123…", or empty.
+	// Digest is the digest, such as "sha256:0123…". It may be empty.
 	Digest string
 }
 
@@ -66,7 +66,7 @@ func Parse(image, defaultPrefix string) (Name, error) {
 	return name.checkName()
 }
 
-// checkLength reports whether a name is too long, given or whole.
+// checkLength returns an error if a name exceeds MaxBytes.
 func checkLength(image string) error {
 	if len(image) > MaxBytes {
 		return fault.New(
@@ -80,7 +80,8 @@ func checkLength(image string) error {
 	return nil
 }
 
-// checkName returns n unless it is too long, which it may have become.
+// checkName returns n, or an error if n is too long. A canonical name may exceed MaxBytes although the original name
+// did not.
 func (n Name) checkName() (Name, error) {
 	if err := checkLength(n.String()); err != nil {
 		return Name{}, err
@@ -88,8 +89,7 @@ func (n Name) checkName() (Name, error) {
 	return n, nil
 }
 
-// IsPrefix reports whether [Parse] accepts prefix as the prefix of names without a slash. An empty prefix means
-// docker.io.
+// IsPrefix reports whether [Parse] accepts prefix as defaultPrefix. An empty prefix means docker.io.
 func IsPrefix(prefix string) bool {
 	_, err := Parse("name", prefix)
 	return err == nil
@@ -98,7 +98,7 @@ func IsPrefix(prefix string) bool {
 // PrefixWanted describes the prefixes that IsPrefix accepts.
 const PrefixWanted = "a registry and a path, such as " + DefaultPrefix + ", or nothing"
 
-// parseName returns the reference that image is, with its registry in lower case.
+// parseName parses a name and returns it as a reference, with the registry in lower case.
 func parseName(image string) (reference.Named, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -136,8 +136,8 @@ func (n Name) WithTag(tag string) (Name, error) {
 	return Name{Repository: n.Repository, Tag: tag}.checkName()
 }
 
-// Key returns the identity of the image: repository and digest if the name has a digest, since a tag next to a digest
-// selects nothing, else repository and tag.
+// Key identifies the image. It consists of repository and digest if the name contains a digest, because a tag next to
+// a digest has no effect, and otherwise of repository and tag.
 func (n Name) Key() string {
 	if n.Digest != "" {
 		return n.Repository + "@" + n.Digest
@@ -157,8 +157,8 @@ func (n Name) String() string {
 	return s
 }
 
-// Short returns the last path segment and the tag, such as "set-namespace:v0.4.5": the users' name of the function.
-// Names of different registries can share it.
+// Short returns the last path segment and the tag, such as "set-namespace:v0.4.5", by which users know the function.
+// It may be the same for images of different registries.
 func (n Name) Short() string {
 	base := path.Base(n.Repository)
 	if n.Tag == "" {

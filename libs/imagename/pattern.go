@@ -11,17 +11,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
-// Pattern matches canonical repositories, such as "docker.io/library/busybox". "*" is anything but a slash and
-// "**" is anything.
+// Pattern matches canonical repositories, such as "docker.io/library/busybox". In a pattern, "*" matches any text
+// without a slash, and "**" matches any text.
 type Pattern struct {
-	// prefix is the beginning of each match, and suffix the end. The prefix is the whole match if the pattern is exact,
-	// and all of the pattern except "**" if it is open.
+	// prefix is the text before the first "*", and suffix the text after the last. exact is true if the pattern
+	// contains no "*": prefix is then the whole pattern. open is true if its only "*" are a "**" at the end.
 	prefix, suffix string
 	exact, open    bool
-	expr           *regexp.Regexp // for all further patterns
+	expr           *regexp.Regexp // nil if exact or open is true
 }
 
-// ParsePattern reads a pattern. A registry may be given by any of its names.
+// ParsePattern parses a pattern. The pattern may contain any name of its registry.
 func ParsePattern(text string) (Pattern, error) {
 	if text == "" || strings.ContainsAny(text, " @") {
 		return Pattern{}, fmt.Errorf("%q is not a pattern of repositories, such as ghcr.io/example/**", text)
@@ -47,7 +47,8 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{prefix: prefix, suffix: text[strings.LastIndexByte(text, '*')+1:], expr: compiled}, nil
 }
 
-// checkRepository rejects a pattern that no repository matches: a rule with it would have no effect.
+// checkRepository rejects a pattern that cannot match any repository, because a rule with such a pattern would have
+// no effect.
 func checkRepository(pattern string) error {
 	_, path, ok := strings.Cut(pattern, "/")
 	switch {
@@ -75,10 +76,10 @@ func (p *Pattern) Match(repository string) bool {
 // Exact returns the repository of an exact pattern.
 func (p *Pattern) Exact() (repository string, ok bool) { return p.prefix, p.exact }
 
-// Prefix returns the beginning of each match.
+// Prefix returns the text with which each matching repository begins.
 func (p *Pattern) Prefix() string { return p.prefix }
 
-// Covers reports whether p certainly matches everything that q matches.
+// Covers reports whether p matches every repository that q matches. It may return false although p does.
 func (p *Pattern) Covers(q *Pattern) bool {
 	switch {
 	case p.open:
@@ -90,10 +91,11 @@ func (p *Pattern) Covers(q *Pattern) bool {
 	}
 }
 
-// Patterns match an image if any of the patterns matches its repository. No patterns match nothing.
+// Patterns is a list of patterns. It matches an image if any of the patterns matches the image's repository. An empty
+// list matches no image.
 type Patterns []Pattern
 
-// ParsePatterns reads a list of patterns.
+// ParsePatterns parses each pattern of a list.
 func ParsePatterns(list []string) (Patterns, error) {
 	var patterns Patterns
 	for _, text := range list {
@@ -106,8 +108,7 @@ func ParsePatterns(list []string) (Patterns, error) {
 	return patterns, nil
 }
 
-// Match reports whether a pattern matches the repository of an image, by whichever of its names the registry is
-// called.
+// Match reports whether a pattern matches the repository of an image. The name may contain any name of its registry.
 func (ps Patterns) Match(name Name) bool {
 	return len(ps) > 0 && ps.MatchRepository(CanonicalRepository(name.Repository))
 }
@@ -117,8 +118,8 @@ func (ps Patterns) MatchRepository(repository string) bool {
 	return slices.ContainsFunc(ps, func(p Pattern) bool { return p.Match(repository) })
 }
 
-// CanonicalRepository returns the canonical spelling of a repository, or of a pattern of repositories, so that no other
-// spelling of a registry gets around a rule.
+// CanonicalRepository returns the canonical spelling of a repository or of a pattern, so that another spelling of a
+// registry cannot circumvent a rule.
 func CanonicalRepository(repository string) string {
 	host, path, ok := strings.Cut(strings.ToLower(repository), "/")
 	if !ok {

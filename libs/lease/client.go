@@ -17,18 +17,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// finishTimeout bounds the time for closing a stream after its lease.
+// finishTimeout limits the time for closing the stream of a finished lease.
 const finishTimeout = 10 * time.Second
 
-// Client is a Manager in another process.
+// Client is a Manager that calls a pod-manager in another process.
 type Client struct {
 	url string
 	rpc podmanagerv1connect.PodManagerServiceClient
 }
 
-// NewClient returns a client of the pod-manager at url, which is http://host:port or
-// https://host:port. The HTTP client must speak HTTP/2, and must not have a timeout of its own:
-// leases last.
+// NewClient returns a client of the pod-manager at url, which is http://host:port or https://host:port. The HTTP
+// client must speak HTTP/2, and must not have a timeout, because a lease lasts as long as its request.
 func NewClient(httpClient connect.HTTPClient, url string, options ...connect.ClientOption) *Client {
 	options = append([]connect.ClientOption{connect.WithGRPC()}, options...)
 	return &Client{url: url, rpc: podmanagerv1connect.NewPodManagerServiceClient(httpClient, url, options...)}
@@ -37,11 +36,11 @@ func NewClient(httpClient connect.HTTPClient, url string, options ...connect.Cli
 // stream is the client's side of a Lease stream.
 type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]
 
-// Lease implements Manager. A pod-manager that cannot be reached, or is lost while the lease waits,
-// is an error of class fault.Unavailable. The loss of a pod-manager after that is not reported,
-// since the pod still exists.
+// Lease implements Manager. If the pod-manager cannot be reached, or the connection breaks while the lease waits, the
+// error has the class fault.Unavailable. A connection that breaks later is not reported, because the pod still
+// exists.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
-	// The stream outlives ctx: closing it returns the lease.
+	// The stream must not end with ctx, because closing the stream returns the lease.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s, err := c.rpc.Lease(streamCtx)
 	if err != nil {
@@ -50,12 +49,12 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	}
 	leave := context.AfterFunc(ctx, func() {
 		cancel()
-		// An HTTP/2 client sees a cancelled context only between two reads of the request, and this
-		// request is read until it is closed.
+		// An HTTP/2 client notices a cancelled context only between two reads of the request body, and the current
+		// read blocks until the body is closed.
 		_ = s.CloseRequest()
 	})
 	granted, err := wait(s, open, waiting)
-	// If leave comes too late, the stream is already broken.
+	// If leave returns false, ctx was done and its function has broken the stream.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}
@@ -67,9 +66,9 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	return &clientLease{granted: granted, stream: s, cancel: cancel}, nil
 }
 
-// wait opens a lease over s and returns when it is granted.
+// wait requests a lease over s and waits until it is granted.
 func wait(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
-	// Receive reports the error if the message was not sent.
+	// We ignore this error, because Receive returns it too.
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	for {
 		resp, err := s.Receive()
@@ -85,7 +84,8 @@ func wait(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
 	}
 }
 
-// callError returns the error for a call that failed with err.
+// callError converts the error of a call into the error for the caller: with a class, and marked by [Elsewhere] if
+// another replica may succeed.
 func (c *Client) callError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -114,13 +114,13 @@ type clientLease struct {
 // Granted implements Lease.
 func (l *clientLease) Granted() *Granted { return l.granted }
 
-// Finish implements Lease. The message is sent in the background.
+// Finish implements Lease. It sends the message in the background.
 func (l *clientLease) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.closeStream(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// closeStream sends the last message and waits, within bounds, until the server has closed the stream. An error breaks
-// the stream, which also returns the lease.
+// closeStream sends the last message and waits up to finishTimeout until the server has closed the stream. It ignores
+// errors, because they break the stream, which also returns the lease.
 func (l *clientLease) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)

@@ -10,17 +10,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The error detail that carries the mark of [Elsewhere] over the wire.
+// Parts of the error detail with which a server tells clients that an error is marked by [Elsewhere].
 const (
 	elsewhereReason = "ASK_ANOTHER_REPLICA"
 	elsewhereDomain = "functionrunner.podmanager"
 	elsewhereOwner  = "owner"
 )
 
-// elsewhere is an error of a single replica, not of the requested image.
+// elsewhere is an error that concerns only one replica and not the requested image.
 type elsewhere struct {
 	error
-	owner string // the replica to use, as host:port; empty means any
+	owner string // the replica to use, as host:port; empty means any other replica
 }
 
 func (e elsewhere) Unwrap() error { return e.error }
@@ -38,11 +38,10 @@ func (e elsewhere) Detail() proto.Message {
 // replica is shutting down, or has not synchronized with the cluster yet. Another replica may grant the lease.
 func Elsewhere(err error) error { return elsewhere{error: err} }
 
-// OwnedBy marks an error as [Elsewhere] does, and names the replica that owns the image, as
-// host:port.
+// OwnedBy marks an error as [Elsewhere] does, and adds the address of the replica that owns the image, as host:port.
 func OwnedBy(owner string, err error) error { return elsewhere{err, owner} }
 
-// OwnerOf returns the replica that an error of [OwnedBy] names, or an empty text.
+// OwnerOf returns the address that [OwnedBy] added to an error. It returns an empty string if there is none.
 func OwnerOf(err error) string {
 	if e, ok := errors.AsType[elsewhere](err); ok {
 		return e.owner
@@ -50,14 +49,15 @@ func OwnerOf(err error) string {
 	return ""
 }
 
-// IsElsewhere reports whether to try another replica: err was marked by [Elsewhere], in this process or in the server.
+// IsElsewhere reports whether [Elsewhere] or [OwnedBy] marked err, in this process or in the server, so that callers
+// should try another replica.
 func IsElsewhere(err error) bool {
 	_, ok := errors.AsType[elsewhere](err)
 	return ok
 }
 
-// elsewhereInWire reports whether an error that a client received was marked, and the owner that
-// it names.
+// elsewhereInWire reports whether the server marked an error that a client received, and returns the owner in the
+// error.
 func elsewhereInWire(err error) (owner string, marked bool) {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {

@@ -14,13 +14,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// MaxRequestBytes bounds each message that a client sends: the name of an image, or the
-// reason why a pod is broken.
+// MaxRequestBytes limits each message of a client, which contains the name of an image or the reason why a pod is
+// broken.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the PodManagerService over m. When stopping closes, waiting leases and watches fail with an error of
-// class fault.Unavailable, so that clients turn to another replica; granted leases stay until their holders finish. A
-// nil channel never closes.
+// Handler returns a PodManagerService that passes calls to m. When stopping is closed, waiting leases and watches
+// fail with an error of class fault.Unavailable, so that clients turn to another replica. Granted leases stay until
+// their holders finish them. A nil channel is never closed.
 func Handler(m Manager, stopping <-chan struct{}) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping}
 }
@@ -51,7 +51,7 @@ func (h *handler) Lease(ctx context.Context,
 	return nil
 }
 
-// receiveOpen returns the first message of a client.
+// receiveOpen receives the first message of a client, which must be Open.
 func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (*Open, error) {
 	req, err := stream.Receive()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -63,21 +63,21 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 	return req.GetOpen(), nil
 }
 
-// awaitLease returns the lease, and reports the cause of the wait to the client until then.
+// awaitLease waits for the lease. Until then, it sends the causes of the wait to the client.
 func (h *handler) awaitLease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
 ) (Lease, error) {
 	ctx, stop := h.untilStopping(ctx)
 	defer stop.stopWatching()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		stop.watchStop() // not before: a lease granted at once needs no goroutine
-		// A disconnected client cancels ctx, too.
+		stop.watchStop() // not earlier: a lease that need not wait should not cost a goroutine
+		// We ignore the error, because the loss of the client also cancels ctx.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
 	return lease, waitError(ctx, err)
 }
 
-// receiveFinish waits until the stream is closed and returns the outcome of the lease.
+// receiveFinish waits for the client's last message or the end of the stream, and returns the outcome of the lease.
 func receiveFinish(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (outcome Outcome,
 	reason string,
 ) {

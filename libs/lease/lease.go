@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease is the Go side of the pod-manager's contract: a lease on a function pod is granted,
-// used and finished.
+// Package lease contains the pod-manager's API for Go: callers request a lease on a function pod, use the pod and
+// finish the lease.
 //
-// A [Manager] grants leases: the pod-manager itself, in the same process, or a [Client] of a remote pod-manager, which
-// [Handler] serves. Evaluations never pass through it: the holder of a lease calls the pod.
+// A [Manager] grants leases. It is the pod-manager itself in the same process, or a [Client] of a pod-manager in
+// another process, where [Handler] serves the calls. Evaluations do not pass through the Manager, because the holder
+// of a lease calls the pod directly.
 package lease
 
 import (
@@ -31,14 +32,15 @@ const (
 	Abandoned = podmanagerv1.LeaseRequest_OUTCOME_ABANDONED
 )
 
-// Manager grants leases on function pods, and lists the existing pods. Errors have fault classes, and none is of class
-// fault.NotFound. Messages are shared: neither side may change a message after passing it on.
+// Manager grants leases on function pods, and lists the existing pods. Its errors have fault classes, but never
+// fault.NotFound. Messages are shared, so that neither the caller nor the Manager may change a message after passing
+// it on.
 type Manager interface {
-	// Lease waits until a pod has capacity, and returns the granted lease. The caller returns it with Finish. Cancelling
-	// ctx stops the wait, and nothing after it: a granted lease outlives ctx.
+	// Lease waits until a pod has capacity, and returns a lease on it. The caller must call the lease's Finish.
+	// Cancelling ctx stops the wait, but does not affect a granted lease.
 	//
-	// waiting is called before the wait begins, unless there is none, and whenever the cause of the wait changes. It is
-	// called from the goroutine that called Lease, so never after Lease has returned, and it may block: a Manager passes
+	// Lease calls waiting when a wait begins, and whenever the cause of the wait changes. It calls waiting in the
+	// caller's goroutine, and therefore never after it has returned. The function waiting may block: a Manager passes
 	// the latest state, and may skip states in between.
 	Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error)
 
@@ -50,7 +52,7 @@ type Manager interface {
 type Lease interface {
 	// Granted returns the pod's address and how it was obtained.
 	Granted() *Granted
-	// Finish returns the lease and reports the state of the pod; reason explains an outcome other than Done. Calls after
-	// the first do nothing. Finish does not wait for the network.
+	// Finish returns the lease to the Manager and reports the state of the pod. Reason explains an outcome other than
+	// Done. Only the first call has an effect. Finish does not wait for the network.
 	Finish(outcome Outcome, reason string)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// errStopping is the cause of waits that the shutdown interrupts.
+// errStopping is the error of waits that the shutdown of the pod-manager interrupts.
 var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: ask another replica"))
 
 // stopper cancels the context of a wait when the process stops.
@@ -45,7 +45,8 @@ func (s *stopper) watchStop() {
 // stopWatching cancels the wait and stops watching the process.
 func (s *stopper) stopWatching() { s.cancel(nil) }
 
-// waitError returns the error for the client of a wait that failed with err.
+// waitError returns the error for the client whose wait failed with err: errStopping if the shutdown interrupted the
+// wait, and otherwise err.
 func waitError(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping

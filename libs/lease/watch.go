@@ -13,15 +13,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// watchInterval is the interval between two lists of a watch. Changes that are undone within it are not seen.
+// watchInterval is the interval at which a watch lists the pools. The watch misses changes that are undone within the
+// interval.
 const watchInterval = 500 * time.Millisecond
 
 // poolKey identifies a pool.
 type poolKey struct{ reference, digest string }
 
-// watchPools lists pools at intervals, and sends the pools that differ from the previously sent pools; after the first
-// list, it sends synced. A list that fails because no pod-manager answers changes nothing. watch returns the first
-// other error of list or send, or the error of ctx. Pools that list returned must not be changed.
+// watchPools calls list at intervals, and sends the differences from the previously sent pools. After the first list,
+// it also sends Synced. It ignores errors of list of class fault.Unavailable, so that a watch outlasts a time without
+// an answer. It returns other errors of list, errors of send and the error of ctx. Callers must not change the pools
+// that list returned.
 func watchPools(
 	ctx context.Context,
 	list func(context.Context) ([]*podmanagerv1.Pool, error),
@@ -53,7 +55,7 @@ func watchPools(
 	}
 }
 
-// comparePools returns the changes from the sent pools to pools, and records them as sent.
+// comparePools returns the changes that turn the sent pools into pools, and updates sent.
 func comparePools(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []*podmanagerv1.WatchPoolsResponse {
 	var changes []*podmanagerv1.WatchPoolsResponse
 	now := make(map[poolKey]bool, len(pools))

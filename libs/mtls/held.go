@@ -10,15 +10,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Hold returns the identity of a program whose certificate is not in files: [Identity.Replace] sets it. Callers must
-// run Run while they use the identity.
+// Hold returns an identity without a certificate, for programs whose certificate is not in files. Callers must set
+// the certificate with [Identity.Replace], and must call Run for as long as they use the identity.
 func Hold(log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
 	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
-// Replace makes a certificate current for new connections, if it differs from the current one. Files contains the
-// contents of a directory's files. Invalid files change nothing, and return an error.
+// Replace sets the certificate for new connections. Files maps the names of the files in [Config.Directory] to their
+// contents. If the files are invalid, Replace returns an error and the current certificate stays.
 func (i *Identity) Replace(files map[string][]byte) error {
 	found, err := parseFiles(files, time.Now())
 	if err != nil {
@@ -30,5 +30,5 @@ func (i *Identity) Replace(files map[string][]byte) error {
 	return nil
 }
 
-// location returns the location of the certificate, for errors.
+// location returns the directory of the certificate, or "memory", for errors.
 func (i *Identity) location() string { return cmp.Or(i.directory, "memory") }

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// maxIDBytes is the maximum length of a SPIFFE ID in its specification.
+// maxIDBytes is the maximum length of a SPIFFE ID according to the specification.
 const maxIDBytes = 2048
 
-// ID is a SPIFFE ID, such as spiffe://function-runner/gateway. The zero ID is no ID.
+// ID is a SPIFFE ID, such as spiffe://function-runner/gateway. The zero ID stands for no ID.
 type ID struct{ domain, path string }
 
 var (
@@ -49,7 +49,7 @@ func (i ID) String() string {
 	return "spiffe://" + i.domain + i.path
 }
 
-// URL returns the ID for certificates.
+// URL returns the ID as a URL, for certificates.
 func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, Path: i.path} }
 
 // Sibling returns the ID with another path in the same trust domain. The path must be valid.
@@ -63,8 +63,8 @@ func IDOf(cert *x509.Certificate) (ID, error) {
 	return ParseID(cert.URIs[0].String())
 }
 
-// Patterns match SPIFFE IDs. A pattern is an ID, or the beginning of IDs with "/*" at its end. An empty list matches no
-// ID.
+// Patterns is a list of patterns of SPIFFE IDs. A pattern is an ID, or the beginning of IDs followed by "/*". An
+// empty list matches no ID.
 type Patterns []pattern
 
 type pattern struct {
@@ -109,5 +109,5 @@ func (p Patterns) String() string {
 	return strings.Join(texts, ",")
 }
 
-// Exactly returns the pattern for an ID.
+// Exactly returns patterns that match only the given ID.
 func Exactly(id ID) Patterns { return Patterns{{id: id}} }

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// The files of a directory, as cert-manager writes them into Secrets.
+// Names of the files in [Config.Directory]. cert-manager uses the same names in Secrets.
 const (
 	CertificateFile = "tls.crt"
 	KeyFile         = "tls.key"
 	AuthoritiesFile = "ca.crt"
 )
 
-// material is the content of a directory's files. It is immutable.
+// material contains the parsed files of a directory. It is immutable.
 type material struct {
 	certificate tls.Certificate
 	id          ID
@@ -28,11 +28,11 @@ type material struct {
 	// bundle contains the authorities as PEM.
 	bundle   string
 	expiries []expiry
-	// content identifies the files.
+	// content contains the text of all files, to detect changes.
 	content string
 }
 
-// expiry is the expiry of a certificate in a material.
+// expiry is the expiry of the certificate or of its issuer.
 type expiry struct {
 	// what is "certificate" or "issuer".
 	what string
@@ -46,14 +46,14 @@ func newExpiry(what string, begin, end time.Time) expiry {
 	return expiry{what: what, at: end, warn: end.Add(-min(expiryWarning, end.Sub(begin)/4))}
 }
 
-// expiryWarning is the maximum time between the first report and the expiry.
+// expiryWarning is the maximum time from the first report of an expiry to the expiry.
 const expiryWarning = time.Hour
 
-// readDirectory returns the material of a directory. The certificate must be valid now, and its issuer must be among
-// the authorities: peers would reject other certificates.
+// readDirectory returns the material of a directory. It rejects a certificate that is not valid now or not issued by
+// one of the authorities, because peers would reject it too.
 func readDirectory(directory string, now time.Time) (*material, error) {
 	if now, err := filepath.EvalSymlinks(filepath.Join(directory, "..data")); err == nil {
-		directory = now // Kubernetes replaces the files of a volume together, by this link
+		directory = now // Kubernetes replaces all files of a volume at once by changing this link
 	}
 	content := make(map[string][]byte, 3)
 	for _, name := range []string{CertificateFile, KeyFile, AuthoritiesFile} {
@@ -88,7 +88,7 @@ func parseFiles(content map[string][]byte, now time.Time) (*material, error) {
 	return m, nil
 }
 
-// addAuthorities adds the certificates of a file. Each of them may issue certificates.
+// addAuthorities adds all certificates in the content of a file to the trusted authorities.
 func (m *material) addAuthorities(content []byte) error {
 	count := 0
 	for {
@@ -109,8 +109,8 @@ func (m *material) addAuthorities(content []byte) error {
 	return nil
 }
 
-// findExpiries finds the expiries of the certificate and its issuer. A file may contain several issuers while they are
-// replaced: the issuer with the latest expiry counts.
+// findExpiries sets the expiries of the certificate and its issuer. While an issuer is being replaced, the file
+// contains several issuers. Then the latest expiry counts.
 func (m *material) findExpiries(now time.Time) error {
 	leaf := m.certificate.Leaf
 	chains, err := leaf.Verify(x509.VerifyOptions{
@@ -136,8 +136,8 @@ func (m *material) findExpiries(now time.Time) error {
 	return nil
 }
 
-// intermediates returns the pool of a chain's certificates, without invalid certificates: a chain that needs them does
-// not verify.
+// intermediates returns a pool with the certificates of a chain. It skips invalid certificates, because a chain that
+// needs them fails the verification anyway.
 func intermediates(chain [][]byte) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, der := range chain {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mtls implements mutual TLS 1.3 with certificates that carry SPIFFE IDs. It watches the files of certificates:
-// new connections use new files at once, and open connections stay open.
+// Package mtls implements mutual TLS 1.3 with certificates that contain SPIFFE IDs. It watches the files of
+// certificates. When they change, new connections use the new files, and open connections stay open.
 package mtls
 
 import (
@@ -43,14 +43,14 @@ type Identity struct {
 	available chan struct{}
 	// changed is called after each change of the certificate or the authorities. It may be nil.
 	changed atomic.Pointer[func()]
-	// failure is the error of the newest files. It is nil if they are used.
+	// failure is the reason why the newest files are not used. It is nil if they are used.
 	failure atomic.Pointer[error]
-	// told contains the expiries that were logged. Only Run uses it.
+	// told contains the expiries that were already logged. Only Run uses it.
 	told map[string]time.Time
 }
 
-// Open reads the files of cfg's directory. It returns nil without a directory. Callers must run Run while they use the
-// identity.
+// Open reads the files in cfg.Directory. It returns nil if no directory is configured. Callers must call Run for as
+// long as they use the identity.
 func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	if cfg.Directory == "" {
 		return nil, nil
@@ -75,8 +75,9 @@ func (i *Identity) Available() <-chan struct{} {
 	return i.available
 }
 
-// OnChange registers a function that is called after each change of the certificate or the authorities, and immediately
-// if there is a certificate. It replaces the registered function. The function must not block.
+// OnChange registers a function that is called after each change of the certificate or the authorities, and
+// immediately if there is a certificate. It replaces the function that was registered before. The function must not
+// block.
 func (i *Identity) OnChange(changed func()) {
 	i.changed.Store(&changed)
 	if i.current.Load() != nil {
@@ -100,7 +101,7 @@ func (i *Identity) Authorities() string {
 	return ""
 }
 
-// useMaterial makes a material current for new connections.
+// useMaterial sets the material for new connections.
 func (i *Identity) useMaterial(found *material) {
 	former := i.current.Swap(found)
 	if changed := i.changed.Load(); changed != nil {
@@ -126,7 +127,8 @@ func (i *Identity) ownCertificate() (*tls.Certificate, error) {
 // warnInterval is the interval between checks of expiries.
 const warnInterval = time.Second
 
-// Run watches the files until ctx ends. Invalid files change nothing.
+// Run watches the files, and warns of expiries, until ctx is done. If new files are invalid, the current certificate
+// stays.
 func (i *Identity) Run(ctx context.Context) error {
 	if i.directory == "" {
 		i.warnOfExpiries(ctx)
@@ -142,7 +144,7 @@ func (i *Identity) Run(ctx context.Context) error {
 	return nil
 }
 
-// reloadFiles uses the files if they have changed.
+// reloadFiles reads the files, and sets the new material if they have changed.
 func (i *Identity) reloadFiles(ctx context.Context) {
 	found, err := readDirectory(i.directory, time.Now())
 	current := i.current.Load()
@@ -202,8 +204,8 @@ func (i *Identity) expiries() []expiry {
 	return nil
 }
 
-// Details returns the problems of the certificate for readiness: near expiries, and the error of new files that are not
-// used.
+// Details returns the problems of the certificate for the readiness report: near expiries, and the reason why new
+// files are not used.
 func (i *Identity) Details() []string {
 	if i == nil {
 		return nil

@@ -22,15 +22,17 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Proof proves the identity of a server without an authority, by a secret that the server shares with its callers. The
-// server's certificate contains its ID, and a hash of ID and public key that cannot be computed without the secret. So
-// the key never leaves the server's memory, and the certificate is neither issued nor renewed.
+// Proof proves the identity of a server without a certificate authority, with a secret that the server shares with
+// its callers. The server's certificate contains the server's ID, and a hash of ID and public key that cannot be
+// computed without the secret. Thus the server's key never leaves its memory, and no authority has to issue and renew
+// the certificate.
 type Proof struct {
 	id     ID
 	secret string
 }
 
-// leastSecret is the minimum length of a secret in bytes, with which letters and digits cannot be guessed.
+// leastSecret is the minimum length of a secret in bytes. A secret of so many random letters and digits cannot be
+// guessed.
 const leastSecret = 26
 
 // NewProof returns the proof of a server with a SPIFFE ID. Only the server and its callers may know the secret.
@@ -42,15 +44,16 @@ func NewProof(id, secret string) (Proof, error) {
 	return Proof{parsed, secret}, err
 }
 
-// hashOf returns the hash for a certificate with a public key.
+// hashOf returns the hash of the proof's ID and a certificate's public key.
 func (p Proof) hashOf(publicKey []byte) string {
 	hash := hmac.New(sha256.New, []byte(p.secret))
-	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // hashes return no errors
+	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // writing to a hash never fails
 	_, _ = hash.Write(publicKey)
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// verifyServer returns an error unless the server of a connection knows the secret.
+// verifyServer returns an error if the certificate of a server does not contain the ID and prove that the server
+// knows the secret.
 func (p Proof) verifyServer(state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("the server has no certificate")
@@ -68,8 +71,8 @@ func (p Proof) verifyServer(state tls.ConnectionState) error {
 	return nil
 }
 
-// ClientOfProven returns the configuration of connections to a server that proves its ID with a secret. It is nil for a
-// nil Identity and for a server without an ID.
+// ClientOfProven returns the TLS configuration for connections to a server that proves its ID with a secret. It
+// returns nil if the Identity is nil or id is empty.
 func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	if i == nil || id == "" {
 		return nil, nil
@@ -86,8 +89,9 @@ func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	}, nil
 }
 
-// Make returns the identity of a server that proves its ID, with a new key. It verifies clients by the authorities,
-// which are certificates as PEM. The identity does not change, so that callers need not run Run.
+// Make returns the identity of a server that proves its ID by proof, with a new key. Authorities contains, as PEM,
+// the authorities that issue the certificates of clients. The identity never changes, so that callers need not call
+// Run.
 func Make(proof Proof, authorities string, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	made := &material{id: proof.id, authorities: x509.NewCertPool()}
 	if err := made.addAuthorities([]byte(authorities)); err != nil {
@@ -102,7 +106,8 @@ func Make(proof Proof, authorities string, log *slog.Logger, meters metric.Meter
 	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
-// newCertificate returns a self-signed certificate with a new key. It expires later than any server exits.
+// newCertificate returns a self-signed certificate with a new key. It is valid for ten years, longer than any server
+// runs.
 func (p Proof) newCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Server returns the configuration of a port. Clients may present a certificate, which one of the authorities must have
-// issued. Handlers find it in the request, and decide whether it is required.
+// Server returns the TLS configuration of a server. Clients may connect without a certificate. If a client presents a
+// certificate, one of the authorities must have issued it. Handlers find it in the request, and may require it.
 func (i *Identity) Server() *tls.Config {
 	if i == nil {
 		return nil
@@ -21,7 +21,7 @@ func (i *Identity) Server() *tls.Config {
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.ownCertificate() },
 		ClientAuth:     tls.RequestClientCert,
-		// A resumed session would reuse a certificate that may have expired.
+		// A resumed session would reuse the client's certificate, which may have expired.
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) == 0 {
@@ -33,7 +33,8 @@ func (i *Identity) Server() *tls.Config {
 	}
 }
 
-// Client returns the configuration of connections to servers with the given IDs. It is nil for a nil Identity.
+// Client returns the TLS configuration for connections to servers whose IDs match the patterns. It returns nil if the
+// Identity is nil.
 func (i *Identity) Client(servers Patterns) *tls.Config {
 	if i == nil {
 		return nil
@@ -52,8 +53,8 @@ func (i *Identity) Client(servers Patterns) *tls.Config {
 	}
 }
 
-// ClientOfSibling returns the configuration of connections to the server with a path in this program's trust domain. It
-// is nil for a nil Identity.
+// ClientOfSibling returns the TLS configuration for connections to the server whose ID has this program's trust
+// domain and the given path. It returns nil if the Identity is nil.
 func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	secure := i.Client(nil)
 	if secure == nil {

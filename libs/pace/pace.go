@@ -2,9 +2,9 @@
 
 // Package pace limits how long a server waits for a client that sends or reads slowly.
 //
-// A client may pause for [Grace] in total, and earns further time with the bytes that it moves: for n bytes, the server
-// waits at most for Grace and n/[BytesPerSecond]. So the memory that a server uses for a client stays in proportion to
-// the bytes that the client sends or reads.
+// A client may pause for [Grace] in total, and earns further time by each byte that it sends or reads: the server
+// waits for n bytes for at most Grace plus n/[BytesPerSecond]. Therefore a client cannot occupy the server's memory
+// for long without transferring many bytes.
 package pace
 
 import "time"
@@ -14,8 +14,8 @@ const (
 	Grace = 30 * time.Second
 	// BytesPerSecond is the minimum rate of a continuous transfer: half a megabit per second, which a slow link achieves.
 	BytesPerSecond = 64 << 10
-	// pieceBytes is the size of writes. It distinguishes a client that reads slowly from a client that does not read, and
-	// earns only a part of Grace.
+	// pieceBytes is the maximum size of a single write. It is small enough to distinguish a client that reads slowly
+	// from a client that does not read, and one piece earns only a part of Grace.
 	pieceBytes = 256 << 10
 )
 
@@ -24,20 +24,20 @@ type Meter struct {
 	interrupt   func()
 	alarm       *time.Timer   // runs during a transfer; nil before the first transfer
 	interrupted chan struct{} // receives a value when interrupt has returned; of size one
-	left        time.Duration // remaining time for the client
+	left        time.Duration // time for which the client may still pause
 	ended       time.Time     // end of the last transfer
 	late        bool          // true if interrupt was called
 }
 
-// New returns a meter. interrupt ends the current transfer. The Meter calls it in another goroutine, and only while Do
-// runs.
+// New returns a meter. The function interrupt must end the current transfer. The Meter calls it in another goroutine,
+// and only while Do runs.
 func New(interrupt func()) *Meter {
 	return &Meter{interrupt: interrupt, interrupted: make(chan struct{}, 1), left: Grace}
 }
 
-// Do calls transfer, which returns the number of bytes that earn time for the client. Do reports whether the client
-// kept the pace. Otherwise interrupt returns before Do does, because it must not end a later transfer on the same
-// connection. Further calls of Do return false at once.
+// Do calls transfer, which returns the number of bytes that earn time for the client. Do returns true if the client
+// kept the pace. If not, Do calls interrupt and returns false after interrupt has returned, because interrupt must
+// not end a later transfer on the same connection. All later calls of Do return false immediately.
 func (m *Meter) Do(transfer func() (earned int)) bool {
 	if m.late {
 		return false

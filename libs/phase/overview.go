@@ -14,8 +14,8 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// ShortNames returns a function that shortens the names of images to their last path element, except where two of the
-// images that are shown share that element.
+// ShortNames returns a function that shortens the name of an image to its last path element. It does not shorten a
+// name if the last path element is the same for two of the images in the arguments.
 func ShortNames(
 	status *gatewayv1.GetStatusResponse, pools []*podmanagerv1.Pool, evaluations ...[]*gatewayv1.Evaluation,
 ) func(string) string {
@@ -44,7 +44,8 @@ func ShortNames(
 	}
 }
 
-// Image returns the displayed name of an evaluation's function: the canonical name after it was resolved.
+// Image returns the displayed name of an evaluation's function: the canonical name, or the caller's name if it was
+// not resolved yet.
 func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
 
 // Short returns a duration in its one or two largest units, such as "3m5s", and "0s" for a negative duration.
@@ -64,18 +65,18 @@ func Short(d time.Duration) string {
 	}
 }
 
-// Failures are equal failures of a function.
+// Failures is a group of failed evaluations with the same image, code and reason.
 type Failures struct {
-	// Last is the newest of them.
+	// Last is the newest evaluation of the group.
 	Last  *gatewayv1.Evaluation
 	Count int
 }
 
-// System is the fault of failures that neither the function nor its caller can mend.
+// System is the fault of failures for which neither the function nor its caller is to blame.
 const System = "system"
 
-// GroupFailures groups failed evaluations with the same image, code and reason: failures of the system first, then
-// in the order given.
+// GroupFailures groups failed evaluations with the same image, code and reason. The newest evaluation must come
+// first. Groups with the fault System come first, and otherwise the order is kept.
 func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	type key struct{ image, code, reason string }
 	byKey, groups := map[key]*Failures{}, []*Failures{}
@@ -97,7 +98,7 @@ func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	return groups
 }
 
-// Failed returns how many of a function's samples failed.
+// Failed returns the number of a function's samples that failed.
 func Failed(f *gatewayv1.GetStatusResponse_Function) int {
 	if f.GetRate() == 0 {
 		return 0
@@ -115,8 +116,8 @@ func Ready(pool *podmanagerv1.Pool) (ready int) {
 	return ready
 }
 
-// PoolProblems returns a sentence about the pools that cannot get pods, with the last failure of any of them. It is
-// empty if all pools can.
+// PoolProblems returns a sentence with the number of pools that cannot get pods and the failure of one of them. It
+// returns nil if all pools can get pods.
 func PoolProblems(pools []*podmanagerv1.Pool) []string {
 	count, example := 0, ""
 	for _, pool := range pools {

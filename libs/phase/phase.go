@@ -11,10 +11,10 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Names are the names of all phases, in the order in which an evaluation goes through them.
+// Names contains the names of all phases, in the order in which an evaluation passes through them.
 var Names = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
 
-// leases are the names of the phases of leases, and their descriptions.
+// leases contains the name and the description of each phase of a lease.
 var leases = [...]struct{ name, description string }{
 	podmanagerv1.Phase_PHASE_QUEUED:     {"queue", "queued"},
 	podmanagerv1.Phase_PHASE_RESOLVING:  {"resolve", "looking up the image"},
@@ -41,8 +41,8 @@ func Describe(p podmanagerv1.Phase) string {
 	return leases[p].description
 }
 
-// Counts returns how many evaluations are in each phase, as texts such as "3 run". Phases without any
-// are left out.
+// Counts returns the number of evaluations in each phase, as texts such as "3 run". It leaves out phases without
+// evaluations.
 func Counts(counts map[string]int32) []string {
 	var texts []string
 	for _, name := range Names {
@@ -53,7 +53,7 @@ func Counts(counts map[string]int32) []string {
 	return texts
 }
 
-// Took returns the duration of a phase or of an evaluation, with three digits or so.
+// Took formats the duration of a phase or of an evaluation with about three digits.
 func Took(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

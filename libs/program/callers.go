@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// warnOfCallers warns of a program whose settings name its callers, although it cannot distinguish callers without an
-// identity.
+// warnOfCallers logs a warning if FNR_CALLERS is set without an identity. The setting then has no effect, because the
+// program cannot distinguish callers.
 func warnOfCallers(ctx context.Context, log *slog.Logger, identity *mtls.Identity) {
 	if identity == nil && config.IsSet("Callers") {
 		log.WarnContext(ctx, "setting has no effect; any caller is answered",

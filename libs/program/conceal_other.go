@@ -4,5 +4,5 @@
 
 package program
 
-// conceal does nothing: only Linux shows the environment of a process in files.
+// conceal does nothing, because only on Linux other processes can read the environment of a process from files.
 func conceal() error { return nil }

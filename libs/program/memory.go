@@ -12,11 +12,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 )
 
-// limitMemory makes Go's garbage collector work harder before the container at root runs out of memory: from five
-// eighths of its limit, because function processes and memory outside of Go's heap need the rest. GOMEMLIMIT takes
-// precedence.
+// limitMemory sets the memory limit of Go's garbage collector to five eighths of the limit of the container at root.
+// Function processes and memory outside of Go's heap need the rest. If GOMEMLIMIT is set, limitMemory does nothing.
 func limitMemory(root string) {
-	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // a variable of Go's own
+	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // a variable of Go's runtime
 		return
 	}
 	if limit, ok := cgroup.MemoryLimit(root); ok {
@@ -24,16 +23,16 @@ func limitMemory(root string) {
 	}
 }
 
-// An idle program returns memory every returnInterval while it occupies at least worthReturning bytes more than at its
-// start. The required collection needs some milliseconds.
+// An idle program returns memory to the system every returnInterval if it occupies at least worthReturning bytes more
+// than at its start. Otherwise the garbage collection for it, which lasts some milliseconds, is not worthwhile.
 const (
 	returnInterval = 15 * time.Second
 	worthReturning = 64 << 20
 )
 
 // returnMemory returns unused memory to the system while the program is idle, until ctx is canceled. Go's runtime
-// alone waits for its next collection: in an idle program minutes after the last request, with hundreds of megabytes
-// of lists.
+// itself would return the memory only after its next collection. In an idle program, that is minutes after the last
+// request, with hundreds of megabytes of lists.
 func returnMemory(ctx context.Context) error {
 	ticker := time.NewTicker(returnInterval)
 	defer ticker.Stop()
@@ -52,7 +51,7 @@ func returnMemory(ctx context.Context) error {
 
 // usage is the use of memory as Go's runtime reports it.
 type usage struct {
-	mapped      uint64 // bytes that occupy memory
+	mapped      uint64 // bytes of memory that the program occupies
 	collections uint64 // collections that the runtime started itself
 }
 

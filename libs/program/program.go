@@ -46,7 +46,7 @@ type Settings struct {
 	TLS       mtls.Config
 }
 
-// Check adds the problems of the settings.
+// Check records the problems of the settings in checks.
 func (s Settings) Check(checks *config.Checks) {
 	checks.Within("Serve", s.Serve.Validate())
 	checks.Within("Telemetry", s.Telemetry.Validate())
@@ -60,18 +60,18 @@ func (s Settings) ValidateWith(service config.Validator) error {
 	return checks.Err()
 }
 
-// Frame contains the dependencies of a program's components.
+// Frame contains objects that the components of a program need.
 type Frame struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
-	// Identity is the certificate of the program; it is nil without mutual TLS.
+	// Identity is the certificate of the program. It is nil if mutual TLS is not configured.
 	Identity *mtls.Identity
 }
 
-// Build makes the components of a program. It must not start anything: tasks do.
+// Build makes the components of a program. It must not start goroutines: the components' tasks may.
 type Build func(ctx context.Context, frame Frame) ([]serve.Component, error)
 
-// RejectConfig prints the reason why a program cannot start with its configuration, and returns the exit code.
+// RejectConfig prints err, the reason why a program cannot start with its configuration, and returns the exit code.
 func RejectConfig(name string, err error) int { return rejectConfig(os.Stderr, name, err) }
 
 func rejectConfig(w io.Writer, name string, err error) int {
@@ -83,9 +83,9 @@ func rejectConfig(w io.Writer, name string, err error) int {
 var stopSignals = make(chan os.Signal, 1)
 
 // Begin must be the first statement of a main function. It prints --version, hides inherited descriptors from the
-// programs that this program starts, and subscribes to the signals that stop a program. The kernel drops signals to
-// which the first process of a container is not subscribed, so without Begin, a program stopped while it reads its
-// configuration would run until it is killed. Main acts on the signals.
+// programs that this program starts, and subscribes to the signals that stop a program. Main acts on these signals.
+// Without Begin, a signal that arrives while a program reads its configuration would be lost, because the kernel
+// drops signals to which the first process of a container is not subscribed.
 func Begin() {
 	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
 		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it
@@ -93,12 +93,13 @@ func Begin() {
 	}
 	descriptors.CloseOnExec()
 	signal.Notify(stopSignals, syscall.SIGTERM, os.Interrupt)
-	if !signal.Ignored(syscall.SIGHUP) { // ignored under nohup; otherwise functions would outlive a lost terminal
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it; else functions outlive a lost terminal
 		signal.Notify(stopSignals, syscall.SIGHUP)
 	}
 }
 
-// Main runs the named program until SIGTERM, SIGINT or SIGHUP, since Begin, and returns its exit code.
+// Main runs the named program and returns its exit code. The program stops at SIGTERM, SIGINT or SIGHUP, even if the
+// signal arrived between Begin and Main.
 func Main(name string, settings Settings, build Build) int {
 	Begin()
 	ctx, stop := context.WithCancel(context.Background())
@@ -140,7 +141,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	frame.Health.Explain(identity.Details)
 	components, err := build(ctx, frame)
 	if ctx.Err() != nil {
-		return nil // nothing to drain without clients
+		return nil // the program has had no clients, so that there is nothing to drain
 	}
 	if err != nil {
 		return err
@@ -154,11 +155,12 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, components...)
 }
 
-// flush sends the last telemetry. An unreachable collector is not a failure of the program.
+// flush sends the last telemetry. It only logs errors, because an unreachable collector is not a failure of the
+// program.
 func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	if err := tel.Shutdown(ctx); err != nil {
-		otel.Handle(fmt.Errorf("send what is left at the end: %w", err)) // logged once a minute at most
+		otel.Handle(fmt.Errorf("send what is left at the end: %w", err)) // logs at most one error per minute
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
-// Slacken gives the program timer slack.
+// Slacken sets the timer slack of all threads of the program, by restarting the program.
 //
-// While a program is busy, the monitor thread of Go's runtime sleeps for 20 microseconds repeatedly; with Linux's
-// default slack it wakes after 70. A server whose requests last milliseconds pays for that all the time: a tenth of
-// its processor time. The monitor's work can wait: it preempts goroutines that run for 10 ms.
+// While a program is busy, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds. With Linux's
+// default slack, it wakes after 70 microseconds. For a server whose requests last milliseconds, this costs a tenth of
+// its processor time. The monitor may wake later, because its task is to preempt goroutines that run for 10 ms.
 //
-// Slacken must be the first statement of a server's main function. Only a thread itself can set its slack, new threads
-// inherit it, and the monitor thread already runs, so the program executes itself again. If that fails, or the program
-// was started with as much slack, it continues unchanged.
+// Slacken must be the first statement of a server's main function. A thread can set only its own slack, which new
+// threads inherit. Because the monitor thread already runs, the program executes itself again, on a thread with
+// slack. If that fails, or if the program was started with this slack, it continues unchanged.
 func Slacken() {
 	runtime.LockOSThread() // the thread with slack must call execve
 	defer runtime.UnlockOSThread()
@@ -28,7 +28,7 @@ func Slacken() {
 	if err != nil || now >= int(thread.Slack) {
 		return
 	}
-	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // this very program, as it was started
+	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // restarts this program with the same environment
 }
 
 // Execute replaces the program by itself with slack, args and env. It returns only after an error.

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Hub is the name of the registry that has many.
+// Hub is the canonical name of Docker Hub, a registry with several names.
 const Hub = "docker.io"
 
 // hubHosts are further names of docker.io.
 var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
-// Canonical returns the canonical name of a registry, given as host or host:port: in lower case, an address in its
-// shortest form, without the default port, and docker.io for each of its hosts. Connections use the number of a port,
-// regardless of leading zeros.
+// Canonical returns the canonical name of a registry, given as host or host:port. The name is in lower case and
+// without the default port 443. An IP address is in its shortest form. All hosts of docker.io have the name
+// docker.io. Canonical removes leading zeros of the port, because connections ignore them.
 func Canonical(hostport string) string {
 	host, port := splitPort(strings.ToLower(hostport))
 	host, port = canonicalAddress(host), strings.TrimLeft(port, "0")
@@ -30,8 +30,8 @@ func Canonical(hostport string) string {
 	return host + ":" + port
 }
 
-// splitPort splits a port off its host. A host that still contains colons is a bare address, or no name at all:
-// splitting it again would yield another name.
+// splitPort splits host:port. It does not split if the host would still contain colons: the text is then an IPv6
+// address without a port, or invalid.
 func splitPort(hostport string) (host, port string) {
 	i := strings.LastIndexByte(hostport, ':')
 	if i < 0 || strings.HasSuffix(hostport, "]") {
@@ -43,8 +43,7 @@ func splitPort(hostport string) (host, port string) {
 	return host, hostport[i+1:]
 }
 
-// canonicalAddress returns a host that is an address in its shortest form, and other
-// hosts as they are.
+// canonicalAddress returns the shortest form of an IP address. It returns other hosts unchanged.
 func canonicalAddress(host string) string {
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {

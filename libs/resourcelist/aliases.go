@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits of aliases. Expanded, a list may have the larger of maxExpansion bytes and maxExpansionFactor times its own
-// size: shared blocks stay possible, and no list costs more than its size suggests. maxDepth is the maximum nesting of
-// the YAML library without aliases.
+// Limits of aliases. With its aliases expanded, a list may have maxExpansion bytes, or maxExpansionFactor times its
+// own size if that is more. This permits shared blocks, but prevents lists that cost much more than their size
+// suggests. maxDepth is the maximum nesting, the same that the YAML library allows without aliases.
 const (
 	maxExpansion       = 16 << 20
 	maxExpansionFactor = 10
@@ -23,14 +23,14 @@ type extent struct {
 	depth int // nesting of nodes
 }
 
-// measure measures nodes without expanding them: each once.
+// measure computes the extents of nodes. It does not expand aliases, so that it visits each node once.
 type measure struct {
-	anchored map[*yaml.Node]extent // extents of anchored nodes, zero during the measurement
+	anchored map[*yaml.Node]extent // extents of anchored nodes that were measured completely
 	limit    int                   // maximum number of bytes
 }
 
-// measureAliases measures the anchors of a document of a size. It returns an error if aliases contain themselves or
-// expand the document beyond the limits.
+// measureAliases measures the anchored nodes of a document with size bytes. It returns an error if aliases contain
+// themselves or expand the document beyond the limits.
 func measureAliases(document *yaml.Node, size int) (measure, error) {
 	m := measure{anchored: map[*yaml.Node]extent{}, limit: max(maxExpansion, maxExpansionFactor*size)}
 	_, err := m.measureNode(document)
@@ -62,8 +62,8 @@ func (m measure) measureNode(node *yaml.Node) (extent, error) {
 	return sum, nil
 }
 
-// measureAlias returns the extent of an alias's value. An anchor precedes its aliases, so an alias of an unmeasured
-// node is inside that node.
+// measureAlias returns the extent of the node that an alias refers to. An anchor precedes its aliases, so that an
+// alias of a node that was not measured yet must be inside that node.
 func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	known := m.anchored[node.Alias]
 	if known == (extent{}) {

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkResults returns an error if the results exceed their limits, so that decoding them costs time and memory in
-// proportion to the list's size.
+// checkResults returns an error if the results exceed their limits. The limits keep the time and memory for decoding
+// results in proportion to the list's size.
 func (d document) checkResults(results *yaml.Node) error {
 	if n := len(results.Content); n > maxResults {
 		return fmt.Errorf("line %d: there are %d results, and may be up to %d: report fewer", results.Line, n, maxResults)
@@ -21,7 +21,7 @@ func (d document) checkResults(results *yaml.Node) error {
 	return mappings{}.check(results)
 }
 
-// mappings checks mappings once each. It contains the checked nodes of aliases.
+// mappings contains the nodes of aliases that were checked, so that each node is checked once.
 type mappings map[*yaml.Node]bool
 
 // check returns an error if a mapping in node contains too many keys, or a key twice.
@@ -63,7 +63,8 @@ func checkKeys(mapping *yaml.Node) error {
 	return nil
 }
 
-// key identifies a key as the YAML library does, to which all collections are the same key.
+// key identifies a key of a mapping as the YAML library does. The library considers all keys that are mappings equal,
+// and all keys that are sequences.
 type key struct {
 	kind  yaml.Kind
 	value string

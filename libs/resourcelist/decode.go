@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decodeList returns the envelope of any list, by way of all its nodes.
+// decodeList returns the envelope of any list. It decodes all nodes of the list.
 func decodeList(ctx context.Context, data []byte) (Envelope, error) {
 	document, fields, err := decodeFields(ctx, data)
 	if err != nil {
@@ -45,7 +45,7 @@ func decodeFields(ctx context.Context, data []byte) (document, map[string]*yaml.
 	return d, fields, err
 }
 
-// document contains the nodes of a document, with bounded aliases.
+// document contains the nodes of a document whose aliases are within the limits.
 type document struct {
 	root    *yaml.Node
 	size    int // size of the document in bytes
@@ -92,7 +92,7 @@ func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 // interruptible stops a decode when its context is canceled. The YAML library creates nodes while it reads, some
 // hundred bytes at a time.
 type interruptible struct {
-	ctx  context.Context //nolint:containedctx // Read takes none
+	ctx  context.Context //nolint:containedctx // io.Reader passes no context
 	from io.Reader
 }
 
@@ -104,8 +104,9 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// lateMarker returns the number of a line, other than the first, that starts like a document marker, or 0 if there is
-// none. In YAML, comments and directives may precede the marker of a single document. kyaml looks only at lines.
+// lateMarker returns the number of the first line, except line 1, that begins with "---", or 0 if there is none. In
+// YAML, comments and directives may precede the marker of the only document, but kyaml splits documents at each such
+// line.
 func lateMarker(data []byte) int {
 	at := bytes.Index(data, []byte("\n---"))
 	if at < 0 || bytes.IndexByte(data[at+1:], '\n') < 0 {
@@ -114,7 +115,7 @@ func lateMarker(data []byte) int {
 	return bytes.Count(data[:at+1], []byte("\n")) + 1
 }
 
-// checkUTF8 returns an error with ErrNotUTF8 in its chain if not all of data is UTF-8.
+// checkUTF8 returns an error that wraps ErrNotUTF8 if data is not valid UTF-8.
 func checkUTF8(data []byte) error {
 	if utf8.Valid(data) {
 		return nil

@@ -40,8 +40,7 @@ func checkKind(value *yaml.Node) error {
 	return nil
 }
 
-// checkShape returns an error unless the value is missing, null or of the kind that
-// is wanted.
+// checkShape returns an error unless the value is missing, null or of the kind want.
 func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	if isNull(value) || value.Kind == want {
 		return nil
