@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dump writes the objects of a cluster to files, for the analysis of failed tests.
+// Package dump writes the objects of a cluster to YAML files for the analysis of failed tests.
 package dump
 
 import (
@@ -18,19 +18,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Cluster is the API of the cluster whose objects are kept.
+// Cluster contains clients of the cluster whose objects are written.
 type Cluster struct {
 	Kinds   discovery.DiscoveryInterface
 	Objects dynamic.Interface
 }
 
-// Namespace writes a file to dir for each kind of objects in a namespace, and a file for the nodes. For
-// [metav1.NamespaceAll] it writes a file for each kind of the cluster. The error lists the missing kinds.
+// Namespace writes the objects in a namespace and the nodes to dir, in a file for each kind. For
+// [metav1.NamespaceAll], it writes all objects of the cluster. The error lists the kinds that could not be read.
 func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keep objects: %w", err)
 	}
-	// The available lists are returned together with the error about unavailable lists.
+	// An error means that some API groups are unavailable. The kinds of the other groups are returned nevertheless.
 	lists, err := c.Kinds.ServerPreferredResources()
 	if err != nil {
 		err = fmt.Errorf("list the kinds of objects: %w", err)
@@ -49,11 +49,11 @@ func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	return err
 }
 
-// isWanted reports whether objects of the kind belong to the namespace, or to its pods.
+// isWanted reports whether Namespace writes the objects of a kind.
 func isWanted(kind metav1.APIResource, namespace string) bool {
 	switch {
 	case kind.Name == "secrets" || !slices.Contains(kind.Verbs, "list"):
-		return false // Secrets must not be in a directory that users pass on.
+		return false // users pass the directory on, so it must not contain Secrets
 	default:
 		return kind.Namespaced || kind.Name == "nodes" || namespace == metav1.NamespaceAll
 	}

@@ -13,20 +13,20 @@ import (
 	"testing"
 )
 
-// Bases and Components make up overlays: components that bases do not have already, in any number
-// and order.
+// Bases and Components are the parts of overlays. An overlay consists of a base and any components, in any order,
+// that the base does not contain already.
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
 		"api-server", "dev", "node-local-dns", "pod-services", "pod-template", "porch-main",
 		"private-registry", "production", "service-mesh", "tracing",
 	}
-	// Microservices and FunctionRunner are components that only the base of that name has a use for.
+	// Microservices and FunctionRunner are further components that work only with the base of the same name.
 	Microservices  = []string{"callers", "mutual-tls", "mutual-tls-secrets"}
 	FunctionRunner = []string{"mutual-tls-pods"}
 )
 
-// ComponentsOf returns the components for a base.
+// ComponentsOf returns all components that work with a base.
 func ComponentsOf(base string) []string {
 	if base == "microservices" {
 		return slices.Concat(Components, Microservices)
@@ -34,16 +34,17 @@ func ComponentsOf(base string) []string {
 	return slices.Concat(Components, FunctionRunner)
 }
 
-// Namespaces is the kustomization, below the directory deploy, that creates the namespaces for all other
-// kustomizations.
+// Namespaces is the path of the kustomization that creates the namespaces of all other kustomizations. It is relative
+// to the directory deploy.
 const Namespaces = "overlays/namespaces"
 
-// Operator is the kustomization, below the directory deploy, with objects that only a cluster with
-// Prometheus' operator accepts.
+// Operator is the path, relative to the directory deploy, of a kustomization with objects that only a cluster with
+// the Prometheus operator accepts.
 const Operator = "observability/operator"
 
-// Combinations returns the directories of kustomizations to test by their names: all of those below
-// the directory deploy but Operator, and each component on each base.
+// Combinations returns the directories of the kustomizations to test, by their names. It returns the kustomizations
+// below the directory deploy except for Operator, and creates a kustomization for each combination of a base and a
+// component.
 func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -68,11 +69,11 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 	return dirs
 }
 
-// block is a block of YAML in a document.
+// block matches a YAML code block in a Markdown document.
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// Documented returns the directories of the overlays in the documents, by their names, each next to a copy of the
-// repository's overlays.
+// Documented returns the directories of the overlays that the documents show as examples, by their names. It writes
+// each overlay into its own copy of the directory deploy, so that relative paths in the overlay work.
 func Documented(t testing.TB, root string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -94,7 +95,7 @@ func Documented(t testing.TB, root string) map[string]string {
 	return dirs
 }
 
-// ownOverlay returns the directory of an overlay, next to a copy of the repository's overlays.
+// ownOverlay writes an overlay into a copy of the directory deploy, and returns the overlay's directory.
 func ownOverlay(t testing.TB, root, content string) string {
 	t.Helper()
 	overlay := filepath.Join(Copy(t, filepath.Join(root, "deploy")), "overlays/own")
@@ -107,7 +108,7 @@ func ownOverlay(t testing.TB, root, content string) string {
 	return overlay
 }
 
-// Copy copies the directory deploy into a temporary directory of the same name, and returns its path.
+// Copy copies the directory deploy into a temporary directory, and returns the path of the copy.
 func Copy(t testing.TB, deploy string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "deploy")

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// kustomization is the file that makes a directory a kustomization.
+// kustomization is the name of the file that describes a kustomization.
 const kustomization = "kustomization.yaml"
 
-// Combine creates a kustomization of a base or an overlay, by its path below the directory deploy,
-// and components there, and returns its directory.
+// Combine creates a kustomization that consists of a resource and components, and returns its directory. The resource
+// is the path of a base or an overlay, relative to the directory deploy.
 func Combine(t testing.TB, deploy, resource string, components ...string) string {
 	t.Helper()
 	dir := t.TempDir()

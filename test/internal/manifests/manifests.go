@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// Build returns the objects of a directory with a kustomization, as YAML each, in the order in
-// which they can be applied.
+// Build builds the kustomization in a directory. It returns each object as YAML, in the order in which the objects
+// can be applied.
 func Build(dir string) ([][]byte, error) {
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionLegacy // namespaces come first
@@ -32,11 +32,10 @@ func Build(dir string) ([][]byte, error) {
 	return objects, nil
 }
 
-// strict rejects a field that the object's type does not have.
+// strict decodes objects and rejects unknown fields.
 var strict = serializer.NewCodecFactory(knownKinds(), serializer.EnableStrict).UniversalDeserializer()
 
-// Decode returns an object in its Kubernetes type. A field that the type does not
-// have is an error.
+// Decode decodes an object from YAML into its Go type. An unknown field is an error.
 func Decode(object []byte) (runtime.Object, error) {
 	decoded, _, err := strict.Decode(object, nil, nil)
 	if err != nil {

@@ -9,26 +9,26 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Mesh is the API group that only a cluster with Istio has.
+// Mesh is Istio's API group for security. Only clusters with Istio serve it.
 var Mesh = schema.GroupVersion{Group: "security.istio.io", Version: "v1"}
 
-// AuthorizationPolicy is Istio's, with the fields that need no waypoint and that our manifests use.
-// Any other field is an error to Decode.
+// AuthorizationPolicy is the object of Istio with only the fields that our manifests use. None of them needs a
+// waypoint proxy. Decode rejects other fields.
 type AuthorizationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              AuthorizationSpec `json:"spec"`
 }
 
-// AuthorizationSpec selects pods of the namespace, and defines the action for connections that
-// match any rule.
+// AuthorizationSpec selects pods in the object's namespace, and defines the action for connections to them that match
+// any of the rules.
 type AuthorizationSpec struct {
 	Selector *AuthorizationSelector `json:"selector"`
 	Action   string                 `json:"action"`
 	Rules    []AuthorizationRule    `json:"rules"`
 }
 
-// AuthorizationSelector selects pods by all of these labels.
+// AuthorizationSelector selects pods that have all of the labels.
 type AuthorizationSelector struct {
 	MatchLabels map[string]string `json:"matchLabels"`
 }
@@ -45,25 +45,25 @@ type AuthorizationRule struct {
 	} `json:"to"`
 }
 
-// AuthorizationSource is a caller: all its fields must match.
+// AuthorizationSource matches a caller if all fields that are set match.
 type AuthorizationSource struct {
 	Principals    []string `json:"principals"`
 	NotPrincipals []string `json:"notPrincipals"`
 	Namespaces    []string `json:"namespaces"`
 }
 
-// DeepCopyObject copies the object, but not its fields: tests only read it.
+// DeepCopyObject returns a shallow copy, which is sufficient because tests only read the object.
 func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
 	c := *p
 	return &c
 }
 
-// knownKinds returns the kinds that Decode supports: the kinds of Kubernetes, and the kinds of Istio above.
+// knownKinds returns the scheme of Decode, with the kinds of Kubernetes and AuthorizationPolicy.
 func knownKinds() *runtime.Scheme {
 	all := runtime.NewScheme()
 	all.AddKnownTypes(Mesh, &AuthorizationPolicy{})
 	if err := scheme.AddToScheme(all); err != nil {
-		panic(err) // its types are in conflict with each other
+		panic(err) // conflicting types
 	}
 	return all
 }

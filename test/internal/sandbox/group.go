@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountPoint is the mount point of the hierarchies of control groups.
+// mountPoint is the directory in which the hierarchies of control groups are mounted.
 const mountPoint = "/sys/fs/cgroup"
 
-// prefix is the prefix of the names of all groups and directories of this program. The id of the creating process
-// follows.
+// prefix is the prefix of the names of all control groups and directories that this package creates. The ID of the
+// creating process (owner) follows in the name.
 const prefix = "fnr-sandbox-"
 
-// layout contains the file names of a version of the memory controller.
+// layout contains the file names of the memory controller in a version of control groups.
 type layout struct {
 	root                             string // directory of the hierarchy
 	limit, usage, inactive, killedIn string
@@ -40,16 +40,16 @@ var (
 type Group struct {
 	layout
 	dir string
-	cpu string // directory of the processors' controller, which may be the same; empty without a controller
+	cpu string // directory of the group in the CPU controller; empty without this controller
 }
 
-// memoryController returns the layout of the memory controller that can be used.
+// memoryController returns the layout of this machine's memory controller. In v2, it also enables the controller.
 func memoryController() (layout, error) {
 	if os.Geteuid() != 0 {
 		return layout{}, errors.New("only root can make control groups")
 	}
 	if _, err := os.Stat(filepath.Join(v1.root, v1.limit)); err == nil {
-		return v1, nil // even if version 2 is mounted too: the controller is here
+		return v1, nil // v2 may be mounted too, but then without this controller
 	}
 	controllers, err := os.ReadFile(filepath.Join(v2.root, "cgroup.controllers"))
 	if err != nil || !strings.Contains(string(controllers), "memory") {
@@ -58,7 +58,7 @@ func memoryController() (layout, error) {
 	return v2, os.WriteFile(filepath.Join(v2.root, "cgroup.subtree_control"), []byte("+memory"), 0o600)
 }
 
-// NewGroup makes a group, named after the process and name, with a limit in bytes.
+// NewGroup creates a group with a memory limit in bytes. Its name consists of prefix, the process ID owner, and name.
 func NewGroup(owner int, name string, limit int64) (*Group, error) {
 	kind, err := memoryController()
 	if err != nil {
@@ -75,7 +75,7 @@ func NewGroup(owner int, name string, limit int64) (*Group, error) {
 	return g, nil
 }
 
-// Add puts a process into the group.
+// Add moves a process into the group.
 func (g *Group) Add(pid int) error {
 	for _, dir := range []string{g.dir, g.cpu} {
 		if dir == "" {
@@ -88,8 +88,8 @@ func (g *Group) Add(pid int) error {
 	return nil
 }
 
-// Used returns the bytes that the group needs: without the cached files that the kernel drops when no memory is left.
-// The kubelet counts the same.
+// Used returns the memory that the group uses in bytes. Like the kubelet, it does not count cached files that the
+// kernel can drop when memory is low.
 func (g *Group) Used() int64 {
 	content, err := os.ReadFile(filepath.Join(g.dir, g.usage))
 	if err != nil {
@@ -99,10 +99,11 @@ func (g *Group) Used() int64 {
 	return used - g.readValue("memory.stat", g.inactive)
 }
 
-// Killed returns the number of processes of the group the kernel has killed for memory.
+// Killed returns the number of the group's processes that the kernel has killed because the limit was reached.
 func (g *Group) Killed() int64 { return g.readValue(g.killedIn, "oom_kill") }
 
-// readValue returns a number by its name in a file of the group. A missing number is zero.
+// readValue returns the number on the line "name number" in a file of the group. It returns 0 if there is no such
+// line.
 func (g *Group) readValue(file, name string) int64 {
 	content, _ := os.ReadFile(filepath.Join(g.dir, file))
 	for line := range strings.Lines(string(content)) {
@@ -114,7 +115,7 @@ func (g *Group) readValue(file, name string) int64 {
 	return 0
 }
 
-// Remove kills the processes in the group, and removes it.
+// Remove kills the processes in the group and removes the group.
 func (g *Group) Remove() error {
 	err := removeGroup(g.dir)
 	if g.cpu != "" {
@@ -123,12 +124,14 @@ func (g *Group) Remove() error {
 	return err
 }
 
-// removeGroup tries again while the kernel counts a process that has just been killed.
+// removeGroup kills the processes in a group and removes the group. It retries because the kernel removes killed
+// processes from the group with a delay.
 func removeGroup(dir string) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		for _, field := range strings.Fields(string(content)) {
-			// Process id 0 is a process of another namespace: kill(0) would kill this process.
+			// ID 0 stands for a process of another PID namespace. Skip it: kill(0) would kill this process's own
+			// group.
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// runsDirectory returns the parent directory of each run's directory. As root it is not a temporary directory, because
-// programs in the sandbox see these empty.
+// runsDirectory returns the parent of the directories of runs. For root, it is not a directory for temporary files,
+// because an empty file system is mounted over those directories in the sandbox.
 func runsDirectory() string {
 	if Possible() {
 		return "/var/lib"
@@ -19,13 +19,14 @@ func runsDirectory() string {
 	return os.TempDir()
 }
 
-// NewDirectory makes the directory of a run, which other users can read.
+// NewDirectory creates the directory of a run. Other users can read it.
 func NewDirectory(owner int) (string, error) {
 	dir := filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// Sweep removes the groups and directories of a process that has exited, or ends now.
+// Sweep removes the control groups and the directory of the run of the process owner. The process must have exited,
+// or be about to exit.
 func Sweep(owner int) error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot} {
@@ -37,7 +38,7 @@ func Sweep(owner int) error {
 	return errors.Join(append(failures, os.RemoveAll(filepath.Join(runsDirectory(), prefix+strconv.Itoa(owner))))...)
 }
 
-// SweepAll removes the leftovers of killed runs.
+// SweepAll removes the control groups and directories of all runs whose process no longer exists.
 func SweepAll() error {
 	var failures []error
 	for _, root := range []string{v1.root, v2.root, processorsRoot, runsDirectory()} {

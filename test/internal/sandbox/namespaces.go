@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox isolates the attacks from the machine: in namespaces of their own for processes, network and
-// mounts, and in control groups with a memory limit for the programs under attack. All of it disappears when the
-// first process exits.
+// Package sandbox isolates attacks and changed programs from the machine. They run in separate PID, network and mount
+// namespaces, which disappear when their first process exits. Programs under attack also run in control groups with a
+// memory limit.
 package sandbox
 
 import (
@@ -18,15 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Metadata is the link-local address at which clouds tell machines their credentials. In
-// the sandbox it is an address of the loopback device.
+// Metadata is the link-local address at which clouds serve credentials to machines. In the sandbox, the loopback
+// device has this address.
 const Metadata = "169.254.169.254"
 
-// Possible reports whether this process may make namespaces.
+// Possible reports whether this process may create namespaces, which requires root.
 func Possible() bool { return os.Geteuid() == 0 }
 
-// Run runs this program again with args, as the first process of new namespaces, and
-// returns its exit code. When ctx ends it has ten seconds to end in order.
+// Run runs another process of this program with args, as the first process of new namespaces, and returns its exit
+// code. When ctx ends, the process receives SIGTERM, and is killed after ten seconds.
 func Run(ctx context.Context, args ...string) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -38,7 +38,7 @@ func Run(ctx context.Context, args ...string) (int, error) {
 	cmd.WaitDelay = 10 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:   syscall.CLONE_NEWPID | syscall.CLONE_NEWNET,
-		Unshareflags: syscall.CLONE_NEWNS, // Go makes all mounts private with this flag
+		Unshareflags: syscall.CLONE_NEWNS, // with this flag, Go makes all mounts private
 		Pdeathsig:    syscall.SIGKILL,
 	}
 	err = cmd.Run()
@@ -48,7 +48,7 @@ func Run(ctx context.Context, args ...string) (int, error) {
 	return 0, err
 }
 
-// enterNamespaces makes new namespaces usable: /proc shows their processes, and loopback is up.
+// enterNamespaces mounts /proc for the new PID namespace and starts the loopback device of the new network namespace.
 func enterNamespaces() error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)

@@ -7,22 +7,22 @@ import (
 	"path/filepath"
 )
 
-// processorsRoot is the directory of version 1 of the processors' controller.
+// processorsRoot is the root directory of the CPU controller in v1.
 var processorsRoot = filepath.Join(mountPoint, "cpu")
 
-// preference is the weight of a group relative to other processes: in production, the attackers and other programs
-// have processors of their own.
+// preference is the CPU weight of a group, ten times the default. The program under attack gets preference because in
+// production, attackers and other programs do not run on its processors.
 const (
 	sharesV1, preferenceV1 = "cpu.shares", "10240"
 	sharesV2, preferenceV2 = "cpu.weight", "1000"
 )
 
-// newProcessors makes the group of processors of a memory group, as containers have it, and
-// returns its directory. It is empty if there are no such groups.
+// newProcessors gives the group with the directory memory a CPU weight, and returns the group's directory in the CPU
+// controller. It is empty if there is no CPU controller.
 //
-// Without it, the scheduler makes a group of each session and gives all the same: eight functions,
-// which lead sessions, get eight times as much as the program and the attackers together. It does
-// not do that in containers.
+// Containers have such a group too. Without the group, the scheduler divides the processors equally between sessions.
+// Each function leads its own session, so that eight functions would get eight times as much as the program and the
+// attackers together.
 func newProcessors(memory string) string {
 	dir := filepath.Join(processorsRoot, filepath.Base(memory))
 	if os.Mkdir(dir, 0o755) == nil {

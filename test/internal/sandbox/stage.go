@@ -15,21 +15,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stage is this program's first argument when it prepares a process and becomes it.
+// Stage is the first argument of a process of this program that sets up the environment of another program and then
+// executes it ([Become]).
 const Stage = "stage"
 
-// user is the user that programs run as, the same as in their images.
+// user is the user and group ID of programs under attack. It is the same as in their images.
 const user = 65532
 
-// Token and DockerConfig are credentials that programs have and functions must not read.
+// Token and DockerConfig are files with credentials that programs can read. Functions must not be able to read them.
 const (
 	Token        = "/run/secrets/kubernetes.io/serviceaccount/token"
 	DockerConfig = "/run/secrets/docker/config.json"
 )
 
-// Command returns a command that runs a program in the group as in a container: as another
-// user, without privileges, with empty temporary directories and the group's limit in sight. Without a
-// group it runs it as it is.
+// Command returns a command that runs a program in the group and in an environment like that of a container: as an
+// unprivileged user, with empty temporary directories, and with the group as the root of control groups. If g is nil,
+// the command runs the program directly.
 func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	if g == nil {
 		cmd := exec.CommandContext(ctx, path, args...)
@@ -41,9 +42,10 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 	return cmd
 }
 
-// Become performs the stage with its arguments. It returns only an error.
+// Become sets up the environment that Command describes, and executes the program in this process. The arguments are
+// the arguments after Stage. It returns only if there is an error.
 func Become(args []string) error {
-	runtime.LockOSThread() // credentials and mounts are a thread's, and so is exec
+	runtime.LockOSThread() // credentials and mount namespaces belong to a thread, on which exec must run
 	if len(args) < 4 {
 		return errors.New("the stage needs a group, its processors, its root and a program")
 	}
@@ -55,7 +57,8 @@ func Become(args []string) error {
 	return unix.Exec(command[0], command, os.Environ())
 }
 
-// mountGroups gives the process the files that it would have in a container.
+// mountGroups mounts the files that the process would see in a container: its control group as the root, empty
+// temporary directories, and files with credentials.
 func mountGroups(group, root string) error {
 	if err := unix.Mount(group, root, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("show the control group's limit: %w", err)
@@ -76,7 +79,7 @@ func mountGroups(group, root string) error {
 	return nil
 }
 
-// dropPrivileges gives up everything that root may do, for good.
+// dropPrivileges changes to an unprivileged user and prevents the process from regaining privileges.
 func dropPrivileges() error {
 	err := errors.Join(
 		syscall.Setgroups(nil), syscall.Setgid(user), syscall.Setuid(user), // the order matters

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings reads the settings of our programs from the source of their configurations, whose doc comments are
-// the text of docs/configuration.md.
+// Package settings generates the tables of settings in docs/configuration.md. It reads the settings from the source
+// of the programs' configuration structs. Their doc comments become the text of the tables.
 package settings
 
 import (
@@ -17,27 +17,28 @@ import (
 	"strings"
 )
 
-// Setting is a field of a configuration.
+// Setting is a setting of a program, which is a field of a configuration struct.
 type Setting struct {
 	field string
 	// Variable is the name of the environment variable.
 	Variable string
 	// Type and Unit describe the value. Unit is empty for values without a unit.
 	Type, Unit string
-	// Default is the value if the variable is not set. It is empty if the default is the zero value of a text or list.
+	// Default is the value if the variable is not set. It is empty if the default is an empty text or list.
 	Default string
-	// Meaning is the doc comment, in Markdown.
+	// Meaning is the doc comment of the field, in Markdown.
 	Meaning string
 }
 
-// Group contains the settings of a program, or of all programs, which share a table in the document.
+// Group is a group of settings that share a table in the document: the settings of a program, or of all programs.
 type Group struct {
 	Name string
-	// dir is the package with the configuration, relative to the root of the repository.
+	// dir is the directory of the package with the configuration, relative to the root of the repository. structure
+	// is the name of the configuration struct.
 	dir, structure string
 }
 
-// Groups are the tables of the document, by their names there.
+// Groups are the groups of settings. The document has a table for each.
 var Groups = []Group{
 	{"gateway", "services/gateway/gateway", "Config"},
 	{"sandboxes", "services/function-runner/machine", "SandboxSettings"},
@@ -46,7 +47,7 @@ var Groups = []Group{
 	{"every program", "libs/program", "Settings"},
 }
 
-// Settings returns the settings of a group, in the order of their fields. Root is the root of the repository.
+// Settings returns the settings of a group in the order of the struct's fields. root is the root of the repository.
 func (g Group) Settings(root string) ([]Setting, error) {
 	found, err := structFields(root, g.dir, g.structure, "FNR")
 	if err != nil {
@@ -67,7 +68,7 @@ func (g Group) Settings(root string) ([]Setting, error) {
 	return found, nil
 }
 
-// structFields returns the settings of a struct, whose variables begin with a prefix.
+// structFields returns the settings in a struct. The names of their environment variables begin with prefix.
 func structFields(root, dir, name, prefix string) ([]Setting, error) {
 	types, err := parseStructs(filepath.Join(root, dir))
 	if err != nil {
@@ -97,7 +98,8 @@ func structFields(root, dir, name, prefix string) ([]Setting, error) {
 	return found, nil
 }
 
-// nestedFields returns the settings of a field that is a struct of settings: of the same package, of libs, or embedded.
+// nestedFields returns the settings in a field whose type is itself a struct of settings, from the same package or
+// from libs. The result is nil for other fields.
 func nestedFields(
 	root, dir string, types map[string]*ast.StructType, field *ast.Field, prefix string,
 ) ([]Setting, error) {
@@ -176,13 +178,14 @@ func typeName(expr ast.Expr) string {
 var (
 	// wordBreak matches the boundary between the words of a field's name.
 	wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
-	// fieldName matches names of several words.
+	// fieldName matches names of fields that consist of several words.
 	fieldName = regexp.MustCompile(`\b[A-Z]\w*[a-z][A-Z]\w*\b`)
-	// plainVariable matches a variable outside of backquotes.
+	// plainVariable matches the name of an environment variable that is not in backquotes.
 	plainVariable = regexp.MustCompile("(^|[^`A-Z_])(FNR_[A-Z_]+)")
 )
 
-// meaning returns a doc comment without the field's name, as the cell of a table.
+// meaning returns the doc comment of a field as a cell of a Markdown table, without the field's name at the
+// beginning.
 func meaning(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	text = strings.TrimPrefix(text, name+" ")
@@ -194,7 +197,7 @@ func meaning(name, comment string) string {
 	return plainVariable.ReplaceAllString(text, "$1`$2`")
 }
 
-// tagOf returns the tag of a field, which the compiler has checked.
+// tagOf returns the tag of a field. It ignores errors because the compiler has checked the tag.
 func tagOf(field *ast.Field) reflect.StructTag {
 	if field.Tag == nil {
 		return ""
@@ -203,7 +206,7 @@ func tagOf(field *ast.Field) reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// variableOf returns the name that envconfig gives to a field.
+// variableOf returns the environment variable from which envconfig reads a field.
 func variableOf(prefix, field string, tag reflect.StructTag) string {
 	if name := tag.Get("envconfig"); name != "" {
 		return name
@@ -214,10 +217,10 @@ func variableOf(prefix, field string, tag reflect.StructTag) string {
 	return prefix + "_" + strings.ToUpper(field)
 }
 
-// generated matches the tables in the document, between comments of which the first names the group.
+// generated matches a table in the document, between two comments. The first comment contains the name of the group.
 var generated = regexp.MustCompile(`(?s)(<!-- settings of ([a-z -]+): generated by [a-z ]+ -->\n).*?(<!-- end -->)`)
 
-// Generate returns a document with the tables of settings brought up to date.
+// Generate returns the document with updated tables of settings.
 func Generate(root, document string) (string, error) {
 	for _, group := range Groups {
 		found, err := group.Settings(root)

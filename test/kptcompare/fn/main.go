@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fn is all the functions of the comparison, by the names of links to it. As docker or podman, it runs
-// the function of `docker run ... IMAGE`, and prints a version. kpt needs no more.
+// Command fn contains all functions for the comparison of fnctl with kpt. The name of the link through which it is
+// started selects the function. If the name is docker or podman, it acts as a minimal container engine: it prints a
+// version, and runs the function in the image of `docker run ... IMAGE`. kpt needs nothing else.
 package main
 
 import (
@@ -19,7 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// The names of the annotations for places that functions made with old SDKs know.
+// Annotations with the file of a resource, and its index in the file, in old SDKs.
 const (
 	legacyPath  = "config.kubernetes.io/path"
 	legacyIndex = "config.kubernetes.io/index"
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// runAsDocker runs the function of an image, or says a version.
+// runAsDocker implements the commands of docker that kpt calls: version and run.
 func runAsDocker(args []string) error {
 	switch {
 	case len(args) > 0 && args[0] == "version":
@@ -64,15 +65,15 @@ func runAsDocker(args []string) error {
 	return cmd.Run()
 }
 
-// list is a function's input and output.
+// list contains the resources of a function's input and output.
 type list struct {
 	items  []*yaml.RNode
 	config *yaml.RNode
-	// results are YAML. They are empty without results.
+	// results contains the results as YAML. It is empty if the function has no results.
 	results string
 }
 
-// value returns a value of the configuration.
+// value returns a value in the data of the function configuration.
 func (l *list) value(key string) string {
 	if l.config == nil {
 		return ""
@@ -105,7 +106,7 @@ func callFunction(name string) error {
 	return failure
 }
 
-// functions are the functions by name.
+// functions contains the functions by their names.
 var functions = map[string]func(*list) error{
 	"noop":     func(*list) error { return nil },
 	"label":    labelAll,
@@ -131,8 +132,8 @@ func logLine(text string) error {
 	return err
 }
 
-// labelAll adds to the label "seen" of each resource, so that the label lists the functions that processed the
-// resource.
+// labelAll appends the configured value to the label "seen" of each resource, so that the label lists the functions
+// that processed the resource.
 func labelAll(l *list) error {
 	for _, item := range l.items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
@@ -143,7 +144,7 @@ func labelAll(l *list) error {
 	return nil
 }
 
-// nameLabel sets a label to kind and name of the configuration.
+// nameLabel sets the label "configured" of all resources to the kind and name of the function configuration.
 func nameLabel(l *list) error {
 	if l.config == nil {
 		return nil
@@ -156,7 +157,7 @@ func nameLabel(l *list) error {
 	return nil
 }
 
-// reorderItems writes the names of its input, in their order, into the data of the resource "order".
+// reorderItems writes the names of all resources, in the order of the input, into the data of the resource "order".
 func reorderItems(l *list) error {
 	var names []string
 	for _, item := range l.items {
@@ -165,7 +166,7 @@ func reorderItems(l *list) error {
 	return annotateAll(l, "names", strings.Join(names, "."))
 }
 
-// countItems writes the number of resources into the resource "order".
+// countItems writes the number of resources into the data of the resource "order".
 func countItems(l *list) error { return annotateAll(l, "count", strconv.Itoa(len(l.items))) }
 
 func annotateAll(l *list, key, value string) error {
@@ -193,7 +194,7 @@ func dropItem(l *list) error {
 	return nil
 }
 
-// generateItem adds a resource, with path and index if the configuration contains them.
+// generateItem adds a resource. It sets the resource's path and index annotations if the configuration contains them.
 func generateItem(l *list) error {
 	name := l.value("name")
 	if name == "" {
@@ -211,7 +212,7 @@ func generateItem(l *list) error {
 	return nil
 }
 
-// moveItem moves a resource to another file.
+// moveItem moves a resource to another file by changing its path annotations.
 func moveItem(l *list) error {
 	for _, item := range l.items {
 		if item.GetName() != l.value("name") {
@@ -226,7 +227,7 @@ func moveItem(l *list) error {
 	return nil
 }
 
-// quoteValues puts all strings in quotes, as functions in other languages may.
+// quoteValues puts all strings in double quotes, as functions in other languages may do.
 func quoteValues(l *list) error {
 	for _, item := range l.items {
 		quoteStrings(item.YNode())
@@ -253,13 +254,13 @@ const warnings = `
   tags: {rule: x}
 `
 
-// spoilOutput makes a resource without a name.
+// spoilOutput adds an invalid resource: it has no name.
 func spoilOutput(l *list) error {
 	l.items = append(l.items, yaml.MustParse("apiVersion: v1\nkind: Secret\n"))
 	return nil
 }
 
-// addAgain copies the configuration's resource behind itself, into the same file.
+// addAgain adds a second resource to the file of the resource "config".
 func addAgain(l *list) error {
 	for _, item := range l.items {
 		if item.GetName() == "config" {
