@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// Target evaluates lists, such as a gateway or a bare process.
+// Target is a way to evaluate lists that is measured, such as a gateway or a process of the function.
 type Target struct {
 	Name     string
 	Evaluate Evaluate
-	// Loop runs the evaluations of a caller of a closed loop. If it is nil, Evaluate is called again and again.
+	// Loop runs all evaluations of a caller in a closed loop. If it is nil, the caller calls Evaluate repeatedly.
 	Loop Loop
 }
 
 // Evaluate evaluates a resource list, and returns the function's output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
 
-// Loop evaluates a list again and again. It calls each after every evaluation, with its error, and returns when each
-// returns false.
+// Loop evaluates a list repeatedly. After every evaluation, it calls each with the error of the evaluation. It
+// returns when each returns false.
 type Loop func(ctx context.Context, list []byte, each func(error) bool)
 
-// Input is a resource list that is evaluated.
+// Input is a resource list to evaluate.
 type Input struct {
 	Name string
 	List []byte
 }
 
-// Load is the load on a target: either a number of callers, each of which waits for its answer before it calls again
-// (closed loop), or a rate of evaluations per second regardless of unanswered calls (open loop). One of the two is
-// zero.
+// Load is the load on a target. In a closed loop, each of a number of callers waits for its answer before it calls
+// again. In an open loop, evaluations start at a rate per second, regardless of unanswered calls. Either Callers or
+// Rate is zero.
 type Load struct {
 	Callers int
 	Rate    float64
 }
 
-// String returns the load for readers.
+// String returns the load as text for the table.
 func (l Load) String() string {
 	switch {
 	case l.Rate > 0:
@@ -49,28 +49,28 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d callers", l.Callers)
 }
 
-// Plan is a whole measurement: each input with each load at each target. The ratios of the results compare each
-// further target with the first target.
+// Plan describes a measurement: all targets evaluate each input with each load. The report compares the other targets
+// with the first target.
 type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is the approximate time in which all targets together are measured with the same input and load. Turn
-	// is the time in which a target is measured before the next target's turn.
+	// Duration is the approximate time for which all targets together are measured with the same input and load. Turn
+	// is the time for which a target is measured before the next target is measured.
 	Duration, Turn time.Duration
-	// WarmUp is the time in which each target is called with an input and a load before its turns count.
+	// WarmUp is the time for which each target is called with an input and a load before measurements begin.
 	WarmUp time.Duration
-	// Settle is the time before each turn in which no target is called: the work of another target after its last
-	// answer, such as starting processes for later evaluations, finishes in this time.
+	// Settle is a pause before each turn. In this time, the previous target finishes its work after the last answer,
+	// such as starting processes for later evaluations.
 	Settle time.Duration
-	// MaxInFlight bounds the concurrent evaluations of an open loop. Further evaluations wait, and their latency
-	// includes this wait.
+	// MaxInFlight is the maximum number of concurrent evaluations in an open loop. Further evaluations wait, and
+	// their latency includes this wait.
 	MaxInFlight int
-	// Seed decides the order of turns, the arrivals of open loops, and the resamples.
+	// Seed is the seed of the random order of turns, arrivals in open loops, and resamples.
 	Seed uint64
 }
 
-// Run measures the whole plan. It fails if the first evaluation of a target does.
+// Run executes the plan. It returns an error if the first evaluation of an input fails at any target.
 func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	rng := rand.New(rand.NewPCG(plan.Seed, 0))
 	var levels []Level
@@ -95,8 +95,8 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 	return levels, nil
 }
 
-// compareOutputs evaluates an input once at each target, and returns the names of targets that return
-// something else than the first.
+// compareOutputs evaluates an input once at each target, and returns the names of the targets whose output differs
+// from the output of the first target.
 func (p Plan) compareOutputs(ctx context.Context, input Input) (different []string, err error) {
 	var want []byte
 	for i, target := range p.Targets {
@@ -113,7 +113,7 @@ func (p Plan) compareOutputs(ctx context.Context, input Input) (different []stri
 	return different, nil
 }
 
-// measureLoad returns the turns of each round, by the place of their target.
+// measureLoad measures all targets with an input and a load. It returns the turns of each round, indexed by target.
 func (p Plan) measureLoad(ctx context.Context, input Input, load Load, rng *rand.Rand) ([][]turn, error) {
 	recorder := newRecorder()
 	one := func(target Target, length time.Duration) (turn, error) {

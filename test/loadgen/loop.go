@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// takeTurn calls a target for a turn. Before a closed loop, each caller evaluates once without a measurement: another
-// target used the machine before.
+// takeTurn measures a target for a turn. Each caller first evaluates once without a measurement, because the previous
+// turn belonged to another target.
 func (p Plan) takeTurn(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
@@ -21,7 +21,7 @@ func (p Plan) takeTurn(
 		_, err := target.Evaluate(ctx, list)
 		return err
 	}
-	runTogether(max(load.Callers, 1), func() { _ = evaluate() }) // a failure is counted when the evaluation is repeated
+	runTogether(max(load.Callers, 1), func() { _ = evaluate() }) // a permanent failure is counted in the turn
 	var due []time.Duration
 	if load.Rate > 0 {
 		due = scheduleArrivals(rng, load.Rate, length)
@@ -46,7 +46,7 @@ func runTogether(n int, do func()) {
 	running.Wait()
 }
 
-// callerLoop returns the evaluations of a caller of a closed loop.
+// callerLoop returns a function that runs the evaluations of a caller in a closed loop.
 func (t Target) callerLoop(ctx context.Context, list []byte) func(each func(error) bool) {
 	return func(each func(error) bool) {
 		if t.Loop != nil {
@@ -60,7 +60,7 @@ func (t Target) callerLoop(ctx context.Context, list []byte) func(each func(erro
 	}
 }
 
-// runClosed runs callers for the given time, each of which evaluates again and again, at least once.
+// runClosed runs callers that evaluate repeatedly for the given time, and each at least once.
 func runClosed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
 	start := time.Now()
 	runTogether(callers, func() {
@@ -74,8 +74,9 @@ func runClosed(ctx context.Context, callers int, length time.Duration, loop func
 	})
 }
 
-// runOpen begins an evaluation at each time in due. Latencies count from this time, not from the real begin of the
-// evaluation: a target that stalls would otherwise delay the very evaluations that show it (coordinated omission).
+// runOpen starts an evaluation at each time in due. Latencies count from this time and not from the actual start of
+// the evaluation. Otherwise, a target that stalls would delay the start of the evaluations whose latency shows the
+// stall (coordinated omission).
 func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate func() error, to *recorder) {
 	start := time.Now()
 	slots := make(chan struct{}, maxInFlight)
@@ -101,7 +102,7 @@ func runOpen(ctx context.Context, due []time.Duration, maxInFlight int, evaluate
 	running.Wait()
 }
 
-// waitUntil waits until a time, and reports whether ctx has not ended before.
+// waitUntil waits until a time. It returns false if ctx has ended before.
 func waitUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

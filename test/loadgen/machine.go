@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Machine is the machine that a measurement was made on.
+// Machine describes the machine on which a measurement was made.
 type Machine struct {
 	System     string `json:"system"`
 	Processors int    `json:"processors"`
-	// Processor, Memory and Kernel are empty where the system does not show them as files, as Linux does.
+	// Processor, Memory and Kernel are read from /proc. They are empty on systems other than Linux.
 	Processor string `json:"processor,omitempty"`
 	Memory    string `json:"memory,omitempty"`
 	Kernel    string `json:"kernel,omitempty"`
-	// Go is the version of Go that fnctl was built with.
+	// Go is the version of Go with which loadgen was built.
 	Go string `json:"go"`
 	// Description is a summary in a single line.
 	Description string `json:"description"`
@@ -26,7 +26,7 @@ type Machine struct {
 // ThisMachine describes the machine that this program runs on.
 func ThisMachine() Machine {
 	read := func(name string) string {
-		content, _ := os.ReadFile("/proc/" + name) // elsewhere than on Linux it is not there
+		content, _ := os.ReadFile("/proc/" + name) // does not exist on other systems than Linux
 		return string(content)
 	}
 	m := describeMachine(read("cpuinfo"), read("meminfo"), read("sys/kernel/osrelease"))
@@ -34,7 +34,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// describeMachine returns the machine whose files of /proc have these contents.
+// describeMachine describes the machine from the contents of files in /proc.
 func describeMachine(cpuinfo, meminfo, osrelease string) Machine {
 	m := Machine{
 		System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(),
@@ -48,7 +48,7 @@ func describeMachine(cpuinfo, meminfo, osrelease string) Machine {
 	return m
 }
 
-// readField returns the first value of a name in lines of the form name: value.
+// readField returns the value on the first line "name: value" with the given name.
 func readField(content, name string) string {
 	for line := range strings.Lines(content) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command loadgen measures the latency of evaluations of a function, and compares targets: gateways, the function's
-// program, or a loop in a shell. Targets take turns, in a new order in each round, so that all of them meet the same
-// machine. The variation between rounds gives the confidence interval of a ratio between two targets. make bench and
-// make bench-cluster run it.
+// program, or a loop in a shell. The targets are measured in turns, in a random order in each round, so that changes
+// of the machine's speed affect all targets. The variation between rounds gives the confidence interval of a ratio
+// between two targets. make bench and make bench-cluster run this command.
 //
-// Schedule and statistics are pure: schedule.go, statistics.go. Calls of targets and waits are in loop.go.
+// The files schedule.go and statistics.go contain only pure functions. The file loop.go calls targets and waits.
 package main
 
 import (
@@ -31,7 +31,7 @@ import (
 // maxMessage is the maximum size of a list, in bytes.
 const maxMessage = 16 << 20
 
-// settings are the flags.
+// settings contains the values of the flags.
 type settings struct {
 	image, items, callers string
 	rate                  float64
@@ -108,7 +108,7 @@ func (s settings) printReport(report Report) error {
 	return nil
 }
 
-// parseLoads returns closed loops of these numbers of callers, and an open loop, unless its rate is zero.
+// parseLoads returns a closed loop for each number in callers, and an open loop if the rate is not zero.
 func parseLoads(callers string, rate float64) ([]Load, error) {
 	var all []Load
 	if rate > 0 {
@@ -124,7 +124,7 @@ func parseLoads(callers string, rate float64) ([]Load, error) {
 	return all, err
 }
 
-// parseNumbers returns the numbers of a list that commas separate.
+// parseNumbers parses a comma-separated list of positive numbers.
 func parseNumbers(list string) ([]int, error) {
 	var all []int
 	for text := range strings.SplitSeq(list, ",") {
@@ -139,7 +139,7 @@ func parseNumbers(list string) ([]int, error) {
 	return all, nil
 }
 
-// newTarget returns the target that a flag describes.
+// newTarget returns the target that a value of the flag --target describes.
 func newTarget(description, image string) (Target, error) {
 	name, where, found := strings.Cut(description, "=")
 	if !found {
@@ -168,7 +168,7 @@ func newTarget(description, image string) (Target, error) {
 	}}, nil
 }
 
-// runProgram returns a program that is started for each list.
+// runProgram returns a function that starts a program for each list.
 func runProgram(name string, args ...string) Evaluate {
 	return func(ctx context.Context, list []byte) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -181,7 +181,7 @@ func runProgram(name string, args ...string) Evaluate {
 	}
 }
 
-// makeInputs returns a list of Deployments of each size, for the function set-namespace.
+// makeInputs returns an input for the function set-namespace for each number of Deployments.
 func makeInputs(items string) ([]Input, error) {
 	sizes, err := parseNumbers(items)
 	if err != nil {

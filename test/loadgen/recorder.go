@@ -9,27 +9,27 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Latencies are recorded to three digits, up to an hour, whatever their number.
+// Range and precision of the histogram of latencies. Its size does not depend on the number of latencies.
 const (
 	lowest  = int64(time.Microsecond)
 	highest = int64(time.Hour)
 	digits  = 3
 )
 
-// bar is a bar of a histogram: the number of evaluations in a range of latencies.
+// bar is a bar of a histogram: the number of evaluations in a range of latencies, with the middle of the range.
 type bar struct {
 	latency time.Duration
 	count   int64
 }
 
-// turn contains the measurements of a turn.
+// turn contains the measurements of a target in a turn.
 type turn struct {
 	bars   []bar // ascending
 	failed int64
 	// failure is the text of the last failure.
 	failure string
 	took    time.Duration
-	// client is the processor time of this program.
+	// client is the processor time of this program in the turn.
 	client time.Duration
 }
 
@@ -47,8 +47,8 @@ func newRecorder() *recorder {
 	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
 }
 
-// recordEvaluation records an evaluation. The time of a failed evaluation is not recorded: it may be short because
-// nothing was done.
+// recordEvaluation records the latency of an evaluation. Failed evaluations are only counted because their latency
+// may be short.
 func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	_ = r.latencies.RecordValue(min(int64(latency), highest))
 }
 
-// finishTurn returns the recorded turn, and resets the recorder.
+// finishTurn returns the recorded turn and resets the recorder for the next turn.
 func (r *recorder) finishTurn() turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()

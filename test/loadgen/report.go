@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Report is a whole measurement as JSON.
+// Report contains the results of a measurement.
 type Report struct {
 	Machine Machine `json:"machine"`
 	Image   string  `json:"image"`
@@ -17,20 +17,21 @@ type Report struct {
 	Levels  []Level `json:"levels"`
 }
 
-// Level contains the results of an input with a load.
+// Level contains the results of all targets with the same input and load.
 type Level struct {
 	Input string `json:"input"`
 	Bytes int    `json:"bytes"`
-	// Callers is the number of callers of a closed loop, and Rate the evaluations per second of an open loop.
+	// Callers is the number of callers in a closed loop. Rate is the number of evaluations per second in an open
+	// loop.
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Rounds  int     `json:"rounds"`
-	// Different are the targets whose output differs from the first target's output.
+	// Different lists the targets whose output differs from the first target's output.
 	Different []string `json:"different,omitempty"`
 	Results   []Result `json:"results"`
 }
 
-// Result is the result of a target.
+// Result contains the measurements of a target, and their ratios to the first target's measurements.
 type Result struct {
 	Target      string `json:"target"`
 	Evaluations int64  `json:"evaluations"`
@@ -38,10 +39,10 @@ type Result struct {
 	// Failure is the error of the last failed evaluation.
 	Failure   string  `json:"failure,omitempty"`
 	PerSecond float64 `json:"perSecond"`
-	// ClientMilliseconds is the processor time of this program for an evaluation; zero where the system does not
-	// show it.
+	// ClientMilliseconds is the processor time of this program per evaluation. It is zero on systems that do not
+	// provide it.
 	ClientMilliseconds float64 `json:"clientMilliseconds,omitempty"`
-	// Milliseconds is nil if all evaluations failed, and the ratios also for the first target.
+	// Milliseconds and the ratios are nil if all evaluations failed. The ratios are also nil for the first target.
 	Milliseconds   *Latencies `json:"milliseconds,omitempty"`
 	PerSecondRatio *Ratio     `json:"perSecondRatio,omitempty"`
 	P50Ratio       *Ratio     `json:"p50Ratio,omitempty"`
@@ -58,7 +59,7 @@ type Latencies struct {
 	Mean float64 `json:"mean"`
 }
 
-// Text returns the report as a description of the machine and a table, which is Markdown too.
+// Text returns the report as a description of the machine and a Markdown table.
 func (r Report) Text() string {
 	head := []string{"input", "load", "target", "evaluations", "failed", "per second", "client", "p50", "p99", "max"}
 	if len(r.Levels) > 0 && len(r.Levels[0].Results) > 1 {
@@ -74,7 +75,7 @@ func (r Report) Text() string {
 	return fmt.Sprintf("%s, of %s.\n\n%s", r.Machine, r.Image, formatTable(rows))
 }
 
-// formatRow returns the cells of a result.
+// formatRow returns the cells of a table row for a result.
 func (l Level) formatRow(result Result) []string {
 	row := []string{
 		l.Input, Load{l.Callers, l.Rate}.String(), result.Target,
@@ -95,10 +96,10 @@ func (l Level) formatRow(result Result) []string {
 	return row
 }
 
-// formatMilliseconds returns a time with about three digits.
+// formatMilliseconds formats a time with about three significant digits.
 func formatMilliseconds(ms float64) string { return fmt.Sprintf("%.*f ms", decimalsOf(ms), ms) }
 
-// decimalsOf returns the number of decimals that a figure needs.
+// decimalsOf returns the number of decimals that a figure needs for three significant digits.
 func decimalsOf(figure float64) int {
 	switch {
 	case figure < 10:
@@ -109,7 +110,7 @@ func decimalsOf(figure float64) int {
 	return 0
 }
 
-// String returns the ratio and its bounds, or nothing.
+// String returns the ratio and its confidence interval. The text is empty if the ratio is nil.
 func (r *Ratio) String() string {
 	if r == nil {
 		return ""
@@ -117,7 +118,8 @@ func (r *Ratio) String() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High)
 }
 
-// formatTable returns rows, of which the first is the head, in aligned columns. Rows may be shorter than the head.
+// formatTable formats rows as a Markdown table with aligned columns. The first row is the header. Other rows may be
+// shorter.
 func formatTable(rows [][]string) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -7,16 +7,18 @@ import (
 	"time"
 )
 
-// minRounds is the minimum number of rounds: fewer rounds would not show their variation.
+// minRounds is the minimum number of rounds. Confidence intervals need several rounds because they are based on the
+// variation between rounds.
 const minRounds = 3
 
-// countRounds returns the number of rounds of turns that fit into a duration.
+// countRounds returns the number of rounds that fit into a duration. A round consists of a turn of each target.
 func countRounds(duration, turn time.Duration, targets int) int {
 	return max(minRounds, int(duration/(turn*time.Duration(targets))))
 }
 
-// scheduleArrivals returns the times at which evaluations of an open loop are due, relative to its begin. The times are
-// independent of each other, as with many callers, at an average rate per second.
+// scheduleArrivals returns the times at which evaluations of an open loop start, relative to the start of the loop.
+// The times are random and independent of each other, like those of many callers, with the given average rate per
+// second.
 func scheduleArrivals(rng *rand.Rand, rate float64, length time.Duration) []time.Duration {
 	var due []time.Duration
 	for at := 0.0; ; {

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Shell runs a command in a shell again and again, as fast as it can, over a list on its standard input. The output is
-// discarded. It calls each when the command has exited, with an error unless it succeeded, and returns when each
-// returns false, when ctx ends, or when the command runs longer than a limit, unless that is zero. The shell and the
-// command are killed then.
+// Shell runs a command in a shell loop, as fast as possible, with a list on standard input, and discards the output.
+// After each exit of the command, it calls each with the command's error, or nil. It kills the shell and the command
+// and returns when each returns false, when ctx ends, or when a run of the command exceeds the limit. A limit of zero
+// means no limit.
 func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) {
@@ -27,7 +27,8 @@ func Shell(ctx context.Context, environ []string, command string, list []byte, l
 	}
 }
 
-// runShell returns an error if the loop ended before each or ctx wanted it.
+// runShell implements Shell. It returns an error if the loop ended although each has not returned false and ctx has
+// not ended.
 func runShell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
 	each func(error) bool,
 ) error {
@@ -37,7 +38,7 @@ func runShell(ctx context.Context, environ []string, command string, list []byte
 	}
 	defer func() { _ = os.Remove(input) }()
 	running, kill := context.WithCancel(ctx)
-	// The shell writes a line with the command's exit code, and continues at once.
+	// The shell prints a line with the command's exit code after each run and continues at once.
 	loop := "while :; do { " + command + `; } <"$1" >/dev/null; echo $?; done`
 	cmd := exec.CommandContext(running, "sh", "-c", loop, "sh", input)
 	cmd.Env, cmd.SysProcAttr = environ, &syscall.SysProcAttr{Setpgid: true}
@@ -69,7 +70,7 @@ func runShell(ctx context.Context, environ []string, command string, list []byte
 	return fmt.Errorf("it ended, or took longer than %v", limit)
 }
 
-// writeTemporary returns the path of a new file with this content.
+// writeTemporary writes the content to a new temporary file and returns its path.
 func writeTemporary(content []byte) (string, error) {
 	file, err := os.CreateTemp("", "loadgen-list-")
 	if err != nil {

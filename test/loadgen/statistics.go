@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// resamples is the number of random draws of the rounds for an interval.
+	// resamples is the number of random samples of the rounds from which a confidence interval is computed.
 	resamples = 1000
-	// confidence is the part of the resamples that is in an interval.
+	// confidence is the share of the resamples that a confidence interval contains.
 	confidence = 0.95
 )
 
-// sample contains a target's measurements of all rounds.
+// sample contains a target's measurements in all rounds.
 type sample struct {
 	latencies []entry         // ascending
-	took      []time.Duration // of each round
+	took      []time.Duration // duration of the turn in each round
 }
 
-// entry is a bar with its round.
+// entry is a bar of a histogram with the number of its round.
 type entry struct {
 	bar
 	round int
 }
 
-// newSample returns the sample of the target at a place of each round.
+// newSample returns the sample of the target with the given index in the rounds.
 func newSample(rounds [][]turn, target int) sample {
 	var s sample
 	for r, turns := range rounds {
@@ -42,11 +42,11 @@ func newSample(rounds [][]turn, target int) sample {
 	return s
 }
 
-// figures are the compared figures of a target: latencies in nanoseconds, which are NaN without evaluations, and
-// evaluations per second.
+// figures contains the figures of a target that are compared: latencies in nanoseconds, and evaluations per second.
+// Latencies are NaN if there were no successful evaluations.
 type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
-// figures returns the figures if each round had occurred as often as its weight says.
+// figures returns the figures of the sample. Each round counts as often as its weight.
 func (s sample) figures(weights []int) figures {
 	var total int64
 	var sum, seconds float64
@@ -64,7 +64,8 @@ func (s sample) figures(weights []int) figures {
 	}
 }
 
-// quantiles returns the latencies at ascending shares of so many evaluations.
+// quantiles returns the latency at each of the shares, which must ascend. total is the weighted number of
+// evaluations.
 func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
@@ -79,10 +80,10 @@ func (s sample) quantiles(weights []int, total int64, shares ...float64) []float
 	return values
 }
 
-// eachOnce is the weight of rounds as they occurred.
+// eachOnce returns the weights with which each round counts once.
 func eachOnce(rounds int) []int { return slices.Repeat([]int{1}, rounds) }
 
-// drawRounds returns the number of times that each round is in a resample of as many rounds.
+// drawRounds draws as many rounds as there are, with replacement, and returns how often each round was drawn.
 func drawRounds(rng *rand.Rand, rounds int) []int {
 	weights := make([]int, rounds)
 	for range rounds {
@@ -91,19 +92,20 @@ func drawRounds(rng *rand.Rand, rounds int) []int {
 	return weights
 }
 
-// Ratio is the ratio of a target's figure to the first target's figure, with the bounds of its 95 percent confidence
-// interval.
+// Ratio is the ratio of a target's figure to the first target's figure. Low and High are the bounds of its 95 percent
+// confidence interval.
 type Ratio struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// ratios are the ratios of all compared figures.
+// ratios contains the ratios of all compared figures.
 type ratios struct{ perSecond, p50, p99, mean *Ratio }
 
-// compareSamples returns the ratios of a target to base. Rounds are drawn, not evaluations: evaluations of the same
-// turn depend on each other, and each round contains the turns of both targets (a paired bootstrap).
+// compareSamples returns the ratios of a target's figures to the figures of base. The confidence intervals come from
+// a paired bootstrap: it draws rounds, each with the turns of both targets. It does not draw evaluations because
+// evaluations in the same turn depend on each other.
 func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	rounds := len(of.took)
 	measured := divideFigures(of, base, eachOnce(rounds))
@@ -117,14 +119,15 @@ func compareSamples(of, base sample, resamples int, rng *rand.Rand) ratios {
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divideFigures returns the ratios of the figures, in the order of ratios, if each round had occurred as often as its
-// weight says.
+// divideFigures returns the ratios of the figures, in the order of the fields of ratios. Each round counts as often
+// as its weight.
 func divideFigures(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
 }
 
-// confidenceInterval returns a ratio and its bounds. It is nil if the ratio is not a number.
+// confidenceInterval returns a ratio with the bounds of its confidence interval. It is nil if the ratio is not a
+// number.
 func confidenceInterval(measured float64, resampled []float64) *Ratio {
 	none := func(ratio float64) bool { return math.IsNaN(ratio) || math.IsInf(ratio, 0) }
 	resampled = slices.DeleteFunc(resampled, none)
@@ -137,7 +140,7 @@ func confidenceInterval(measured float64, resampled []float64) *Ratio {
 	return &Ratio{Value: measured, Low: at(outside), High: at(1 - outside)}
 }
 
-// summarize returns the results of all targets with the same input and load.
+// summarize computes the results of all targets from the rounds with the same input and load.
 func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	level := Level{Rounds: len(rounds)}
 	base := newSample(rounds, 0)
@@ -162,8 +165,8 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	return level
 }
 
-// countEvaluations returns the evaluations of the target at a place of each round, and the processor time of this
-// program.
+// countEvaluations returns the numbers of successful and failed evaluations of the target with the given index, and
+// the processor time of this program in the target's turns.
 func countEvaluations(rounds [][]turn, target int) (result Result, client time.Duration) {
 	for _, turns := range rounds {
 		t := turns[target]

@@ -16,11 +16,12 @@ import (
 	"time"
 )
 
-// mutationLine matches a line of gremlins: the result, the kind and the position of a mutation.
+// mutationLine matches a line in the output of gremlins. The line contains the result, the kind and the position of a
+// mutation.
 var mutationLine = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
 
-// runGremlins runs gremlins on a package, and prints the results. Results from before a timeout count too: therefore it
-// reads gremlins' lines, and not its report.
+// runGremlins runs gremlins on a package, and prints the results. It parses the output of gremlins and not its
+// report, because the output also contains the results before a timeout.
 func (t target) runGremlins(ctx context.Context, o options, work string) error {
 	flag, err := t.writeModfile(ctx, o, work)
 	if err != nil {
@@ -41,7 +42,7 @@ func (t target) runGremlins(ctx context.Context, o options, work string) error {
 	return t.printResults(os.Stdout, output, late, o.budget)
 }
 
-// printResults prints the number of mutations, and the positions of the survivors.
+// printResults prints the numbers of mutations by their results, and the positions of mutations that no test noticed.
 func (t target) printResults(w io.Writer, output []byte, late bool, budget time.Duration) error {
 	count := map[string]int{}
 	var where bytes.Buffer
@@ -61,8 +62,9 @@ func (t target) printResults(w io.Writer, output []byte, late bool, budget time.
 	return err
 }
 
-// writeModfile returns the flag for a go.mod with absolute paths in its replacements: gremlins
-// copies the module elsewhere.
+// writeModfile writes a copy of the module's go.mod in which the replacement of libs has an absolute path, and
+// returns the flag of the go command that selects the copy. The path must be absolute because gremlins copies the
+// module to another directory.
 func (t target) writeModfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
 	name := filepath.Join(work, filepath.Base(t.module))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutate changes the core packages of this repository in small ways, one by one, and runs their tests: a
-// mistake could make a change that no test notices.
+// Command mutate tests the tests of this repository's core packages. It makes small changes (mutations) to the
+// packages, one after another, and runs the tests after each, to find changes that no test notices.
 //
-// It begins with named changes, each of which was once not noticed. Their tests must fail. The changes that gremlins
-// finds follow, package by package. It prints the changes that no test notices for a developer to judge, since some
-// make no difference.
+// It begins with named mutations, which tests once did not notice. A test must fail for each of them. Then the tool
+// gremlins generates mutations, package by package. The command prints the generated mutations that no test notices,
+// but does not fail, because some of them make no difference. A developer must judge them.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-// options are the options of the command line.
+// options contains the options on the command line.
 type options struct {
 	root, gremlins string
 	budget         time.Duration
@@ -47,7 +47,8 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// run tests the mutations in a sandbox, if possible: changed code that kills processes may kill unrelated processes.
+// run tests the mutations in a sandbox if possible, because changed code that kills processes may kill unrelated
+// processes.
 func run(ctx context.Context, args []string) (code int, err error) {
 	o, err := parse(args)
 	if err != nil {
@@ -63,7 +64,8 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	return mutateAll(ctx, o, withoutKilling(packages))
 }
 
-// mutateAll returns 1 if a mutation with a name lived, or could not be made.
+// mutateAll tests all mutations. The code is 1 if no test noticed a named mutation, or if a mutation could not be
+// made.
 func mutateAll(ctx context.Context, o options, core []target) (code int, err error) {
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -85,7 +87,7 @@ func mutateAll(ctx context.Context, o options, core []target) (code int, err err
 	return 0, ctx.Err()
 }
 
-// testNamed makes the mutations with a name, and returns the number of survivors.
+// testNamed tests the named mutations, and returns the number of mutations that no test noticed.
 func testNamed(ctx context.Context, o options, core []target, work string) (lived int, err error) {
 	for _, m := range named {
 		if !o.only.MatchString(m.Name) && !o.only.MatchString(m.Package) || !containsPath(core, m.Package) {
@@ -103,7 +105,7 @@ func testNamed(ctx context.Context, o options, core []target, work string) (live
 	return lived, nil
 }
 
-// unleashAll lets gremlins change the packages, one after another.
+// unleashAll runs gremlins on the packages, one after another.
 func unleashAll(ctx context.Context, o options, core []target, work string) error {
 	fmt.Printf("\n%-45s %6s %6s %9s %11s\n", "PACKAGE", "KILLED", "LIVED", "TIMED OUT", "NOT COVERED")
 	for _, p := range core {

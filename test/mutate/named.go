@@ -16,27 +16,27 @@ import (
 	"strings"
 )
 
-// mutation is a change with a name.
+// mutation is a named change of a package.
 type mutation struct {
 	Name    string
-	Package string // its directory in the repository
+	Package string // directory of the package in the repository
 	Edits   []edit
-	// Tests are the packages whose tests must fail, relative to the module's directory. If it is empty, these are the
-	// tests of the package itself.
+	// Tests are the packages of which a test must fail, relative to the module's directory. It defaults to the
+	// changed package.
 	Tests []string
 }
 
-// edit replaces the match of a regular expression, which must match exactly once in the package's source. The match
-// may be in any file of the package.
+// edit replaces the match of the regular expression Old by New. Old must match exactly once in all source files of
+// the package together.
 type edit struct{ Old, New string }
 
-// The verdicts on a mutation.
+// Verdicts on a mutation.
 const (
-	killed = "killed" // a test has failed
-	lived  = "LIVED"  // no test fails
+	killed = "killed" // a test failed: it noticed the mutation
+	lived  = "LIVED"  // no test failed
 )
 
-// module returns the directory of the module that contains the package.
+// module returns the directory of the module that contains the mutation's package.
 func (m mutation) module() string {
 	i := slices.IndexFunc(packages, func(t target) bool { return t.path() == m.Package })
 	if i < 0 {
@@ -45,7 +45,8 @@ func (m mutation) module() string {
 	return packages[i].module
 }
 
-// runTests makes the mutation, in files that the compiler uses instead of the real files, and runs the tests.
+// runTests runs the tests with the mutation. It writes the changed files to work, and the go command uses them in
+// place of the original files (-overlay).
 func (m mutation) runTests(ctx context.Context, o options, work string) (verdict string, err error) {
 	replaced, err := m.apply(filepath.Join(o.root, m.Package))
 	if err != nil {
@@ -69,7 +70,7 @@ func (m mutation) runTests(ctx context.Context, o options, work string) (verdict
 	return runTests(ctx, module, overlay, tests)
 }
 
-// runTests runs tests with the files of an overlay, and returns lived if they succeed.
+// runTests runs tests with an overlay. The verdict is lived if the tests succeed.
 func runTests(ctx context.Context, module, overlay string, tests []string) (verdict string, err error) {
 	args := append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)
 	out, err := goCommand(ctx, module, args...)
@@ -83,7 +84,7 @@ func runTests(ctx context.Context, module, overlay string, tests []string) (verd
 	}
 }
 
-// apply returns the files that the mutation changes, with their new contents.
+// apply returns the new contents of the files that the mutation changes, by their paths.
 func (m mutation) apply(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -109,7 +110,7 @@ func (m mutation) apply(dir string) (map[string][]byte, error) {
 	return changed, nil
 }
 
-// apply returns the file that the edit changes.
+// apply returns the path and the new content of the file that the edit changes.
 func (e edit) apply(files map[string][]byte) (path string, content []byte, err error) {
 	old := regexp.MustCompile(e.Old)
 	found := 0
@@ -125,7 +126,8 @@ func (e edit) apply(files map[string][]byte) (path string, content []byte, err e
 	return path, content, nil
 }
 
-// writeOverlay writes the contents to work, and the file that leads Go there.
+// writeOverlay writes the changed files to work, and an overlay file that maps the original paths to them. It returns
+// the path of the overlay file.
 func writeOverlay(work string, files map[string][]byte) (path string, err error) {
 	replace := map[string]string{}
 	for file, content := range files {

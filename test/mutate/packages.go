@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// target is a package to change.
+// target is a package in which mutations are tested.
 type target struct {
-	module, dir string // module's path in the repository, package's path in the module
+	module, dir string // path of the module in the repository, path of the package in the module
 	// kills is true if the package sends signals to processes.
 	kills bool
 }
 
-// packages are the core of the system.
+// packages are the core packages of the system, whose tests are tested.
 var packages = []target{
 	{module: "services/gateway", dir: "internal/admission"},
 	{module: "libs", dir: "fnproc", kills: true},
@@ -42,10 +42,10 @@ var packages = []target{
 	{module: "services/image-resolver", dir: "internal/resolver"},
 }
 
-// path is the package's directory in the repository.
+// path returns the package's directory in the repository.
 func (t target) path() string { return filepath.Join(t.module, t.dir) }
 
-// withoutKilling returns the packages that send no signals.
+// withoutKilling returns the packages that do not send signals to processes.
 func withoutKilling(all []target) []target {
 	return slices.DeleteFunc(slices.Clone(all), func(t target) bool { return t.kills })
 }
