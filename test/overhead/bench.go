@@ -14,33 +14,33 @@ import (
 	"time"
 )
 
-// bench is a whole measurement.
+// bench contains the options of a measurement.
 type bench struct {
 	bin, functions       string
 	image, function      string
 	items, callers, ways string // lists with commas
 	document             string // file to write the figures into, empty for none
 	budget, block        time.Duration
-	// examples is the path of the program that serves images, launcher the program that starts sandboxes, and podman
-	// the command of podman.
+	// examples is the directory of the program that serves images. launcher is the value of FNR_SANDBOX, which
+	// selects the program that starts sandboxes. podman is the command line that runs an image, which follows it.
 	examples, launcher, podman string
-	// kpt is the program kpt, which make kpt-compare builds.
+	// kpt is the path of the program kpt. make kpt-compare builds it.
 	kpt string
 	out io.Writer
-	// logLevel and stderr are the gateways' log level and stderr.
+	// logLevel is the log level of gateways. stderr is the destination of the programs' logs.
 	logLevel string
 	stderr   io.Writer
 }
 
-// way is a way to evaluate a list, such as through a gateway.
+// way is a way to evaluate a list that is measured, such as a bare process or a gateway.
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
-	pid      int    // process id of its server, zero without a server
-	target   string // target of fnctl
+	pid      int    // process ID of its server, 0 without a server
+	target   string // value of loadgen's flag --target
 }
 
-// measurements returns the function that measures each table.
+// measurements returns the function that measures and prints each table, by the table's name.
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
@@ -49,7 +49,7 @@ func (b *bench) measurements() map[string]func(context.Context) error {
 	}
 }
 
-// measureTables measures the tables of a comma-separated list. After a failed table it continues with the next.
+// measureTables measures the tables in a comma-separated list. If a table fails, it continues with the next.
 func (b *bench) measureTables(ctx context.Context, list string) error {
 	measure, names := b.measurements(), strings.Split(list, ",")
 	for _, name := range names {
@@ -69,7 +69,7 @@ func (b *bench) measureTables(ctx context.Context, list string) error {
 	return errors.Join(failed...)
 }
 
-// run measures all sizes and numbers of callers.
+// run measures the table "overhead": all ways with all sizes of lists and numbers of callers.
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.openWays(ctx)
 	defer stop()
@@ -87,7 +87,7 @@ func (b *bench) run(ctx context.Context) error {
 	return err
 }
 
-// loadgen measures the function, and returns a table.
+// loadgen runs the command loadgen on the function, and returns its table.
 func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--image", b.image, "--duration", b.budget.String(), "--turn", b.block.String()}, args...)
 	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "loadgen"), args...)
@@ -99,7 +99,8 @@ func (b *bench) loadgen(ctx context.Context, args ...string) (string, error) {
 	return string(figures), nil
 }
 
-// openWays returns the ways to measure. The caller must call stop, even after an error.
+// openWays starts the servers of the ways in b.ways, and returns the ways. The caller must call stop, even after an
+// error.
 func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var servers []*server
 	stop = func() {
@@ -134,7 +135,7 @@ func (b *bench) openWays(ctx context.Context) (ways []way, stop func(), err erro
 	return ways, stop, nil
 }
 
-// sameOutput fails if the ways return different output.
+// sameOutput returns an error if the ways return different outputs for a list.
 func sameOutput(ctx context.Context, ways []way, list []byte) error {
 	want, err := ways[0].evaluate(ctx, list)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// authority issues the certificates of the programs in a measurement.
+// authority is a certificate authority for the programs in a measurement.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// certificateLife is longer than any measurement.
+// certificateLife is the validity of certificates. It is longer than any measurement.
 const certificateLife = 24 * time.Hour
 
 func newAuthority() (*authority, error) {
@@ -41,7 +41,8 @@ func certificateTemplate() *x509.Certificate {
 	}
 }
 
-// sign creates a key and a certificate for it, by the authority, or by itself if the authority has no key yet.
+// sign creates a key and a certificate. The authority signs the certificate, or the new key itself if the authority
+// has no key yet.
 func (a *authority) sign(template *x509.Certificate, cert **x509.Certificate, key **ecdsa.PrivateKey) error {
 	created, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -60,14 +61,15 @@ func (a *authority) sign(template *x509.Certificate, cert **x509.Certificate, ke
 	return err
 }
 
-// pem is the authority's certificate.
+// pem returns the authority's certificate as PEM.
 func (a *authority) pem() []byte { return pemOf("CERTIFICATE", a.cert.Raw) }
 
 func pemOf(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// write writes a certificate of a program into a new directory below dir, and returns its path.
+// write issues a certificate for a program, writes it with its key and the authority into a new directory below dir,
+// and returns the path of the new directory.
 func (a *authority) write(dir, program string) (string, error) {
 	template := certificateTemplate()
 	template.URIs = []*url.URL{{Scheme: "spiffe", Host: "function-runner", Path: "/" + program}}

@@ -8,22 +8,23 @@ import (
 	"path/filepath"
 )
 
-// chain is a gateway, the lender of its pod, and the pod's wrapper server.
+// chain is the servers behind an evaluation in a pod: a gateway, a lender in place of the pod-manager, and a
+// wrapper-server in place of the pod.
 type chain struct {
 	way
 
 	servers []*server
 }
 
-// stop stops the servers, the gateway first.
+// stop stops the servers in the reverse order of their start.
 func (c *chain) stop() {
 	for i := range c.servers {
 		c.servers[len(c.servers)-1-i].stop()
 	}
 }
 
-// startChain starts a chain with plaintext or mutual TLS, with its certificates below dir. The caller stops it, even
-// after an error.
+// startChain starts the servers of a chain. If secure is true, they use mutual TLS with certificates below dir,
+// otherwise plaintext. The caller must stop the chain, even after an error.
 func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain, error) {
 	c := &chain{way: way{name: "plaintext"}}
 	var pod, gateway, lender []string
@@ -72,7 +73,7 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 	return c, nil
 }
 
-// startLender runs this program once more, as a lender.
+// startLender starts another process of this program as a lender.
 func (b *bench) startLender(ctx context.Context, args ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
@@ -85,7 +86,7 @@ func (b *bench) startLender(ctx context.Context, args ...string) (*server, error
 	return b.startServer(ctx, port, nil, self, append([]string{"-lend", "127.0.0.1:" + port}, args...)...)
 }
 
-// startFront starts a gateway whose functions run in pods alone.
+// startFront starts a gateway that evaluates functions only in pods.
 func (b *bench) startFront(ctx context.Context, env ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Maximum costs of confinement, with and without a process that was started before its evaluation.
+// Maximum costs of confinement: spareLimit with a spare process, which was started before its evaluation, and
+// newLimit with a new process.
 const (
 	spareLimit = 1.05                   // maximum ratio to the unconfined median
 	newLimit   = 500 * time.Microsecond // maximum addition to the unconfined median
@@ -22,18 +23,19 @@ const (
 
 const confinementHeader = "function process  samples   p50 off    p50 on    on/off     on-off  limit"
 
-// nodeFunction returns its input, so that only the process is measured.
+// nodeFunction is a function in JavaScript that returns its input, so that the measured time is the time of the
+// process.
 const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
 
 // subject is a function whose confinement is measured.
 type subject struct {
 	name, image string
-	// pause is the time after an evaluation until a spare process has started and waits for its input.
+	// pause is the pause between evaluations. In this time, a new spare process starts and waits for its input.
 	pause time.Duration
 }
 
-// mode selects evaluations with or without spare processes. Without them, a process is started within its evaluation:
-// no pause is needed, and more samples are measured.
+// mode selects evaluations with or without spare processes. Without spare processes, the process starts during the
+// evaluation, so that only a short pause is necessary and more samples are measured.
 type mode struct {
 	name  string
 	env   []string
@@ -45,7 +47,8 @@ var modes = []mode{
 	{"new", []string{"FNR_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
 }
 
-// confinement measures the cost of confinement for an evaluation of a single item through the gateway.
+// confinement measures the table "confinement": the cost of confinement for evaluations of a single item by the
+// gateway.
 func (b *bench) confinement(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -69,7 +72,8 @@ func (b *bench) confinement(ctx context.Context) error {
 	return nil
 }
 
-// subjects makes dir a directory of functions. Without Node.js on this machine there is none in it.
+// subjects writes the functions and their configuration to dir. The function in JavaScript is left out if Node.js is
+// not installed.
 func (b *bench) subjects(dir string) ([]subject, error) {
 	subjects := []subject{{"go", b.image, 40 * time.Millisecond}}
 	config := "functions:\n" + configEntry(b.image, b.function)
@@ -89,8 +93,8 @@ func configEntry(image, function string) string {
 	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
 }
 
-// compareConfined evaluates in turns, through a gateway that confines functions and a gateway that does not, and
-// prints the medians.
+// compareConfined measures evaluations by two gateways in turns, and prints the medians. Only one of the gateways
+// confines functions.
 func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mode) error {
 	var ways []way
 	for _, level := range []string{"off", "require"} {

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// clockTick is the unit of times in /proc, which Linux fixes for programs.
+// clockTick is the unit of processor times in /proc. It has this value on all Linux systems (USER_HZ is 100).
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns the processor time that this program, its processes that have exited, and the server
-// have used so far, the server's own processes included. On a machine with other load it means more
-// than wall-clock time. A way without a server has the pid 0.
+// processorTime returns the processor time that this program and the server pid have used so far, including their
+// child processes that have exited. On a machine with other load, it is more reliable than wall-clock time. pid is 0
+// for ways without a server.
 func processorTime(pid int) (time.Duration, error) {
 	var total time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
@@ -33,14 +33,15 @@ func processorTime(pid int) (time.Duration, error) {
 	return total + time.Duration(theirs)*clockTick, err
 }
 
-// readTicks returns the processor time of a process and of its children that have exited.
+// readTicks returns the processor time of a process and of its exited children, in units of clockTick.
 func readTicks(pid int) (int64, error) {
 	path := fmt.Sprintf("/proc/%d/stat", pid)
 	stat, err := os.ReadFile(path)
 	if err != nil {
 		return 0, fmt.Errorf("read the server's processor time: %w", err)
 	}
-	// Fields 14 to 17 of proc(5); the second may contain anything, in parentheses.
+	// Sum fields 14 to 17 (see proc(5)). Parse after the last parenthesis: field 2, the name in parentheses, may
+	// contain any characters.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	var total int64
 	for _, field := range fields[11:15] {

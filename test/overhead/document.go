@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// linesOf returns the lines between which a document contains the figures of a table.
+// linesOf returns the comment lines in a document before and after the figures of a table.
 func linesOf(table string) (begin, end string) {
 	return fmt.Sprintf("<!-- Written by make bench-docs, %s: begin -->\n", table),
 		fmt.Sprintf("<!-- Written by make bench-docs, %s: end -->\n", table)
 }
 
-// updateDocument writes the figures of a table into the document, if there is one.
+// updateDocument replaces the figures of a table in the document b.document. It does nothing if no document is set.
 func (b *bench) updateDocument(table, figures string) error {
 	if b.document == "" {
 		return nil
@@ -35,7 +35,7 @@ func (b *bench) updateDocument(table, figures string) error {
 	return os.WriteFile(b.document, []byte(updated), 0o644)
 }
 
-// withFigures returns a document in which new figures of a table replace its old figures.
+// withFigures returns the document with new figures of a table in place of the old figures.
 func withFigures(document, table, figures string) (string, error) {
 	begin, end := linesOf(table)
 	before, rest, begun := strings.Cut(document, begin)
@@ -46,12 +46,13 @@ func withFigures(document, table, figures string) (string, error) {
 	return before + begin + "\n" + figures + "\n" + end + after, nil
 }
 
-// limitError is that a figure exceeds its limit. All figures were printed.
+// limitError reports that a figure exceeds its limit. Measurements return it after they have printed all figures.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// keepFigures runs a measurement, and writes its output into the document, if any, even if figures exceed their limit.
+// keepFigures runs the measurement of a table, and writes the printed figures into the document. It writes them even
+// if a figure exceeds its limit, but not after other errors.
 func (b *bench) keepFigures(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out
@@ -64,7 +65,7 @@ func (b *bench) keepFigures(ctx context.Context, table string, measure func(cont
 	return errors.Join(err, b.updateDocument(table, formatMarkdown(printed.String())))
 }
 
-// formatMarkdown returns figures that are no table in Markdown as a block.
+// formatMarkdown returns the figures as Markdown: a Markdown table as it is, and other text as a code block.
 func formatMarkdown(figures string) string {
 	if strings.HasPrefix(figures, "|") || strings.Contains(figures, "\n|") {
 		return figures
@@ -72,7 +73,7 @@ func formatMarkdown(figures string) string {
 	return "```text\n" + strings.TrimRight(figures, "\n") + "\n```\n"
 }
 
-// insertFigures writes the figures that are in files of a directory into the document, each by the name of its file.
+// insertFigures writes the figures in the files TABLE.md of a directory into the document.
 func (b *bench) insertFigures(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err == nil && len(files) == 0 {

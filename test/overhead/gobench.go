@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// firstEvaluations measures evaluations that start a sandbox, by a process that works as fnctl --local.
+// firstEvaluations measures the table "first": evaluations in new sandboxes, in a process that evaluates like fnctl
+// --local.
 func (b *bench) firstEvaluations(ctx context.Context) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
@@ -26,7 +27,7 @@ func (b *bench) firstEvaluations(ctx context.Context) error {
 	return err
 }
 
-// cacheHits measures results that the gateway remembers.
+// cacheHits measures the table "hits": evaluations that the gateway answers from its result cache.
 func (b *bench) cacheHits(ctx context.Context) error {
 	if err := b.goBench(ctx, "services/gateway", "./gateway", "Hit"); err != nil {
 		return err
@@ -35,7 +36,7 @@ func (b *bench) cacheHits(ctx context.Context) error {
 	return err
 }
 
-// memory measures the resident memory of a gateway under large messages.
+// memory measures the table "memory": the resident memory of a gateway while it serves large messages.
 func (b *bench) memory(ctx context.Context) error {
 	if err := b.goBench(ctx, "services/gateway", ".", "MemoryInFlight"); err != nil {
 		return err
@@ -44,12 +45,12 @@ func (b *bench) memory(ctx context.Context) error {
 	return err
 }
 
-// roundTrips measures large messages over connections with a delay.
+// roundTrips measures the table "round-trips": large messages over connections with latency.
 func (b *bench) roundTrips(ctx context.Context) error {
 	return b.goBench(ctx, "libs", "./evalserve", "RoundTrip")
 }
 
-// goBench prints the results of a benchmark of Go in a module.
+// goBench runs Go benchmarks in a module and prints their results as a table.
 func (b *bench) goBench(ctx context.Context, module, pkg, name string, flags ...string) error {
 	args := append([]string{"test", "-vet=off", "-run", "^$", "-bench", name}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
@@ -66,7 +67,8 @@ func (b *bench) goBench(ctx context.Context, module, pkg, name string, flags ...
 	return err
 }
 
-// benchTable returns the results that go test prints as a table. It is empty without results.
+// benchTable returns the benchmark results in the output of go test as a Markdown table. It is empty if there are no
+// results.
 func benchTable(out string) string {
 	var rows strings.Builder
 	for line := range strings.Lines(out) {
@@ -75,7 +77,7 @@ func benchTable(out string) string {
 			continue
 		}
 		name := strings.TrimPrefix(fields[0], "Benchmark")
-		if i := strings.LastIndexByte(name, '-'); i > 0 { // the number of processors
+		if i := strings.LastIndexByte(name, '-'); i > 0 { // suffix with the number of processors
 			name = name[:i]
 		}
 		var figures []string

@@ -15,8 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// hop is the minimal server of functions: gRPC's own server, which starts the bare process for each call and checks
-// nothing. It adds the cost of a gRPC call on this machine. Further costs are caused by gateway and wrapper server.
+// hop is a minimal evaluator: a server of grpc-go that starts the bare process for each call and checks nothing. The
+// difference between a hop and the bare process is the cost of a gRPC call on this machine. Higher costs of the
+// gateway or the wrapper-server are their own.
 type hop struct {
 	evaluator.UnimplementedFunctionEvaluatorServer
 	evaluate func(context.Context, []byte) ([]byte, error)
@@ -29,7 +30,7 @@ func (h hop) EvaluateFunction(ctx context.Context,
 	return &evaluator.EvaluateFunctionResponse{ResourceList: out}, err
 }
 
-// startHop runs this program once more, as a hop.
+// startHop starts another process of this program as a hop.
 func (b *bench) startHop(ctx context.Context) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {

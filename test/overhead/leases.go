@@ -20,13 +20,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// lender serves leases a pod-manager does the same, with its server, its access and its streams. Its only pod is a
-// wrapper server of this machine, without Kubernetes.
+// lender is a pod-manager without Kubernetes. It serves leases with the same server, access control and streams as
+// the pod-manager. Its only pod is a wrapper-server on this machine.
 type lender struct {
 	lease.Manager
 
-	// address is the address of the server, and directory contains its certificate. With an empty directory it serves
-	// plaintext.
+	// address is the address of the server. directory is the directory with its certificate. If directory is empty,
+	// the lender serves plaintext.
 	address, directory string
 	pod                *lease.Granted
 }
@@ -36,13 +36,13 @@ func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (leas
 	return grantedPod{l.pod}, nil
 }
 
-// grantedPod is a lease of the pod.
+// grantedPod is a lease of the lender's pod.
 type grantedPod struct{ pod *lease.Granted }
 
 func (l grantedPod) Granted() *lease.Granted      { return l.pod }
 func (l grantedPod) Finish(lease.Outcome, string) {}
 
-// serve serves leases until ctx ends.
+// serve runs the lender until ctx ends.
 func (l *lender) serve(ctx context.Context) error {
 	settings := program.Settings{
 		Serve:     serve.Config{ShutdownTimeout: time.Minute},
@@ -68,7 +68,7 @@ func (l *lender) serve(ctx context.Context) error {
 	})
 }
 
-// parse reads the arguments that startLender passes.
+// parse reads the arguments that startLender passes to the process of the lender.
 func (l *lender) parse(args []string) error {
 	if len(args) != 5 {
 		return errors.New("a lender takes its address, its directory, and its pod's address, ID and secret")

@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// localRuns measures the time that fnctl --local needs for a package with five functions, and for a tree of packages.
+// localRuns measures the table "local": the time that fnctl render --local needs for a package with five functions,
+// and for a tree of packages.
 func (b *bench) localRuns(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // other users run sandboxes
+	if err := os.Chmod(dir, 0o755); err != nil { // sandboxes run as other users, which must be able to read dir
 		return err
 	}
 	registry, stop, err := b.startRegistry(ctx, dir)
@@ -36,7 +37,8 @@ func (b *bench) localRuns(ctx context.Context) error {
 	return errors.Join(b.fiveFunctions(ctx, dir, registry), b.packageTree(ctx, dir, registry))
 }
 
-// ofStore are the settings with which a program runs the images of a registry on this machine.
+// ofStore returns the environment variables with which a program evaluates images of a local registry in sandboxes.
+// The images are stored below dir.
 func (b *bench) ofStore(dir, registry string) []string {
 	return []string{
 		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
@@ -44,10 +46,11 @@ func (b *bench) ofStore(dir, registry string) []string {
 	}
 }
 
-// five are the functions of the package, in the order of its pipeline.
+// five are the images in the pipeline of the package with five functions, in their order.
 var five = []string{"team:v1", "scale:v1", "team:v1", "scale:v1", "pinned:v1"}
 
-// fiveFunctions compares fnctl render --local with kpt and podman, and with podman alone.
+// fiveFunctions compares fnctl render --local with kpt fn render, which runs podman, and with five runs of podman
+// alone.
 func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	pkg := filepath.Join(dir, "package")
 	if err := errors.Join(os.Mkdir(pkg, 0o700), writePackage(pkg, registry, five...)); err != nil {
@@ -94,10 +97,10 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// treePackages is the number of packages inside a package that do not depend on one another.
+// treePackages is the number of independent packages in the tree.
 const treePackages = 200
 
-// packageTree compares concurrent renders of the packages of a tree with serial renders.
+// packageTree compares concurrent and serial rendering of the packages in a tree.
 func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	tree := filepath.Join(dir, "tree")
 	for i := range treePackages {
@@ -116,7 +119,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 		ways = append(ways, way{fmt.Sprintf("jobs=%d", jobs), run, 0, ""})
 	}
 	list := resourceList(1)
-	if _, err := ways[0].evaluate(ctx, list); err != nil { // pulls the image
+	if _, err := ways[0].evaluate(ctx, list); err != nil { // pull the image before the measurement
 		return err
 	}
 	took, err := b.inTurns(ctx, ways, list, time.Second)
@@ -134,7 +137,8 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	return nil
 }
 
-// runCommand runs a program that renders the package.
+// runCommand returns a way's function that runs a program. The program renders a package, so that the function
+// ignores its list.
 func (b *bench) runCommand(env []string, program string, args ...string) func(
 	context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {
@@ -150,7 +154,8 @@ func (b *bench) runCommand(env []string, program string, args ...string) func(
 	}
 }
 
-// oneByOne runs the five functions by podman, each with the output of the previous function.
+// oneByOne returns a way's function that runs the five functions with podman. Each function's input is the output of
+// the previous function.
 func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) (out []byte, err error) {
 		out = list
@@ -168,7 +173,7 @@ func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte,
 	}
 }
 
-// writePackage writes a package with a resource and some functions.
+// writePackage writes a package with a resource, and with the images as functions in its pipeline.
 func writePackage(dir, registry string, images ...string) error {
 	var kptfile strings.Builder
 	kptfile.WriteString("apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: package\npipeline:\n  mutators:\n")

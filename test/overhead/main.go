@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command overhead measures the time that the gateway and the wrapper server add to a function: it runs the same
-// function as a bare process, through a minimal gRPC server, through the gateway's exec evaluator and through a
-// wrapper server, all in the same run and in turns, and prints their times side by side. Further tables compare
-// sandboxes with podman, and evaluations with confinement on and off.
+// Command overhead measures the time that the gateway and the wrapper-server add to a function. It evaluates the same
+// function in four ways: as a bare process, by a minimal gRPC server, by the gateway's exec evaluator, and by a
+// wrapper-server. The ways are measured in turns in the same run. Further tables compare, for example, sandboxes with
+// podman, and evaluations with and without confinement.
 //
-// The bare process is started for each evaluation, as a caller without a server would do.
+// The bare process is a new process of the function for each evaluation, as a caller without a server would start it.
 package main
 
 import (
@@ -66,7 +66,7 @@ func run() error {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
 	}
 	if *lend != "" {
-		program.Slacken() // a pod-manager does the same
+		program.Slacken() // as a pod-manager does
 		var l lender
 		if err := l.parse(append([]string{*lend}, flag.Args()...)); err != nil {
 			return err

@@ -10,17 +10,18 @@ import (
 	"time"
 )
 
-// times are the measurements of a way.
+// times contains the measurements of a way.
 type times struct {
 	evaluations []time.Duration
-	// cpu is the processor time of all calls, including those without a measured time.
+	// cpu is the processor time of all calls, including the first call of each turn, whose duration is not in
+	// evaluations.
 	cpu   time.Duration
-	calls int // the number of calls in cpu
+	calls int // number of calls in cpu
 }
 
-// measure returns the times of each way, by name. The ways take turns, in a new order each time, so that all of them
-// meet the same machine. In its turn a way has the machine for itself: its work besides evaluations, such as starting
-// processes for later evaluations, counts only in its own times.
+// measure returns the times of each way by its name. It measures the ways in turns, in a random order in each round,
+// so that changes of the machine's speed affect all ways. Only one way uses the machine during a turn, so that its
+// background work, such as starting spare processes, does not slow down other ways.
 func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
 	all := map[string]times{}
 	end := time.Now().Add(b.budget)
@@ -41,7 +42,7 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	return all, nil
 }
 
-// timeTurn runs a turn of w and measures the processor time.
+// timeTurn runs a turn of a way and measures its processor time.
 func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	before, err := processorTime(w.pid)
 	if err != nil {
@@ -55,8 +56,8 @@ func timeTurn(w way, turn func() ([]time.Duration, error)) (times, error) {
 	return times{evaluations: evaluations, cpu: after - before}, err
 }
 
-// takeTurn runs the given number of callers, each of which evaluates again and again, and returns their times. A
-// caller's first evaluation does not count: the machine was idle before it.
+// takeTurn runs the given number of callers, which evaluate repeatedly for the given time, and returns the durations
+// of their evaluations. It leaves out the first evaluation of each caller because the machine was idle before it.
 func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var times []time.Duration
@@ -78,7 +79,7 @@ func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.
 	return times, failure
 }
 
-// callInTurn runs a caller's turn.
+// callInTurn evaluates repeatedly until end, and returns the durations without the first.
 func callInTurn(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
 	var times []time.Duration
 	if _, err := w.evaluate(ctx, list); err != nil {

@@ -13,18 +13,19 @@ import (
 	"time"
 )
 
-// mutualTLSLimit is the maximum ratio of the median with mutual TLS to the median without it.
+// mutualTLSLimit is the maximum ratio of the median duration with mutual TLS to the median duration without it.
 const mutualTLSLimit = 1.05
 
-// gatewayID is the SPIFFE ID of gateways, and podID the SPIFFE ID of the pod.
+// gatewayID is the SPIFFE ID of gateways. podID is the SPIFFE ID of the lender's pod. podSecret is the secret that
+// proves the identity of this pod to gateways.
 const (
 	gatewayID = "spiffe://function-runner/gateway"
 	podID     = "spiffe://function-runner/function-pod/porch-fn-system/pod"
 	podSecret = "abcdefghijklmnopqrstuvwxyz"
 )
 
-// mutualTLS compares evaluations of a single resource through a gateway, a lease and a wrapper server, with plaintext
-// and with mutual TLS between the three. All connections are warm.
+// mutualTLS measures the table "mutualtls": evaluations of a single resource by a chain of servers with plaintext and
+// by a chain with mutual TLS. All connections are open before the measurement.
 func (b *bench) mutualTLS(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -52,13 +53,13 @@ func (b *bench) mutualTLS(ctx context.Context) error {
 	return err
 }
 
-// measureRounds measures both ways in turns, and returns the medians of each round.
+// measureRounds measures two ways in turns, and returns the two median durations of each round.
 func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rounds [][2]time.Duration, err error) {
 	end := time.Now().Add(b.budget)
 	for n := 0; n < 3 || time.Now().Before(end); n++ {
 		var medians [2]time.Duration
 		for i := range ways {
-			i = (i + n) % len(ways) // each way is first in turn
+			i = (i + n) % len(ways) // alternate the first way
 			got, err := takeTurn(ctx, ways[i], list, 1, b.block)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", ways[i].name, err)
@@ -70,8 +71,8 @@ func (b *bench) measureRounds(ctx context.Context, ways []way, list []byte) (rou
 	return rounds, nil
 }
 
-// reportMutualTLS returns the medians over all rounds, and the ratio of an evaluation with mutual TLS to an
-// evaluation without.
+// reportMutualTLS returns a text with the median durations over all rounds, and with the ratio of the duration with
+// mutual TLS to the duration without it.
 func reportMutualTLS(rounds [][2]time.Duration) string {
 	ratio, low, high := ratioInterval(rounds)
 	medians := func(i int) time.Duration {
@@ -94,8 +95,9 @@ func reportMutualTLS(rounds [][2]time.Duration) string {
 	return b.String()
 }
 
-// ratioInterval returns the geometric mean of the ratio of a round's two medians, and its 95 % confidence interval. The
-// ratio of a round excludes changes of the machine that last longer than a round.
+// ratioInterval returns the geometric mean of the rounds' ratios, and its 95 % confidence interval. A round's ratio
+// is the ratio of its two medians. Changes of the machine's speed that last longer than a round do not affect the
+// ratios.
 func ratioInterval(rounds [][2]time.Duration) (ratio, low, high float64) {
 	n := float64(len(rounds))
 	var mean, squares float64

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// inherited is the file of the observer's listener.
+// inherited is the file descriptor of the listener that the observer inherits.
 const inherited = 3
 
-// startObserver starts another process of this program, in the role of a collector and a Prometheus on other
-// machines. It runs at the lowest priority, which leaves the processors to the measured programs. It returns the
-// collector's URL.
+// startObserver starts another process of this program as the observer, and returns its URL. The observer stands for
+// an OpenTelemetry Collector and a Prometheus, which would run on other machines. It runs with the lowest priority,
+// so that it does not slow down the measured programs.
 func startObserver(ctx context.Context, metrics string) (url string, stop func(), err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func startObserver(ctx context.Context, metrics string) (url string, stop func()
 	}, nil
 }
 
-// runObserver accepts all requests, and scrapes metrics each second, until ctx ends.
+// runObserver serves the inherited listener, discards all requests, and scrapes metrics every second until ctx ends.
 func runObserver(ctx context.Context, metrics string) error {
 	listener, err := net.FileListener(os.NewFile(inherited, "listener"))
 	if err != nil {
@@ -73,7 +73,7 @@ func runObserver(ctx context.Context, metrics string) error {
 	return nil
 }
 
-// scrapeMetrics reads metrics each second until ctx ends.
+// scrapeMetrics reads and discards metrics every second until ctx ends.
 func scrapeMetrics(ctx context.Context, url string) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -90,7 +90,7 @@ func scrapeMetrics(ctx context.Context, url string) {
 		req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			continue // not started yet, or about to exit
+			continue // the gateway has not started yet, or is about to exit
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()

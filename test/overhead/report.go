@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// summary returns median, 99th percentile, mean and processor time of an evaluation.
+// summary returns the median, the 99th percentile and the mean of durations, and the processor time per call.
 func (t times) summary() [4]time.Duration {
 	var sum time.Duration
 	for _, d := range t.evaluations {
@@ -21,13 +21,13 @@ func (t times) summary() [4]time.Duration {
 	}
 }
 
-// quantile returns the time below which the given share of evaluations is.
+// quantile returns the duration that the given share of evaluations does not exceed.
 func (t times) quantile(share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(t.evaluations))
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }
 
-// resourceList returns a list of n deployments, as kpt would send them.
+// resourceList returns a resource list with the given number of Deployments, with the annotations that kpt adds.
 func resourceList(items int) []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")

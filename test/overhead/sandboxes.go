@@ -19,26 +19,27 @@ import (
 	"time"
 )
 
-// sandboxedFunction is a function that runs in sandboxes.
+// sandboxedFunction is a function that is measured in sandboxes and as a bare process.
 type sandboxedFunction struct {
 	name   string
-	image  string // reference at the registry
-	binary string // the same program outside of an image
-	// pause is the time after an evaluation until a spare sandbox has started and waits for its input.
+	image  string // name in the local registry
+	binary string // path of the same program outside of the image
+	// pause is the pause between evaluations. In this time, a new spare sandbox starts and waits for its input.
 	pause time.Duration
 }
 
 const sandboxesHeader = "function  items  way       with pauses  over bare  in a row     over bare"
 
-// sandboxes compares the bare process with the exec evaluator, with a sandbox and with podman where that is installed:
-// with pauses between evaluations, in which spare processes start, and in a row.
+// sandboxes measures the table "sandboxes". It compares the bare process with the exec evaluator, with sandboxes, and
+// with podman if it is installed. Evaluations are measured with pauses, in which spare processes start, and without
+// pauses.
 func (b *bench) sandboxes(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // other users run sandboxes
+	if err := os.Chmod(dir, 0o755); err != nil { // sandboxes run as other users, which must be able to read dir
 		return err
 	}
 	registry, stop, err := b.startRegistry(ctx, dir)
@@ -62,7 +63,8 @@ func (b *bench) sandboxes(ctx context.Context) error {
 	return nil
 }
 
-// startRegistry serves the images of the example functions, among them the Go function to measure.
+// startRegistry starts the registry of examples/functions, and returns its address. The Go function under measurement
+// replaces the example function team.
 func (b *bench) startRegistry(ctx context.Context, dir string) (address string, stop func(), err error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(b.examples, "functions"), "--dir="+filepath.Join(dir, "registry"),
 		"--team="+filepath.Join(b.functions, b.function))
@@ -87,7 +89,8 @@ func (b *bench) startRegistry(ctx context.Context, dir string) (address string, 
 	return strings.TrimSpace(line), stop, nil
 }
 
-// sandboxed returns the functions, whose programs it writes into dir next to the configuration of the exec evaluator.
+// sandboxed returns the functions to measure. It writes their programs and the configurations of the exec evaluator
+// below dir.
 func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
 	functions := []sandboxedFunction{
 		{"go", registry + "/team:v1", filepath.Join(dir, "exec", b.function), 150 * time.Millisecond},
@@ -112,7 +115,7 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxedFunction, error) {
 	return functions, err
 }
 
-// sandboxRows measures a function.
+// sandboxRows measures a function in all ways and prints its rows.
 func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxedFunction) error {
 	ways := []way{{"bare", bareProcess(fn.binary), 0, ""}}
 	for name, env := range map[string][]string{
@@ -137,7 +140,8 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	return b.measureSandboxes(ctx, fn, ways, podman)
 }
 
-// podmanWay returns the way of podman to run an image. It is nil if podman is not installed.
+// podmanWay pulls an image with podman, and returns the way that runs it. ways is empty if podman is not installed.
+// remove removes the image.
 func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
 	command := append(strings.Fields(b.podman), image)
 	if _, err := exec.LookPath(command[0]); err != nil {
@@ -157,8 +161,8 @@ func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove
 	return []way{{"podman", evaluate, 0, ""}}, remove, nil
 }
 
-// measureSandboxes prints a row for each size and way. Ways take turns; podman comes after all of them, since it goes
-// on with cleaning up when the function has exited.
+// measureSandboxes measures the ways for each size of lists, and prints a row for each way. It measures podman after
+// the turns of all other ways, because podman continues to clean up after a function has exited.
 func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways, podman []way) error {
 	for items := range strings.SplitSeq(b.items, ",") {
 		n, err := strconv.Atoi(items)
@@ -187,7 +191,7 @@ func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways
 	return nil
 }
 
-// reportSandboxes prints the rows of a size.
+// reportSandboxes prints a row for each way, with its ratios to the first way, the bare process.
 func (b *bench) reportSandboxes(function string, items int, ways []way, paused, row []times) error {
 	const micros = time.Microsecond
 	for i, w := range ways {
@@ -202,8 +206,8 @@ func (b *bench) reportSandboxes(function string, items int, ways []way, paused, 
 	return nil
 }
 
-// inTurns evaluates with each way in turn, in a new order each time. With a pause, that comes before each evaluation;
-// without, a turn has several evaluations, of which the first does not count.
+// inTurns measures the ways in turns, in a random order in each round. With a pause, each turn is a pause and a
+// single evaluation. Without a pause, each turn consists of several evaluations, and the first is left out.
 func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
 	all := make([]times, len(ways))
 	if len(ways) == 0 {

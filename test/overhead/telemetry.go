@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// telemetryLimit is the maximum ratio of the median with traces, metrics and the log to the median without them.
+// telemetryLimit is the maximum ratio of the median duration with full telemetry to the median duration without
+// telemetry.
 const telemetryLimit = 1.03
 
 const telemetryHeader = "items callers way     samples        p50       mean        cpu   p50/off  mean/off " +
 	"  cpu/off  limit"
 
-// telemetry measures the cost of full telemetry: each evaluation is traced, exported and logged, and metrics are
-// scraped each second. The other gateway has no telemetry at all. A ratio above telemetryLimit is an error.
+// telemetry measures the table "telemetry". It compares a gateway without telemetry to a gateway with full telemetry,
+// which traces, exports and logs each evaluation, and whose metrics are scraped every second. It returns an error if
+// the ratio exceeds telemetryLimit.
 func (b *bench) telemetry(ctx context.Context) error {
 	ways, stop, err := b.telemetryWays(ctx)
 	defer stop()
@@ -45,9 +47,9 @@ func (b *bench) telemetry(ctx context.Context) error {
 	return nil
 }
 
-// reportTelemetry prints the times of a measurement, and reports whether the limit is held. The processor time of an
-// evaluation counts the whole machine except for the collector and Prometheus, which would run elsewhere: on a busy
-// machine it is more reliable than the median.
+// reportTelemetry prints a row for each way, and reports whether the limit is held. The row contains the processor
+// time, which is more reliable than the median on a busy machine. It does not include the observer, because collector
+// and Prometheus would run on other machines.
 func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]times) (held bool, err error) {
 	base := all[ways[0].name].summary()
 	for _, w := range ways {
@@ -58,7 +60,7 @@ func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]time
 			verdict = fmt.Sprintf("  p50/off %v: %s", telemetryLimit, map[bool]string{true: "held", false: "exceeded"}[held])
 		}
 		var times, ratios strings.Builder
-		for _, i := range []int{0, 2, 3} { // without the 99th percentile, which depends on the machine
+		for _, i := range []int{0, 2, 3} { // skip the 99th percentile, which depends on the machine
 			fmt.Fprintf(&times, " %10s", of[i].Round(time.Microsecond))
 			fmt.Fprintf(&ratios, " %9.3f", float64(of[i])/float64(base[i]))
 		}
@@ -70,8 +72,8 @@ func reportTelemetry(out io.Writer, callers int, ways []way, all map[string]time
 	return held, nil
 }
 
-// telemetryWays starts a gateway without telemetry, and a gateway with full telemetry. The caller must call stop,
-// even after an error.
+// telemetryWays starts an observer, a gateway without telemetry, and a gateway with full telemetry. The caller must
+// call stop, even after an error.
 func (b *bench) telemetryWays(ctx context.Context) (ways []way, stop func(), err error) {
 	var stops []func()
 	stop = func() {

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 )
 
-// throughputGoal is the minimum ratio of the exec evaluator's evaluations to the evaluations of a shell per caller.
+// throughputGoal is the minimum ratio of the exec evaluator's throughput to the throughput of shell loops.
 const throughputGoal = 1.25
 
-// throughput compares 8 callers of the gateway's exec evaluator with 8 shells that start the binary in a loop.
+// throughput measures the table "throughput": 8 callers of the gateway's exec evaluator, and 8 shells that start the
+// function's program in a loop.
 func (b *bench) throughput(ctx context.Context) error {
 	s, err := b.startGateway(ctx)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// maxMessage is the message limit of servers and client, in bytes.
+// maxMessage is the maximum size of messages at servers and clients, in bytes.
 const maxMessage = 16 << 20
 
-// bareProcess runs the binary as a process of this program.
+// bareProcess returns a way's function that starts the program for each list.
 func bareProcess(binary string) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, list []byte) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, binary)
@@ -31,7 +31,7 @@ func bareProcess(binary string) func(context.Context, []byte) ([]byte, error) {
 	}
 }
 
-// remoteWay calls a server.
+// remoteWay returns a way's function that sends the list to a server.
 func remoteWay(conn *grpc.ClientConn, image string) func(context.Context, []byte) ([]byte, error) {
 	client := evaluator.NewFunctionEvaluatorClient(conn)
 	return func(ctx context.Context, list []byte) ([]byte, error) {
@@ -40,7 +40,7 @@ func remoteWay(conn *grpc.ClientConn, image string) func(context.Context, []byte
 	}
 }
 
-// server is a server in a separate process.
+// server is a server in a child process, with a connection to it.
 type server struct {
 	cmd  *exec.Cmd
 	conn *grpc.ClientConn
@@ -66,7 +66,7 @@ func (b *bench) startWrapper(ctx context.Context, binary string, env []string, f
 	return b.startServer(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), flags...)
 }
 
-// startServer runs a server, with env on top of our environment, and waits until it is healthy.
+// startServer starts a server and waits until it is healthy. env is added to the environment of this process.
 func (b *bench) startServer(ctx context.Context, port string, env []string, program string, args ...string) (
 	*server, error,
 ) {
@@ -91,14 +91,14 @@ func (b *bench) startServer(ctx context.Context, port string, env []string, prog
 	return s, nil
 }
 
-// stop kills the server and waits for it.
+// stop sends the server SIGTERM and waits until it has exited.
 func (s *server) stop() {
 	_ = s.conn.Close()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	_ = s.cmd.Wait()
 }
 
-// freePort returns a port that is currently free.
+// freePort returns a port of the loopback address that is currently unused.
 func freePort(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

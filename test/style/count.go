@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// counts holds the count of each form, by the form's name.
+// counts contains the count of each form by the form's name.
 type counts map[string]*count
 
 func (c counts) countOf(f form) *count {
@@ -23,7 +23,7 @@ func (c counts) countOf(f form) *count {
 
 var directive = regexp.MustCompile(`SPDX|nolint|^go:|^\s*$`)
 
-// addGo counts the forms of a Go file in its comments and names.
+// addGo counts the forms in the comments and names of a Go file.
 func (c counts) addGo(src []byte) error {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", src, parser.ParseComments)
@@ -78,7 +78,7 @@ func (c counts) addNames(decl ast.Decl) {
 
 var fence = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
 
-// addDocument counts the forms of a Markdown file in its words. Code is left out.
+// addDocument counts the forms in the words of a Markdown file, without its code.
 func (c counts) addDocument(text string) {
 	text = fence.ReplaceAllString(text, "")
 	for _, f := range documentForms {
@@ -90,7 +90,7 @@ func (c counts) addDocument(text string) {
 
 var area = regexp.MustCompile(`^[^: ]+(, [^: ]+)*: `)
 
-// addSubject counts the forms of a commit's subject, which is "area: verb …".
+// addSubject counts the forms in the subject of a commit. Subjects should have the form "area: verb …".
 func (c counts) addSubject(subject string) {
 	prefix := area.FindString(subject)
 	plain := c.countOf(plainSubject)

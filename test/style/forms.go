@@ -7,9 +7,10 @@ import "regexp"
 // form is a kind of sentence or name that CONTRIBUTING.md discourages.
 type form struct {
 	name string
-	// goal is the highest accepted number for each per units: comment lines, words, names.
+	// goal is the maximum number of units with this form among per units (1000 or 100). A unit is a comment line, a
+	// word, a name or a commit.
 	goal, per float64
-	// pattern matches a unit. Forms without a pattern are counted by their own code.
+	// pattern matches a unit that has this form. It is nil for forms that code recognizes.
 	pattern *regexp.Regexp
 }
 
@@ -21,8 +22,8 @@ func perHundred(name string, goal float64, pattern string) form {
 	return form{name, goal, 100, regexp.MustCompile(pattern)}
 }
 
-// commentForms are counted in lines of comments.
-// The goals are 1.25 to 5 times the highest rate among eight well-known Go projects.
+// commentForms are the forms in comments. A unit is a line of a comment. The goals are 1.25 to 5 times the highest
+// rate among eight well-known Go projects.
 var commentForms = []form{
 	perThousand("definition by clause", 6,
 		`\b(is|are|was|were) (what|how|when|where|who|whose|whom|why|whether|since when|until when)\b`),
@@ -40,7 +41,7 @@ var commentForms = []form{
 	perThousand("zero value as a tail", 5, `[;,] (nil|empty|zero|none|0|false) (if|for|while|without|until|unless)\b`),
 }
 
-// documentForms are counted in words of documents.
+// documentForms are the forms in documents. A unit is a word.
 var documentForms = []form{
 	perThousand("clause in place of a noun", 2, `\bwhat\b`),
 	perThousand("pronoun with of", 0.1, `\b(that|those) of\b`),
@@ -59,7 +60,7 @@ var (
 	plainSubject = form{"commit subject without an area", 0, 1, nil}
 )
 
-// count is the number of units that have a form, and of all units.
+// count contains the number of units that have a form (found) and the number of all units (of).
 type count struct {
 	found, of int
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Program style counts sentences and names in the forms that CONTRIBUTING.md discourages, in each module of the
-// repository, in its documents and in its commits. A form may be as frequent as its goal permits. Where it is more
-// frequent, its number may only fall: limits.json holds the numbers, and --update lowers them.
+// Command style counts forms of sentences and names that CONTRIBUTING.md discourages. It counts them in each module
+// of the repository, in the documents and in the commits. A form must not be more frequent than its goal. Where a
+// form is more frequent already, its number must not rise above the limit in limits.json. The flag --update lowers
+// these limits to the present numbers.
 package main
 
 import (
@@ -29,7 +30,7 @@ func main() {
 	}
 }
 
-// part is a module of the repository, its documents, or its commits.
+// part is a part of the repository with its own counts: a module, the documents, or the commits.
 type part = string
 
 func run(root, limitsFile string, update bool) error {
@@ -58,7 +59,7 @@ func run(root, limitsFile string, update bool) error {
 	return nil
 }
 
-// allForms returns every form by its name and by the part that it is counted in.
+// allForms returns the forms that are counted in a part.
 func allForms(p part) []form {
 	switch p {
 	case "documents":
@@ -69,7 +70,7 @@ func allForms(p part) []form {
 	return append([]form{fragment, oneWordFunction, participleType}, commentForms...)
 }
 
-// findProblems describes each form that is more frequent than its goal, and than its limit.
+// findProblems returns a message for each form that exceeds both its goal and its limit in a part.
 func findProblems(limits map[part]map[string]int, present map[part]counts) []string {
 	var problems []string
 	for _, p := range slices.Sorted(maps.Keys(present)) {
@@ -84,7 +85,8 @@ func findProblems(limits map[part]map[string]int, present map[part]counts) []str
 	return problems
 }
 
-// lowerLimits returns the limits of forms that do not reach their goals: the present numbers where these are lower.
+// lowerLimits returns new limits for the forms that do not reach their goals. A new limit is the lower of the old
+// limit and the present number.
 func lowerLimits(limits map[part]map[string]int, present map[part]counts) map[part]map[string]int {
 	lowered := map[part]map[string]int{}
 	for p, counted := range present {
@@ -107,7 +109,8 @@ func lowerLimits(limits map[part]map[string]int, present map[part]counts) map[pa
 
 var generated = regexp.MustCompile(`_test\.go$|^libs/gen/|(^|/)testdata/`)
 
-// measureForms counts the forms in the files that git lists, and in the last 200 commits.
+// measureForms counts the forms in all Go and Markdown files of the repository, except for tests and generated code,
+// and in the last 200 commits.
 func measureForms(root string) (map[part]counts, error) {
 	modules, err := gitLines(root, "ls-files", "go.mod", "*/go.mod")
 	if err != nil {
