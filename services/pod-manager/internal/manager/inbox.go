@@ -10,16 +10,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// inboxSize is the maximum number of messages in the inbox. The loop handles each within microseconds; senders wait
-// while the inbox is full.
+// inboxSize is the maximum number of messages in the inbox. Senders wait while the inbox is full, which is rare
+// because the loop handles a message within microseconds.
 const inboxSize = 1024
 
-// Inbox holds the messages for a [Manager]'s loop, which owns all state and runs the functions in the messages. An
-// Inbox exists before its manager, for the parts of the manager that send events.
+// Inbox contains the messages for a [Manager]'s loop. A message is a function, which the loop calls with its state.
+// An Inbox exists before its Manager, so that the parts from which the Manager is created can send events.
 type Inbox struct {
 	messages chan func(*loop)
-	ended    chan struct{} // closed after the manager has stopped
-	// relisted signals changed listed functions. Its capacity is 1.
+	ended    chan struct{} // closes when the manager stops
+	// relisted signals that the listed functions changed, see [Settings.listedPods]. Its capacity is 1.
 	relisted chan struct{}
 }
 
@@ -30,7 +30,7 @@ func NewInbox() *Inbox {
 	}
 }
 
-// Handle sends an event to the loop. It waits while the inbox is full.
+// Handle passes an event to the pools, through the loop. It waits while the inbox is full.
 func (b *Inbox) Handle(event pool.Event) {
 	b.postMessage(func(l *loop) {
 		if gone, ok := event.(pool.PodGone); ok {
@@ -43,7 +43,7 @@ func (b *Inbox) Handle(event pool.Event) {
 	})
 }
 
-// postMessage runs a message in the loop, unless the manager has stopped.
+// postMessage adds a message to the inbox. It does nothing if the manager has stopped.
 func (b *Inbox) postMessage(message func(*loop)) {
 	select {
 	case b.messages <- message:
@@ -51,7 +51,7 @@ func (b *Inbox) postMessage(message func(*loop)) {
 	}
 }
 
-// sendMessage runs a message in the loop, unless ctx or the manager stops before.
+// sendMessage adds a message to the inbox. It returns an error if ctx is done or the manager stops first.
 func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	select {
 	case b.messages <- message:
@@ -63,7 +63,8 @@ func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-// askLoop returns the result of a query in the loop, unless ctx or the manager stops before.
+// askLoop calls question in the loop, and returns its result. It returns an error if ctx is done or the manager stops
+// first.
 func askLoop[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
 	answered := make(chan T, 1)
 	if err := b.sendMessage(ctx, func(l *loop) { answered <- question(l) }); err != nil {
@@ -81,8 +82,8 @@ func errEnded() error {
 	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
 }
 
-// Configure replaces the settings. It returns after the loop has applied them or stopped, so the loop must not wait
-// for its caller.
+// Configure changes the settings. It returns after the loop has applied the change, or has stopped. The loop itself
+// must not wait for a caller of Configure, because both would wait forever.
 func (b *Inbox) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
 	b.postMessage(func(l *loop) {

@@ -21,22 +21,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// waiter is a caller that waits for a lease.
+// waiter connects the loop with a caller that waits for a lease.
 type waiter struct {
-	// reports contains only the latest report: a slow caller misses earlier reports.
+	// reports contains the latest unread report. A slow caller misses earlier reports. Its capacity is 1.
 	reports  chan pool.Waiting
 	answered chan answer
 }
 
-// answer is a grant or an error.
+// answer is the loop's answer to a lease: a grant or an error.
 type answer struct {
 	grant pool.Grant
-	// maxTime limits the evaluation. It is zero if the function does not set a limit of its own.
+	// maxTime is the function's own limit of an evaluation. It is zero if the function sets no limit.
 	maxTime time.Duration
 	err     error
 }
 
-// replaceReport replaces an unread report. Only the loop calls it.
+// replaceReport stores a report, and discards the report that the caller has not read yet. Only the loop calls it.
 func (w *waiter) replaceReport(r pool.Waiting) {
 	select {
 	case <-w.reports:
@@ -45,7 +45,7 @@ func (w *waiter) replaceReport(r pool.Waiting) {
 	w.reports <- r
 }
 
-// Lease waits for a pod of the image.
+// Lease implements lease.Manager: it waits for a pod of the image.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	begin := time.Now()
 	m.metrics.waiting.Add(1)
@@ -81,7 +81,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// awaitAnswer waits for the loop's answer to a lease.
+// awaitAnswer waits for the loop's answer to a lease, and passes reports to waiting.
 func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {
@@ -93,7 +93,7 @@ func (m *Manager) awaitAnswer(
 			position := int32(min(r.Position, math.MaxInt32)) //nolint:gosec // bounded by the line itself
 			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: position, Pod: r.Pod})
 		case <-ctx.Done():
-			m.endLease(pool.LeaseEnded{Lease: id}) // even after a concurrent grant
+			m.endLease(pool.LeaseEnded{Lease: id}) // also ends a lease that was granted concurrently
 			return answer{}, ctx.Err()
 		case <-m.ended:
 			return answer{}, errEnded()
@@ -101,7 +101,7 @@ func (m *Manager) awaitAnswer(
 	}
 }
 
-// endLease returns a lease, granted or waiting.
+// endLease ends a granted or waiting lease.
 func (m *Manager) endLease(ended pool.LeaseEnded) {
 	m.postMessage(func(l *loop) {
 		delete(l.waiters, ended.Lease)
@@ -109,10 +109,10 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 	})
 }
 
-// slowResolve is the time after which the lookup of an image is reported.
+// slowResolve is the time after which the caller gets a report that its image is being looked up.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks up an image.
+// resolveImage looks up an image, and reports a slow lookup to waiting.
 func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {
@@ -147,7 +147,7 @@ func (m *Manager) resolveImage(
 	}
 }
 
-// functionOf returns the parts of an image that pods depend on.
+// functionOf returns the properties of an image on which pods depend.
 func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	return podspec.Function{
 		Reference: image.GetReference(), Digest: image.GetDigest(), Command: image.GetCommand(),
@@ -155,7 +155,8 @@ func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// grantedMessage returns a grant in the contract's form.
+// grantedMessage returns a grant as a message of the API. unsynced is the time that the caller waited for the first
+// list of pods, and resolving the time of the image's lookup.
 func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{

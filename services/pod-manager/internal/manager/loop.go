@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// loop holds the state that a single goroutine owns. It must not block.
+// loop contains the state of a Manager. Only a single goroutine uses it. Its methods must not block.
 type loop struct {
 	config   Config
 	metrics  *metrics
@@ -22,13 +22,14 @@ type loop struct {
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
-	// images maps the functions with pools to their images, for future pods.
+	// images maps the functions with pools to their images, from which future pods are built.
 	images map[pool.Function]podspec.Function
-	// lookups counts the leases that wait for the lookup of an image.
+	// lookups is the number of leases that wait for the lookup of an image, by image.
 	lookups map[string]int32
-	// listedPods maps listed images to their minimum numbers of pods.
+	// listedPods returns the listed images with their minimum numbers of pods. An image is listed if it is in
+	// Functions or Configs.
 	listedPods map[string]int
-	// minimum maps listed images to their current functions, whose pools keep the minimum.
+	// minimum maps listed images to their current functions. The pools of these functions keep the minimum.
 	minimum map[string]pool.Function
 }
 
@@ -86,7 +87,8 @@ func (l *loop) carryOut(action pool.Action) {
 	}
 }
 
-// createPod creates a pod. If this replica owns a function without callers here, it looks up the image first.
+// createPod creates a pod. It first looks up the image if this replica does not know the image yet, because the
+// function has no callers here.
 func (l *loop) createPod(a pool.Create) {
 	if image, known := l.images[a.Function]; known {
 		l.config.Cluster.Create(a, l.settings.workloadOf(image))
@@ -103,7 +105,7 @@ func (l *loop) createPod(a pool.Create) {
 	})
 }
 
-// rejectionError returns the error for a rejected lease.
+// rejectionError returns the error that the caller of a rejected lease gets.
 func rejectionError(a pool.Reject) error {
 	err := fault.New(a.Class, "%s", a.Reason)
 	if a.Elsewhere {
@@ -112,7 +114,8 @@ func rejectionError(a pool.Reject) error {
 	return err
 }
 
-// standDown makes this replica give up its functions for a reason, or own functions again if the reason is empty.
+// standDown makes this replica give up its functions, for a reason. If the reason is empty, this replica owns
+// functions again.
 func (l *loop) standDown(reason string) {
 	if reason == "" {
 		l.config.Log.Info("function pods answer again")
@@ -129,12 +132,12 @@ func (l *loop) standDown(reason string) {
 func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	if w, ok := l.waiters[id]; ok {
 		delete(l.waiters, id)
-		w.answered <- a // never blocks, because each waiter gets a single answer
+		w.answered <- a // does not block, because each waiter gets a single answer
 	}
 }
 
-// countPods stores the numbers of pods for the metrics, and regularly deletes the images of functions that are neither
-// listed nor in use.
+// countPods stores the numbers of pods for the metrics. Every forgetTicks ticks, it deletes the images of functions
+// that are neither listed nor in use.
 func (l *loop) countPods() {
 	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers(), outdated: l.machine.Outdated()}
 	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {
@@ -153,5 +156,5 @@ func (l *loop) countPods() {
 	l.images = known
 }
 
-// forgetTicks is the number of ticks between two searches for unused images.
+// forgetTicks is the number of ticks after which unused images are deleted.
 const forgetTicks = 10

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager grants leases on function pods: it runs the pools, answers leases, and passes the actions of the
-// pools to the cluster and the prober.
+// Package manager grants leases on function pods. It passes requests and events to the pools, answers callers, and
+// passes the pools' actions to the cluster and the prober.
 package manager
 
 import (
@@ -21,20 +21,20 @@ import (
 
 // Images resolves images.
 type Images interface {
-	// Cached returns the result of ResolveImage if it is available without waiting.
+	// Cached returns the image if it is available without waiting.
 	Cached(req *images.Request) (*images.Image, bool)
 	// ResolveImage returns errors with fault classes.
 	ResolveImage(ctx context.Context, req *images.Request) (*images.Image, error)
 }
 
-// Cluster carries out decisions about pods in the background. The results are sent to [Inbox.Handle].
+// Cluster carries out the pools' actions on pods in the background. It passes the results to [Inbox.Handle].
 type Cluster interface {
 	Create(action pool.Create, what podspec.Workload)
 	Delete(action pool.Delete)
 	Extend(action pool.Extend)
 }
 
-// Prober probes pods in the background. The results are sent to [Inbox.Handle].
+// Prober probes pods in the background. It passes the results to [Inbox.Handle].
 type Prober interface {
 	Probe(action pool.Probe)
 	// Forget cancels the probe of a deleted pod.
@@ -48,19 +48,20 @@ type Config struct {
 	Images  Images
 	Cluster Cluster
 	Prober  Prober
-	// Synced is closed when all existing pods are known.
+	// Synced closes once the pools have received all existing pods.
 	Synced <-chan struct{}
-	// Obstacle returns the error that delays Synced, or nil. An error of class [fault.Precondition] is permanent.
+	// Obstacle returns the error because of which Synced has not closed yet, or nil. An error of class
+	// [fault.Precondition] lasts until a user changes something.
 	Obstacle func() error
 	// OwnerOf returns the address of the replica that owns an image's function. It is empty for this replica. It may be
 	// nil.
 	OwnerOf func(image string) string
-	// StandDown makes this replica own no functions for a reason, while other replicas own functions. An empty reason
-	// reverts that. It does not block. It is nil without other replicas.
+	// StandDown makes this replica own no functions, for a reason, as long as other replicas can own them. An empty
+	// reason makes this replica own functions again. It must not block. It is nil if there are no other replicas.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings
-	// Replica is this replica's name, and Namespace the namespace of function pods. Both are for users.
+	// Replica is this replica's name, and Namespace the namespace of function pods. Both are only shown to users.
 	Replica, Namespace string
 	// MaxMessageBytes limits the requests and responses of pods.
 	MaxMessageBytes int
@@ -70,7 +71,7 @@ type Config struct {
 	Meter metric.Meter
 }
 
-// Manager is a [lease.Manager]. Use [New]. Run must be running while it is used.
+// Manager is a [lease.Manager]. Use [New], and call Run while the Manager is used.
 type Manager struct {
 	*Inbox
 	config  Config
@@ -92,7 +93,7 @@ func New(config Config) (*Manager, error) {
 // tickInterval is the time between two ticks.
 const tickInterval = time.Second
 
-// Run answers leases until ctx is done. Leases that still wait get an error.
+// Run answers leases until ctx is done. Leases that are waiting then get an error.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var lookups errgroup.Group

@@ -18,18 +18,18 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// metrics holds the manager's counters and gauges.
+// metrics contains the manager's counters and gauges.
 type metrics struct {
 	rejections, evictions, creations tally
-	// counts are updated with each tick.
+	// counts is replaced with each tick.
 	counts atomic.Pointer[counts]
-	// waiting counts the leases that are not granted yet, including leases that wait for the Kubernetes API or the
-	// image-resolver.
+	// waiting is the number of leases that are not granted yet. It includes leases that wait for the Kubernetes API
+	// or the image-resolver.
 	waiting atomic.Int64
 	images  telemetry.ImageLabels
 }
 
-// counts are the numbers of functions and pods.
+// counts contains the numbers of functions and pods.
 type counts struct {
 	owned     int
 	outdated  int
@@ -91,7 +91,7 @@ func collectErrors[T any](errs *[]error) func(T, error) T {
 	}
 }
 
-// observePods reports the numbers of pods. Images that share a label are counted together.
+// observePods passes the numbers of pods to the exporter. The pods of images with the same label are added up.
 func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	now := m.counts.Load()
 	type labels struct{ image, state string }
@@ -114,7 +114,8 @@ func stateName(s pool.PodState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// tally counts by reason. It is read at each export, because the loop cannot pass a context to a counter.
+// tally is a counter per reason. The metrics exporter reads it through a callback, because a normal counter requires
+// a context, which the loop does not have.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int64

@@ -19,20 +19,22 @@ import (
 )
 
 const (
-	// lookupsAtOnce is the maximum number of concurrent lookups. A silent registry blocks a lookup for half a minute.
+	// lookupsAtOnce is the maximum number of concurrent lookups of listed images. Lookups are concurrent because a
+	// silent registry blocks a lookup for half a minute.
 	lookupsAtOnce = 16
-	// lookupBackoff is the delay after a failed lookup: when everything starts together, the image-resolver may be
-	// last.
+	// lookupBackoff is the first delay after a failed lookup. It is short, because the image-resolver may start
+	// slightly later than this program.
 	lookupBackoff = 2 * time.Second
-	// lookupInterval is the interval of successful lookups, after which the new digest of a moved tag gets its pods. It
-	// limits the backoff, too.
+	// lookupInterval is the interval of lookups after a success. When a tag moves, the new digest gets its pods
+	// within this interval. It is also the maximum backoff.
 	lookupInterval = time.Minute
 )
 
-// keepMinimum regularly looks up the listed images until ctx is done, so that their pools keep the minimum of pods.
+// keepMinimum regularly looks up the listed images until ctx is done, so that the pools of their current digests keep
+// the minimum number of pods.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
-	case <-m.config.Synced: // existing pods may be enough
+	case <-m.config.Synced: // before, the pools do not know the existing pods, which may be enough
 	case <-ctx.Done():
 		return
 	}
@@ -78,8 +80,8 @@ func (m *Manager) lookUpListed(ctx context.Context) bool {
 	return lookups.Wait() == nil
 }
 
-// requestOf returns the request for a listed image. If its tag is a version constraint, the newest matching tag
-// counts.
+// requestOf returns the request for the lookup of a listed image. If the image's tag is a version constraint, the
+// request is for the newest tag that satisfies the constraint.
 func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	i := strings.LastIndexByte(image, ':')
 	if i < 0 || strings.ContainsAny(image[i:], "@/") || strings.ContainsRune(image, '@') {
@@ -92,7 +94,7 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listedImages returns the images whose pools keep a minimum of pods, and clears the minimum of other images.
+// listedImages returns the listed images. It clears the minimum of images that are no longer listed.
 func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
@@ -103,12 +105,12 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods sets the minimum of an image's current function, and clears the minimum of its former function. Images that
-// are no longer listed are ignored.
+// keepPods sets the minimum of a listed image's current function, after a lookup of the image. If the lookup found a
+// new function, it clears the minimum of the former function.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {
-		return // concurrently removed from the list
+		return // no longer listed since the lookup began
 	}
 	former, known := l.minimum[image]
 	l.minimum[image], l.images[f] = f, what
@@ -118,7 +120,8 @@ func (l *loop) keepPods(image string, what podspec.Function) {
 	l.setMinimum(f)
 }
 
-// setMinimum sets the minimum of a function: the largest minimum of all listed images with this function, or 0.
+// setMinimum passes a function's minimum to the pools. It is the largest minimum of all listed images that currently
+// refer to this function. It is 0 if there are none.
 func (l *loop) setMinimum(f pool.Function) {
 	pods := 0
 	for image, other := range l.minimum {

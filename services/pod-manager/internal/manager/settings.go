@@ -13,7 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Settings are the settings that may change while the manager runs. Settings is a value: its maps must not be changed.
+// Settings contains the settings that may change while the manager runs. Its maps must not be modified, because
+// copies of the Settings share them.
 type Settings struct {
 	// Template is the template of new pods.
 	Template podspec.Template
@@ -21,20 +22,23 @@ type Settings struct {
 	TLS *podspec.TLS
 	// Builder builds pods.
 	Builder podspec.Builder
-	// Pools configures all pools. Its limits and its template come from the other fields.
+	// Pools is the configuration of the pools. Functions of the limits, names and template are added from the other
+	// fields.
 	Pools pool.Config
-	// Defaults are the limits of functions without limits of their own.
+	// Defaults contains the limits of functions that do not have their own limits.
 	Defaults pool.Limits
-	// Functions maps [imagename.Name.Key] to functions with settings of their own.
+	// Functions contains the functions' own settings in the pod cache configuration. The key is [imagename.Name.Key].
 	Functions map[string]cacheconfig.Entry
-	// Configs contains the FunctionConfigs, which override Functions for their images. It is nil without
-	// FunctionConfigs.
+	// Configs contains the settings of FunctionConfig objects. For images that have both, they replace the settings
+	// in Functions. It is nil if there are no FunctionConfigs.
 	Configs *functionconfig.Set
-	// MinPods is the default minimum of each of Functions. Zero turns all minimums off.
+	// MinPods is the minimum number of pods of each function in Functions that sets no minimum. Zero turns all
+	// minimums off.
 	MinPods int
 }
 
-// listedPods maps listed images to their minimum numbers of pods.
+// listedPods returns the listed images with their minimum numbers of pods. An image is listed if its entry in Functions
+// or Configs leads to a minimum above zero.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {
@@ -56,7 +60,7 @@ func (s Settings) listedPods() map[string]int {
 	return listed
 }
 
-// poolConfig returns the configuration of the pools.
+// poolConfig returns the configuration of the pools, completed with the template, limits and names.
 func (s Settings) poolConfig() pool.Config {
 	config := s.Pools
 	config.Template = s.Template.Version()
@@ -95,14 +99,15 @@ func (s Settings) workloadWith(f podspec.Function, limits pool.Limits, entry cac
 	}
 }
 
-// override replaces a default with a value, unless the value is zero.
+// override replaces *to with a value, unless the value is zero.
 func override[T int | ~int64](to *T, value T) {
 	if value != 0 {
 		*to = value
 	}
 }
 
-// entryOf returns the settings of a function: from its FunctionConfig, else for its digest, else for its tag.
+// entryOf returns a function's own settings. The settings in its FunctionConfig take precedence, then the settings
+// for its digest in Functions, then the settings for its tag in Functions.
 func (s Settings) entryOf(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {

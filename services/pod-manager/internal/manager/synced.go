@@ -13,15 +13,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// syncTimeout is how long a caller waits for the first list of pods. If the Kubernetes API needs longer, another
-// replica may have the list.
+// syncTimeout is the maximum time for which a caller waits for the first list of pods. If the Kubernetes API needs
+// longer, the caller should try another replica, which may have the list.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval at which obstacles are reported to waiting callers.
+// obstacleInterval is the interval at which waiting callers get reports about obstacles.
 const obstacleInterval = 500 * time.Millisecond
 
-// awaitSync waits until all existing pods are known, and reports obstacles. The deadline of a remote caller is
-// unknown.
+// awaitSync waits until the pools have received all existing pods, and reports obstacles to waiting. Its own timeout
+// is necessary because the deadline of a remote caller is unknown.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()
@@ -56,10 +56,11 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 	}
 }
 
-// ignoreReports ignores reports.
+// ignoreReports discards reports, for callers that do not wait for a lease.
 func ignoreReports(*lease.Waiting) {}
 
-// syncTimeoutOf returns the timeout for a caller. It leaves time for the error to reach the caller.
+// syncTimeoutOf returns the timeout of awaitSync for a caller. It is shorter than the caller's deadline, so that the
+// error can reach the caller in time.
 func syncTimeoutOf(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -35,8 +35,8 @@ func (m *Manager) listPools(ctx context.Context, image string) ([]*podmanagerv1.
 	return pools, err
 }
 
-// listPools returns the pools that an image selects. During its lookup an image is listed as a pool without digest, so
-// that users see the reason for the wait.
+// listPools returns the pools that an image selects. While leases wait for the lookup of an image, the result
+// includes a pool without digest for this image, so that users see the reason for the wait.
 func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {
@@ -55,7 +55,7 @@ func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 			continue
 		}
 		if l.config.OwnerOf == nil || l.config.OwnerOf(f.Reference) == "" {
-			status.Replica = l.config.Replica // other owners' names are unknown
+			status.Replica = l.config.Replica // this replica does not know the names of other owners
 		}
 		for _, pod := range status.GetPods() {
 			pod.Namespace = l.config.Namespace
@@ -65,8 +65,8 @@ func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	return pools
 }
 
-// selectsImage reports whether a request's image selects a reference: an empty image selects all, and an image without
-// tag a repository.
+// selectsImage reports whether a request's image selects a reference. An empty image selects all references. An image
+// without tag selects all references in its repository.
 func selectsImage(image, reference string) bool {
 	if image == "" || reference == image {
 		return true
@@ -75,7 +75,7 @@ func selectsImage(image, reference string) bool {
 	return err == nil && name.Repository == image
 }
 
-// lookUp adds a number to the leases that wait for the lookup of an image.
+// lookUp adds more, which may be negative, to the number of leases that wait for the lookup of an image.
 func (l *loop) lookUp(image string, more int32) {
 	if l.lookups[image] += more; l.lookups[image] == 0 {
 		delete(l.lookups, image)

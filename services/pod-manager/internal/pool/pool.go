@@ -7,7 +7,7 @@
 // simulated day takes a second. The caller of a [Machine] uses a single goroutine, carries out the actions in order,
 // and passes their results as events.
 //
-// Files, in reading order. A file uses only files before it, with few exceptions (see test/arrows_test.go):
+// Files, in reading order. A file uses only files before it, with few exceptions (see arrows_test.go):
 //   - config, event and action define the inputs and outputs;
 //   - pod contains the life cycle and the expiry of a pod, and health its probes and failures;
 //   - pool contains the pods of a function, and their versions;
