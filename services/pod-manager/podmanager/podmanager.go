@@ -159,7 +159,7 @@ func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 }
 
 // newManager creates the parts of a Manager and connects them, in order of their dependencies. Parts that report to
-// the manager use its inbox, which exists before the manager.
+// the manager use its inbox, because the inbox exists before the manager.
 func newManager(cfg Config, resolver Images, callers callers, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()

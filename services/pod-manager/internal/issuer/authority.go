@@ -114,7 +114,7 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	if err != nil {
 		return authority{}, err
 	}
-	// The serial number distinguishes authorities, which all have the same name.
+	// The serial number distinguishes authorities, because all have the same name.
 	template.Subject = pkix.Name{CommonName: "function-runner", SerialNumber: template.SerialNumber.String()}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign

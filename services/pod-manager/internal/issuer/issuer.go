@@ -43,7 +43,7 @@ type Config struct {
 	// Spread is the time for which an authority is in the Secrets before it signs certificates. It must be longer
 	// than any program takes to notice a change of its Secret.
 	Spread time.Duration
-	// Pause is the interval at which the Secrets are checked, and the maximum delay after a failure.
+	// Pause is the interval of checks of the Secrets, and the maximum delay after a failure.
 	Pause time.Duration
 	Log   *slog.Logger
 	Meter metric.Meter
@@ -174,7 +174,7 @@ func (i *Issuer) renewCertificate(
 	}, err
 }
 
-// Details returns the problems of the issuer, which the program's readiness endpoint shows.
+// Details returns the problems of the issuer, for the program's readiness endpoint.
 func (i *Issuer) Details() []string {
 	if err := i.failure.Load(); err != nil {
 		return []string{fmt.Sprintf("certificates are not renewed: %v", *err)}

@@ -59,10 +59,10 @@ type FunctionConfigs struct {
 type compiled struct {
 	set     *functionconfig.Set
 	configs map[string]*functionconfig.Config // by name
-	since   map[string]time.Time              // time at which an object's generation first appeared, by name
+	since   map[string]time.Time              // time when an object's generation first appeared, by name
 }
 
-// addConfig adds an object. If before contains the same generation, addConfig copies the time at which it first
+// addConfig adds an object. If before contains the same generation, addConfig copies the time when it first
 // appeared.
 func (c *compiled) addConfig(config *functionconfig.Config, before *compiled) {
 	c.configs[config.Name], c.since[config.Name] = config, time.Now()

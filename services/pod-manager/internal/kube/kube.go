@@ -119,7 +119,7 @@ func (c *Cluster) newOutage(what string) *outage {
 	return o
 }
 
-// Obstacle returns the reason for which [Cluster.Synced] has not closed yet. It is nil if no reason is known. If a
+// Obstacle returns the reason that [Cluster.Synced] has not closed yet. It is nil if no reason is known. If a
 // right is missing, the error's class is [fault.Precondition].
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {

@@ -104,7 +104,7 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns the reason for which the informer is out of date, or nil. For the text, things are the informer's
+// obstacle returns the reason that the informer is out of date, or nil. For the text, things are the informer's
 // objects, question is the information that is missing, and rights is the deploy component that grants the rights.
 func (o *outage) obstacle(things, question, rights string) error {
 	o.mu.Lock()

@@ -19,11 +19,11 @@ type garbage struct {
 // Pods and Services are created concurrently, and informers receive them one after another. So a pod or Service
 // without its counterpart is garbage only after a while.
 const (
-	// minServiceAge is the minimum age at which a Service without a pod is deleted.
+	// minServiceAge is the minimum age of a Service without a pod before it is deleted.
 	minServiceAge = time.Minute
-	// minPodAge is the minimum age at which a pod without a Service gets a new Service. It is short, because callers
-	// wait if the replica that created the pod crashed before it created the Service. An existing Service is not
-	// created twice.
+	// minPodAge is the minimum age of a pod without a Service before it gets a new Service. It is short, because
+	// callers wait if the replica that created the pod crashed before it created the Service. An existing Service is
+	// not created twice.
 	minPodAge = 5 * time.Second
 )
 

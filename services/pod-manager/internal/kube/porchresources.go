@@ -90,7 +90,7 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 }
 
 const (
-	// minDiscover and maxDiscover limit the interval at which the discovery document is polled.
+	// minDiscover and maxDiscover limit the polling interval of the discovery document.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
 	// syncTimeout limits the time for which new pods wait for the initial objects.

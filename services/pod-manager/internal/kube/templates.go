@@ -105,7 +105,7 @@ func (t *Templates) Available() <-chan struct{} { return t.available }
 const templateTimeout = 2 * time.Second
 
 // Await returns the current template. If there is none yet, it waits for the first template, for up to
-// templateTimeout. The error contains the reason for which there is no template.
+// templateTimeout. The error contains the reason that there is no template.
 func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	timer := time.NewTimer(templateTimeout)
 	defer timer.Stop()
@@ -119,7 +119,7 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	}
 }
 
-// obstacle returns the reason for which there is no template. The class [fault.Precondition] means that a user must
+// obstacle returns the reason that there is no template. The class [fault.Precondition] means that a user must
 // change something.
 func (t *Templates) obstacle() error {
 	t.mu.Lock()
@@ -134,7 +134,7 @@ func (t *Templates) obstacle() error {
 	return fault.New(fault.Unavailable, "the Kubernetes API has not said yet what the pod template is")
 }
 
-// setCause records the reason for which the ConfigMap is unusable. [Templates.Await] returns it if there is no
+// setCause records the reason that the ConfigMap is unusable. [Templates.Await] returns it if there is no
 // template yet.
 func (t *Templates) setCause(cause error) {
 	t.mu.Lock()

@@ -42,7 +42,7 @@ const tolerance = 2 * time.Second
 // loggedDifference is the minimum difference between the clocks that recordTime logs.
 const loggedDifference = 10 * time.Second
 
-// recordTime adjusts the clock to date, the server's time in a response. sent is this machine's time at which the
+// recordTime adjusts the clock to date, the server's time in a response. sent is this machine's time when the
 // request was sent.
 func (c *Clock) recordTime(date, sent time.Time) {
 	received := c.Now()

@@ -25,7 +25,7 @@ const maxStatus = 64 << 10
 // like the outage itself. Otherwise a pod that could be created a moment later would fail permanently.
 type warmUpTransport struct {
 	next http.RoundTripper
-	// since is the last time at which a request did not reach the server, by this machine's clock. It is nil if all
+	// since is the last time when a request did not reach the server, by this machine's clock. It is nil if all
 	// requests reached it.
 	since *atomic.Pointer[time.Time]
 }

@@ -22,7 +22,7 @@ type loop struct {
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
-	// images maps the functions with pools to their images, from which future pods are built.
+	// images maps the functions with pools to their images, for building further pods.
 	images map[pool.Function]podspec.Function
 	// lookups is the number of leases that wait for the lookup of an image, by image.
 	lookups map[string]int32
@@ -156,5 +156,5 @@ func (l *loop) countPods() {
 	l.images = known
 }
 
-// forgetTicks is the number of ticks after which unused images are deleted.
+// forgetTicks is the number of ticks between two deletions of unused images.
 const forgetTicks = 10

@@ -17,7 +17,7 @@ import (
 // longer, the caller should try another replica, which may have the list.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval at which waiting callers get reports about obstacles.
+// obstacleInterval is the interval of reports about obstacles to waiting callers.
 const obstacleInterval = 500 * time.Millisecond
 
 // awaitSync waits until the pools have received all existing pods, and reports obstacles to waiting. Its own timeout

@@ -100,7 +100,7 @@ func (k *Keeper) ownMember() Member {
 	return k.me
 }
 
-// recordRenewal records the time at which the request of a successful renewal was sent.
+// recordRenewal records the time when the request of a successful renewal was sent.
 func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

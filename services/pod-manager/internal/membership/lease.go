@@ -17,7 +17,7 @@ const (
 	memberValue = "member"
 	// annotationAddress contains the replica's address for gateways.
 	annotationAddress = "krm-function-runner.github.io/address"
-	// annotationStoodDown contains the reason for which the replica owns no functions.
+	// annotationStoodDown contains the reason that the replica owns no functions.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	// fieldManager is the field manager of Leases.
 	fieldManager = "krm-function-runner"

@@ -45,7 +45,7 @@ type Config struct {
 	Address string
 	// Holder identifies this process among the processes with the same name. It is random if empty.
 	Holder string
-	// Starting is the reason for which this replica owns no functions until [Keeper.Started] is called, as long as
+	// Starting is the reason that this replica owns no functions until [Keeper.Started] is called, as long as
 	// other replicas can own them. If it is empty, this replica owns functions from the start.
 	Starting string
 	// Now returns monotonic time.
@@ -183,7 +183,7 @@ func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 // Leave makes this replica own no functions for the rest of its life, for a reason.
 func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
 
-// standDown applies a change to the reasons for which this replica owns no functions, and writes the Lease if the
+// standDown applies a change to the reasons that this replica owns no functions, and writes the Lease if the
 // effective reason changed.
 func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
@@ -215,7 +215,7 @@ func (k *Keeper) Owners() Owners {
 	return owners
 }
 
-// lostReason returns the reason for which this replica cannot act as a member. It is empty if the replica can. The
+// lostReason returns the reason that this replica cannot act as a member. It is empty if the replica can. The
 // caller must hold the lock.
 func (k *Keeper) lostReason(now time.Time) string {
 	switch {

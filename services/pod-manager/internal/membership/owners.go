@@ -23,11 +23,11 @@ type Owner struct {
 // Owners is an immutable snapshot of the replicas that own functions, as this replica observes them. The zero Owners
 // is for a replica without membership, which owns all functions.
 type Owners struct {
-	// Lost is the reason for which this replica cannot act as a member. It is empty if the replica can.
+	// Lost is the reason that this replica cannot act as a member. It is empty if the replica can.
 	Lost string
 	// Cause is the underlying error of the Kubernetes API. It is empty without such an error.
 	Cause string
-	// StoodDown is the reason for which this replica owns no functions although it can act as a member. It is empty
+	// StoodDown is the reason that this replica owns no functions although it can act as a member. It is empty
 	// if the replica owns functions.
 	StoodDown string
 	// owning contains the replicas that share the functions, sorted by name.
@@ -38,7 +38,7 @@ type Owners struct {
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas. self is this replica. lost is the reason for which self
+// newOwners divides the functions among the living replicas. self is this replica. lost is the reason that self
 // must not act as a member. lost is empty if self may act.
 func newOwners(self Member, others []Member, lost string) Owners {
 	o := Owners{shared: true, Lost: lost, alive: len(others)}
@@ -75,7 +75,7 @@ func (o Owners) Owner(image string) Owner {
 	return Owner{Address: owner.Address}
 }
 
-// Idle returns the reason for which this replica owns no functions. It is empty if the replica may own functions.
+// Idle returns the reason that this replica owns no functions. It is empty if the replica may own functions.
 func (o Owners) Idle() string { return cmp.Or(o.Lost, o.StoodDown) }
 
 // Able reports whether gateways should call this replica: it may own functions, or no other replica is alive.

@@ -46,7 +46,7 @@ type view struct {
 	at   time.Time            // time of the last list
 }
 
-// agedLease is a Lease with the time at which its last change was observed.
+// agedLease is a Lease with the time when its last change was observed.
 type agedLease struct {
 	observedLease
 	changed time.Time

@@ -88,7 +88,7 @@ func reclaimAfter(text string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// phaseOf returns a pod's phase, and the reason for which the pod is still in this phase, if known.
+// phaseOf returns a pod's phase, and the reason that the pod is still in this phase, if known.
 func phaseOf(pod *corev1.Pod) (pool.Phase, string) {
 	function := functionStatus(pod)
 	switch {
@@ -114,7 +114,7 @@ func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// schedulingReason returns the scheduler's reason for which a pod has no node, or an empty text.
+// schedulingReason returns the scheduler's reason that a pod has no node, or an empty text.
 func schedulingReason(pod *corev1.Pod) string {
 	if c := findCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 		return joinTexts(c.Reason, c.Message)

@@ -80,7 +80,7 @@ type Delete struct {
 	Foreign bool
 }
 
-// Reason is the reason for which a pod is created.
+// Reason is the reason that a pod is created.
 type Reason int
 
 // The reasons.

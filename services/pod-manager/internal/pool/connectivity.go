@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// silenceTimeout is the time after which a silent pod is drained. It is also the minimum time between two samples
-	// of serving pods. The prober reports a pod as silent after two seconds.
+	// silenceTimeout is the maximum time of a pod's silence before the pod is drained. It is also the minimum time
+	// between two samples of serving pods. The prober reports a pod as silent after two seconds.
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the time between two samples while no pod is silent.
 	sampleInterval = 5 * time.Second
@@ -31,7 +31,7 @@ type connectivity struct {
 	// last probe that a pod answered.
 	lastAnswer, lastAnsweredProbe uint64
 	sampledAt                     time.Time // time of the last sample
-	lost                          string    // reason for which this replica counts as disconnected, else empty
+	lost                          string    // reason that this replica counts as disconnected, else empty
 }
 
 func (e Unanswered) applyTo(m *Machine) {

@@ -166,7 +166,7 @@ type OwnersChanged struct {
 	Owner func(Function) Owner
 	// Replicas is the number of replicas that own functions.
 	Replicas int
-	// Lost is the reason for which this replica can neither own functions nor create pods. It is empty if the replica
+	// Lost is the reason that this replica can neither own functions nor create pods. It is empty if the replica
 	// can.
 	Lost string
 }

@@ -19,7 +19,7 @@ const watchLag = 2 * time.Second
 // wait in line, and the least recently used idle pods are evicted for them.
 type capacity struct {
 	line []*pool // pools that wait for a pod, sorted by arrival
-	// refused is Kubernetes' message about the last refused pod. refusedUntil is the time at which creating a pod is
+	// refused is Kubernetes' message about the last refused pod. refusedUntil is the time when creating a pod is
 	// attempted again.
 	refused      string
 	refusedUntil time.Time

@@ -249,7 +249,7 @@ func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
-// recheckBroken handles a lease's report that a pod is broken. It checks the pod, which gets no leases until it
+// recheckBroken handles a lease's report that a pod is broken. It checks the pod. The pod gets no leases until it
 // answers. After maxBroken consecutive reports, it drains the pod.
 func (p *pool) recheckBroken(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {

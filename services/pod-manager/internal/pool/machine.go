@@ -11,8 +11,7 @@ import (
 // Machine holds the pools of all functions. Use [New]. A Machine is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// since is the event with which the current template arrived. Until the template changes, it is the start of this
-	// replica.
+	// since is the arrival of the current template. Until the template changes, it is the start of this replica.
 	since moment
 	// pools is sorted by arrival, so that equal events lead to equal actions.
 	pools        []*pool
@@ -175,7 +174,7 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	}
 }
 
-// fullReason returns the reason for which a pool waits in line, for its waiting leases. It is empty if the pool does
+// fullReason returns the reason that a pool waits in line, for its waiting leases. It is empty if the pool does
 // not wait in line.
 func (m *Machine) fullReason(p *pool) string {
 	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {

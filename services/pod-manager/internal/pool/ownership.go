@@ -8,7 +8,7 @@ import "slices"
 type ownership struct {
 	of        func(Function) Owner
 	replicas  int    // replicas that own functions
-	lost      string // reason for which this replica can neither own functions nor create pods, else empty
+	lost      string // reason that this replica can neither own functions nor create pods, else empty
 	takeovers int64  // number of pools with pods that this replica took over
 }
 
@@ -60,7 +60,7 @@ func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 // mayCreate reports whether this replica may create pods of a pool.
 func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity(p) == "" }
 
-// incapacity returns the reason for which this replica cannot serve a pool. It is empty if the replica can. A
+// incapacity returns the reason that this replica cannot serve a pool. It is empty if the replica can. A
 // disconnected replica can still serve a pool if it is the pool's owner with membership. In this case, all replicas
 // stood down, so none is better.
 func (m *Machine) incapacity(p *pool) string {

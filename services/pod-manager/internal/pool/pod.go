@@ -109,13 +109,13 @@ type removal struct {
 	// silentSince is the moment since which the pod is silent, see connectivity. It is zero if the pod was drained
 	// for another reason.
 	silentSince moment
-	// confirmedAt is the time at which the answer of another pod showed that the network works. It is zero before.
+	// confirmedAt is the time when the answer of another pod showed that the network works. It is zero before.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
 	failures    int       // number of refused deletions
 }
 
-// Kinds of reasons for which pods are deleted, for metrics.
+// Kinds of reasons that pods are deleted, for metrics.
 const (
 	evictionTTL      = "ttl"
 	evictionTemplate = "template"
@@ -149,7 +149,7 @@ func (p *pod) wasReady() bool { return p.state == ready || p.state == checking }
 // isIdle reports whether no lease uses a serving pod, and no lease waits for the pod's pool.
 func (p *pod) isIdle() bool { return p.wasReady() && p.use.leases == 0 && len(p.pool.queue) == 0 }
 
-// lastUse returns the time at which any replica last used a pod. It is computed from the pod's expiry.
+// lastUse returns the time when any replica last used a pod. It is computed from the pod's expiry.
 func (p *pod) lastUse() time.Time { return p.expiry.at.Add(-p.pool.limits.TTL) }
 
 // phase returns the pod's progress towards readiness.
@@ -239,7 +239,7 @@ func (r *removal) backOff(now time.Time) {
 // minTTL is the minimum time to live. A shorter time would pass before the expiry of a used pod is extended.
 const minTTL = 5 * time.Second
 
-// expiry is the time at which an unused pod is deleted. It is stored in an annotation of the pod, so that it survives
+// expiry is the time when an unused pod is deleted. It is stored in an annotation of the pod, so that it survives
 // restarts of this replica, and other replicas can read it.
 type expiry struct {
 	at      time.Time

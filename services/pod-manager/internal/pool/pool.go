@@ -49,7 +49,7 @@ type pool struct {
 	function Function
 	limits   Limits
 	owner    Owner
-	// version is the current version for new pods. since is the event with which this version arrived.
+	// version is the current version for new pods. since is the arrival of this version.
 	version version
 	since   moment
 	// minPods is the minimum number of pods. They exist even if no lease needs them.
@@ -59,7 +59,7 @@ type pool struct {
 	failure failure
 	// predecessors maps a slot to the UID of its last deleted pod.
 	predecessors map[int]string
-	emptySince   time.Time // time at which the last pod was removed
+	emptySince   time.Time // time when the last pod was removed
 	// reportPositions is true if the next reports to waiting leases must include changed positions in the queue.
 	reportPositions bool
 

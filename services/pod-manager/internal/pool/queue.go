@@ -155,8 +155,8 @@ func isBetter(a, b *pod, l *lease) bool {
 	return a.use.lastGrant < b.use.lastGrant
 }
 
-// terminalProblem returns the problem for which no pod of p will serve p's waiting leases, and the delay before a
-// retry. It returns the zero Problem if an existing or new pod may serve them.
+// terminalProblem returns the problem because of which no pod of p will serve p's waiting leases, and the delay
+// before a retry. It returns the zero Problem if an existing or new pod may serve them.
 func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
@@ -197,7 +197,7 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting reports the cause of the wait to each waiting lease, if it changed. full is the reason for which the
+// reportWaiting reports the cause of the wait to each waiting lease, if it changed. full is the reason that the
 // pool waits in line. If only positions changed, the report waits for the next tick, because each grant changes all
 // positions.
 func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
@@ -225,7 +225,7 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
 	p.reportPositions = false
 }
 
-// progress returns the cause for which p's leases wait. It is the phase of the starting pod that is closest to
+// progress returns the cause of the wait of p's leases. It is the phase of the starting pod that is closest to
 // readiness. If no pod is starting, all pods are busy.
 func (p *pool) progress(full string) Waiting {
 	var lead *pod

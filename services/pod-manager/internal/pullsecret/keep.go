@@ -11,7 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// file is the content of the docker configuration file at a time, or the error with which reading failed.
+// file is the content of the docker configuration file at a time, or the read error.
 type file struct {
 	content []byte
 	err     error
@@ -41,7 +41,7 @@ func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// recordContent stores a new content of the file, or the error with which reading failed. If the file was valid
+// recordContent stores a new content of the file, or the read error. If the file was valid
 // before, an invalid file is logged and changes nothing.
 func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	if err != nil {

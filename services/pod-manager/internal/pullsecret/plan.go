@@ -36,7 +36,7 @@ const (
 )
 
 // planStep returns the operation that gives the Secret the intended content. found is the existing Secret, or nil.
-// changed is true if the file changed since this replica's last write. remark is the reason for which an existing
+// changed is true if the file changed since this replica's last write. remark is the reason that an existing
 // Secret is replaced. It may be empty.
 //
 // The files of different replicas may change up to a minute apart. The replica whose file changes first writes the

@@ -26,7 +26,7 @@ type Config struct {
 	Secrets corev1client.SecretInterface
 	// Namespace and Name identify the pull secret.
 	Namespace, Name string
-	// CheckInterval is the interval at which the Secret is compared with the file.
+	// CheckInterval is the interval of comparisons between the Secret and the file.
 	CheckInterval time.Duration
 	Log           *slog.Logger
 	Meter         metric.Meter
