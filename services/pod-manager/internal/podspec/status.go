@@ -114,7 +114,7 @@ func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// schedulingReason returns the scheduler's reason that a pod has no node, or an empty text.
+// schedulingReason returns the scheduler's explanation for a pod without a node, or an empty text.
 func schedulingReason(pod *corev1.Pod) string {
 	if c := findCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 		return joinTexts(c.Reason, c.Message)

@@ -80,7 +80,7 @@ type Delete struct {
 	Foreign bool
 }
 
-// Reason is the reason that a pod is created.
+// Reason is the reason for the creation of a pod.
 type Reason int
 
 // The reasons.

@@ -115,7 +115,7 @@ type removal struct {
 	failures    int       // number of refused deletions
 }
 
-// Kinds of reasons that pods are deleted, for metrics.
+// Kinds of reasons for deletions of pods, for metrics.
 const (
 	evictionTTL      = "ttl"
 	evictionTemplate = "template"
