@@ -32,31 +32,33 @@ type Config struct {
 	// architecture.
 	Platform string `split_words:"true"`
 
-	// AuthSecretPath is a docker configuration file with credentials. It is followed. For each registry, it takes
-	// precedence over docker's own file.
+	// AuthSecretPath is a docker configuration file with credentials. It is read again when it changes. For each
+	// registry, it takes precedence over docker's own file.
 	AuthSecretPath string `split_words:"true"`
 	// TLSSecretPath is a directory with certificates for all registries: `ca.crt` or `ca.pem`, added to the system's
-	// authorities, and `tls.crt` with `tls.key` for registries that require a client certificate. It is followed.
+	// authorities, and `tls.crt` with `tls.key` for registries that require a client certificate. The files are read
+	// again when they change.
 	TLSSecretPath string `split_words:"true"`
-	// RegistryTLSPaths are such directories for single registries, in place of the
-	// general one, as host=directory.
+	// RegistryTLSPaths are directories for single registries, as host=directory. They replace TLSSecretPath for these
+	// registries.
 	RegistryTLSPaths Pairs `split_words:"true"`
 	// InsecureRegistries are the registries for which plain HTTP is permitted, as host or host:port. A registry at a local
 	// address, such as loopback, must be listed here, in RegistryTLSPaths or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
-	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port, in addition
-	// to InsecureRegistries, RegistryTLSPaths and mirrors. With "*", all may be at private addresses; with "none", no
-	// further registry may. If a registry at a private address is in none of these lists and does not answer as a
-	// registry, callers see the same text for all causes, and the log contains the cause.
+	// InternalRegistries are the registries that may be at private or local addresses, as host or host:port, in
+	// addition to InsecureRegistries, RegistryTLSPaths and mirrors. With "*", every registry may be at a private
+	// address. With "none", no further registry may. If an unlisted registry at a private address does not answer as
+	// a registry, callers get the same error for all causes, because they could otherwise find open ports. The log
+	// contains the cause.
 	InternalRegistries []string `split_words:"true" default:"*"`
 	// Mirrors are mirrors to try before a registry, as registry=host/prefix. The registry may also be a prefix of
 	// repositories, such as gcr.io/kpt-fn; the longest prefix is tried first. Several mirrors of the same registry are
 	// tried in order.
 	Mirrors Pairs `split_words:"true"`
 
-	// CacheTagTTL is the lifetime of an answer about a tag. An answer in use is refreshed in the background at half of
-	// that, with or without requests for it, until an hour after its last use. It is then used for up to an hour if its
-	// registry is unavailable or limits requests.
+	// CacheTagTTL is the lifetime of an answer about a tag. The resolver refreshes an answer in the background at
+	// half of its lifetime, until an hour after the last request for it. It uses an expired answer for up to an hour
+	// if the registry is unavailable or limits requests.
 	CacheTagTTL time.Duration `split_words:"true" default:"5m"`
 	// CacheFailureTTL is the lifetime of a cached failure. Zero means 10 seconds.
 	CacheFailureTTL time.Duration `ignored:"true"`

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imageresolver resolves image references: to a digest, and to the command of a container. It is the only part
-// of the system that talks to registries. It needs no rights in Kubernetes and, except for the [Store] of programs that
-// run images, stores nothing on disk, so any number of replicas may run.
+// Package imageresolver resolves image references to digests and to the commands of their containers. It is the only
+// part of the system that talks to registries. It needs no rights in Kubernetes and, except for the [Store] of
+// programs that run images, stores nothing on disk, so any number of replicas may run.
 package imageresolver
 
 import (
@@ -35,7 +35,7 @@ const (
 )
 
 // Resolver is the service without a port, for callers in the same process. It implements the methods of the generated
-// client. Their errors have fault classes. Their answers are shared: callers must not change them.
+// client. The errors have fault classes. Several callers share an answer, so that callers must not modify it.
 type Resolver struct {
 	*rpc.Handler
 	tasks    []serve.Task
@@ -45,7 +45,7 @@ type Resolver struct {
 // A resolver in the same process replaces a client of a remote image-resolver.
 var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 
-// Tasks are the tasks that must run while the resolver is called.
+// Tasks returns the tasks that must run while the resolver is in use.
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
 
 // New returns the image-resolver as a part of a program, with its port.
@@ -90,7 +90,7 @@ func NewResolver(cfg Config, frame program.Frame) (*Resolver, error) {
 // newCore wires the resolver, and returns its client of registries and the tasks that it needs.
 func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Client, []serve.Task, error) {
 	var core *resolver.Resolver
-	changed := func() { core.ForgetFailures() } // called by tasks only
+	changed := func() { core.ForgetFailures() } // only tasks call changed, after core is set
 	log := frame.Telemetry.Log
 	trusted, err := trust.New(
 		trust.Config{Directory: cfg.TLSSecretPath, Directories: cfg.tlsDirectories(), Log: log, Changed: changed},

@@ -29,11 +29,11 @@ type Local struct {
 	pending map[string][]imagestore.Name // by digest, for images that are not in the store yet
 }
 
-// maxPending bounds the named images that are not in the store yet, and the names of each image.
+// maxPending is the maximum number of images in Local.pending, and of names for each of them.
 const maxPending = 1000
 
-// OpenLocal opens a store as [OpenStore] does. Without a resolver it is offline: it serves the images in the store by
-// the latest resolutions of their names. Names without a slash get the prefix.
+// OpenLocal opens a store as [OpenStore] does. If r is nil, the store is offline: it resolves names by their latest
+// resolutions in the store. The prefix is prepended to names without a slash.
 func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog.Logger) (*Local, error) {
 	l := &Local{resolver: r, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
 	var source imagestore.Source = offline{l}
@@ -74,7 +74,8 @@ func splitReference(reference string) (repository, tag string) {
 	return reference[:colon], reference[colon+1:]
 }
 
-// noteName writes a name down, or keeps it until its image is in the store.
+// noteName stores a name if its image is in the store. Otherwise it keeps the name in memory until the image is
+// stored.
 func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 	if l.images.Has(name.Digest) {
 		l.storeName(ctx, name)
@@ -88,7 +89,7 @@ func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// storeName writes a name down: that it cannot be is no reason not to run the image.
+// storeName stores a name. It only logs errors, because the image can run without a stored name.
 func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
 	if err := l.images.Remember(name); err != nil {
 		l.log.WarnContext(ctx, "name of an image not written down", "repository", name.Repository, "error", err)
@@ -113,7 +114,7 @@ func (l *Local) Open(
 	return root, release, nil
 }
 
-// ListTags lists the tags of a repository, offline only the tags of images in the store.
+// ListTags lists the tags of a repository. Offline, it lists only the tags of images in the store.
 func (l *Local) ListTags(
 	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
@@ -185,7 +186,7 @@ func (l *Local) selectTag(names []imagestore.Name, req *imageresolverv1.ResolveI
 	return name.WithTag(tag)
 }
 
-// leadsTo reports whether a stored name leads to the image that a request names.
+// leadsTo reports whether a stored name is a resolution of the name in a request.
 func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	if name.Digest != "" {
 		return stored.Digest == name.Digest || stored.IndexDigest == name.Digest
@@ -215,7 +216,7 @@ func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(s
 	return resolved.GetReference(), nil
 }
 
-// offline is a source without content.
+// offline is a source that contains no images.
 type offline struct{ local *Local }
 
 func (o offline) Image(_ context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error) {

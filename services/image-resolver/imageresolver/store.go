@@ -58,8 +58,8 @@ func (s *Store) Open(
 	return image.Root, image.Close, nil
 }
 
-// WhenFull registers free, which the store calls before it rejects an image because all images are in use: free closes
-// images that are only open for their next use.
+// WhenFull registers a function that closes images that are open only for their next use. The store calls the
+// function before it rejects an image because all images are in use.
 func (s *Store) WhenFull(free func()) { s.images.WhenFull(free) }
 
 // StoredImage is an image in a store.

@@ -27,8 +27,8 @@ var helperLifetime = cache.Lifetime{TTL: time.Minute, Failure: 5 * time.Second}
 
 // Config configures a Store.
 type Config struct {
-	// Files are paths of docker configuration files. The first file that contains a registry counts. A file may appear
-	// later, and may change.
+	// Files are paths of docker configuration files. For each registry, the first file that contains it is used.
+	// Files may be created and changed later.
 	Files []string
 	Log   *slog.Logger
 	// Changed is called after each change of a file's content.
@@ -39,7 +39,7 @@ type Config struct {
 type Credential struct {
 	// Auth is the secret.
 	Auth authn.AuthConfig
-	// Origin is the file that it is from, for messages.
+	// Origin is the file that contains the credential or names its helper, for messages.
 	Origin string
 	// Kept is true if the credential was cached, so that it may have been replaced.
 	Kept bool
@@ -48,7 +48,7 @@ type Credential struct {
 // IsZero reports whether there is no credential.
 func (c Credential) IsZero() bool { return c.Auth == authn.AuthConfig{} }
 
-// Store is the credentials of several files.
+// Store finds credentials in several files.
 type Store struct {
 	cfg     Config
 	helpers *cache.Cache[helperKey, types.AuthConfig]
@@ -152,7 +152,7 @@ func (s *Store) askFile(
 	return answer.Value, answer.Source != cache.Miss, nil
 }
 
-// Run follows changes of the files until ctx is done.
+// Run reads the files again when they change, until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, f := range s.files {
@@ -175,7 +175,7 @@ func (s *Store) reloadFile(ctx context.Context, f *file) {
 			"path", f.path, "error", err)
 	case changed:
 		s.cfg.Log.InfoContext(ctx, "read changed docker configuration", "path", f.path)
-		s.helpers.ForgetFailures() // before the failures that they caused
+		s.helpers.ForgetFailures() // forget helpers' failures before Changed forgets the failures that they caused
 		s.cfg.Changed()
 	}
 }

@@ -21,9 +21,9 @@ const hubServer = "https://index.docker.io/v1/"
 type dockerConfig struct {
 	// auths are the credentials in the file itself, by host or host/path.
 	auths map[string]types.AuthConfig
-	// helpers are names of programs, by host or host/path.
+	// helpers are the names of credential helpers, by host or host/path.
 	helpers map[string]string
-	// store is the program for all other registries, or empty.
+	// store is the credential helper for all other registries. It may be empty.
 	store string
 }
 
@@ -73,8 +73,8 @@ func joinPath(host, path string) string {
 	return host + "/" + path
 }
 
-// scopesOf returns where credentials for a repository may be kept, the narrowest
-// first: host/a/b, host/a, host.
+// scopesOf returns the keys of a configuration that apply to a repository, the narrowest first: host/a/b, host/a,
+// host.
 func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	host = registryname.Canonical(host)
@@ -87,8 +87,9 @@ func scopesOf(repository string) []string {
 	return append(out, host)
 }
 
-// findCredentials returns where the credentials for a repository are: in a helper, which expects the name server, in
-// the file itself, in both (the helper takes precedence), or nowhere.
+// findCredentials returns the helper for a repository's credentials, and the name server by which to query the
+// helper. It also returns the credentials in the file itself, over which the helper takes precedence. Any result may
+// be empty.
 func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopesOf(repository)
 	for _, key := range candidates {

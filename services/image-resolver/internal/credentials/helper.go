@@ -43,9 +43,10 @@ const (
 // errTooMuch is the error of a helper with endless output.
 var errTooMuch = errors.New("it wrote more than 1 MiB")
 
-// runHelper queries docker-credential-NAME for the credentials of server. They are empty if the helper has none. Errors
-// are of class fault.Precondition, or fault.Unavailable if there was no answer within limit. They contain nothing of
-// the helper's standard output, and nothing of its standard error that looks secret.
+// runHelper queries docker-credential-NAME for the credentials of server. The result is empty if the helper has no
+// credentials for the server. Errors are of class fault.Precondition, or fault.Unavailable if there was no answer
+// within limit. They contain nothing of the helper's standard output, and nothing of its standard error that looks
+// secret.
 func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -73,8 +74,8 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 	return types.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
 }
 
-// runProgram runs a helper in the process group of this program: function-runner ends processes in other groups, which
-// functions may have left behind.
+// runProgram runs a helper in the process group of this program, because function-runner kills processes in other
+// groups as leftovers of functions.
 func runProgram(ctx context.Context, program, server string) (stdout, stderr string, err error) {
 	answer, log := boundedBuffer{limit: maxOutput, err: errTooMuch}, boundedBuffer{limit: maxStderr}
 	cmd := exec.CommandContext(ctx, program, "get")
@@ -90,7 +91,7 @@ func runProgram(ctx context.Context, program, server string) (stdout, stderr str
 
 // boundedBuffer stores the beginning of its input. If err is not nil, writing more than limit fails with err.
 type boundedBuffer struct {
-	content bytes.Buffer // not embedded: io.Copy would fill it past Write
+	content bytes.Buffer // not embedded, because io.Copy would bypass Write
 	limit   int
 	err     error
 	full    bool
@@ -108,7 +109,8 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// killTree kills a process and its descendants: helpers are often scripts, and a program that they call hangs.
+// killTree kills a process and its descendants, because helpers are often scripts, and a program that the script
+// calls may hang.
 func killTree(root *os.Process) error {
 	below := listDescendants(root.Pid)
 	err := root.Kill()
@@ -156,8 +158,8 @@ var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 // answerFields are the names of an answer's fields.
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
 
-// quoteStderr returns a helper's standard error on a single line and after a colon, or nothing. It hides words of the
-// helper's answer.
+// quoteStderr returns a colon and a helper's standard error on a single line. It hides words of the helper's answer,
+// which may be secret. It is empty if the standard error is empty.
 func quoteStderr(stderr, answer string) string {
 	for _, word := range answerWord.FindAllString(answer, 100) {
 		if !answerFields[word] {

@@ -11,7 +11,7 @@ import (
 	"net/netip"
 )
 
-// Error is a request to a local address that is rejected.
+// Error reports a rejected request to a local address.
 type Error struct {
 	// Host is the host of the request, by name or by address.
 	Host string
@@ -24,7 +24,7 @@ func (e *Error) Error() string {
 // restricted is the context key of requests that must not reach local addresses.
 type restricted struct{}
 
-// Restriction says which addresses a request must not reach, in addition to local addresses.
+// Restriction forbids a request to reach local addresses and, unless Private is set, private addresses.
 type Restriction struct {
 	// Host is the host of the request, for errors.
 	Host string
@@ -39,8 +39,8 @@ func Restrict(ctx context.Context, r Restriction) context.Context {
 	return context.WithValue(ctx, restricted{}, r)
 }
 
-// Lift returns ctx without the restriction. A request that a proxy forwards needs it: the
-// connection leads to the proxy, which may be local.
+// Lift returns ctx without the restriction. Requests through a proxy require this, because their connection leads to
+// the proxy, which may be local.
 func Lift(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restricted{}, nil)
 }

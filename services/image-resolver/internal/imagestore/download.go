@@ -20,8 +20,8 @@ import (
 // downloads is the maximum number of attempts for a layer.
 const downloads = 3
 
-// downloadLayer returns a file with a layer that has its digest, at its beginning. It is gone once it is
-// closed.
+// downloadLayer returns a file with the verified content of a layer, positioned at the beginning. The file has no
+// name, so that closing it deletes it.
 func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, error) {
 	if _, err := keyOf(layer.Digest); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// errClosed is a store that is closed.
+// errClosed is the error of a closed store.
 var errClosed = errors.New("the image store is closed")
 
 // flights are the pulls that are under way in this process, by image. The zero value is ready to
@@ -22,8 +22,8 @@ type flights struct {
 	wait   sync.WaitGroup
 }
 
-// linger is the time for which a running pull continues without waiters: callers with timeouts retry, and an image that
-// needs longer than their timeout arrives nevertheless.
+// linger is the time for which a running pull continues without waiters. Callers with timeouts retry, so that an
+// image that takes longer than their timeout is still stored.
 const linger = 5 * time.Minute
 
 // pullFunc pulls an image, and reports its progress to p.
@@ -33,7 +33,7 @@ type pullFunc func(ctx context.Context, p *flight) error
 type flight struct {
 	waiters  int
 	cancel   context.CancelFunc
-	unwanted *time.Timer   // cancels a pull without waiters; nil before the first waiter has left
+	unwanted *time.Timer   // timer that cancels a pull without waiters, nil until the timer is first needed
 	begun    atomic.Bool   // true after the download has begun
 	done     chan struct{} // closed when err is set
 	err      error
@@ -43,7 +43,7 @@ type flight struct {
 	changed chan struct{} // closed when phase changes
 }
 
-// join waits for the pull of an image, and begins it if there is none.
+// join waits for the pull of an image, and starts the pull if none is running.
 func (f *flights) join(
 	ctx context.Context, key string, phase func(string), pull pullFunc,
 ) error {
@@ -88,7 +88,7 @@ func (f *flights) addWaiter(ctx context.Context, key string, pull pullFunc) (*fl
 // startPull begins the pull of an image. The caller holds mu.
 func (f *flights) startPull(ctx context.Context, key string, pull pullFunc) *flight {
 	p := &flight{done: make(chan struct{}), changed: make(chan struct{})}
-	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // all callers share it
+	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // the pull must outlive its first caller
 	if f.byKey == nil {
 		f.byKey = map[string]*flight{}
 	}

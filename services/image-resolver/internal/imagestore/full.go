@@ -11,7 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// explainDiskError words an error of the store's file system. Other errors stay.
+// explainDiskError adds the directory and a remedy to an error of the store's file system. It returns other errors
+// unchanged.
 func (s *Store) explainDiskError(err error) error {
 	if reason := registry.DiskFailure(err); reason != nil {
 		return fault.New(fault.Exhausted, "write to the image store %s: %w: "+

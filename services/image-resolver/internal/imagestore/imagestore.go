@@ -3,18 +3,18 @@
 // Package imagestore stores the root file systems of images on disk, by digest. Processes share a store: each image is
 // pulled by a single process, used by all, and never removed while a process uses it.
 //
-// A store's directory has
+// A store's directory contains:
 //
-//	images/HEX/rootfs       the files of an image, complete
-//	images/HEX/image.json   where it came from, and what it takes
+//	images/HEX/rootfs       the complete files of an image
+//	images/HEX/image.json   the image's repository and size
 //	locks/HEX               locked by each process that uses the image (shared), pulls or
-//	                        removes it (exclusive); its time is that of the last use
-//	names/HASH.json         what a name meant when it was resolved last
-//	stages/NAME             a pull that is under way, or what is being removed
-//	stages/NAME.lock        locked as long as that is so
+//	                        removes it (exclusive); its time is the time of the last use
+//	names/HASH.json         the latest resolution of an image's name
+//	stages/NAME             a running pull, or an image that is being removed
+//	stages/NAME.lock        locked while a process uses the stage
 //
-// The locks are flock(2) locks, which the kernel releases when a process exits. So the next process finds whatever a
-// killed process left.
+// The locks are flock(2) locks, which the kernel releases when a process exits. The next process therefore finds the
+// leftovers of a killed process unlocked, and removes them.
 package imagestore
 
 import (
@@ -47,7 +47,8 @@ const (
 type Source interface {
 	// Image returns the layers of an image, whose manifest and configuration have their digests.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
-	// Layer calls read with the content of a layer, and again from its beginning if there is another source.
+	// Layer calls read with the content of a layer. If read fails and another registry has the layer, Layer calls
+	// read again with the content from its beginning.
 	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }
 
@@ -76,8 +77,8 @@ type Store struct {
 	whenFull atomic.Pointer[func()]
 }
 
-// WhenFull registers free, which the store calls before it rejects an image because all images are in use: free closes
-// images that are only open for their next use.
+// WhenFull registers a function that closes images that are open only for their next use. The store calls the
+// function before it rejects an image because all images are in use.
 func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 
 // Open opens a store, and removes the leftovers of killed processes.
@@ -112,7 +113,7 @@ func (s *Store) openDirectory() (err error) {
 	return s.admitGroup()
 }
 
-// admitGroup lets the store's group reach images.
+// admitGroup gives the store's group access to the directory of images.
 func (s *Store) admitGroup() error {
 	if err := checkReachable(s.cfg.Dir); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (s *Store) Close() {
 
 // Image is an image in the store. It is not removed until it is closed.
 type Image struct {
-	// Root is the absolute path of its root file system.
+	// Root is the absolute path of the image's root file system.
 	Root string
 
 	store *Store
@@ -169,7 +170,7 @@ func (s *Store) Open(ctx context.Context, repository, digest string, phase func(
 	if err != nil {
 		return nil, err
 	}
-	const attempts = 3 // another process may remove it again before it is used
+	const attempts = 3 // another process may remove the image before it is locked
 	for range attempts {
 		if image, err := s.lockImage(ctx, key); image != nil || err != nil {
 			return image, err
@@ -215,7 +216,7 @@ func (s *Store) lockImage(ctx context.Context, key string) (*Image, error) {
 	return &Image{Root: root, store: s, key: key, lock: lock}, nil
 }
 
-// hasImage reports whether an image is in the store. It is there as a whole or not at all.
+// hasImage reports whether an image is in the store. An image in the store is always complete.
 func (s *Store) hasImage(key string) bool {
 	_, err := s.root.Lstat(path.Join(imagesDir, key))
 	return err == nil

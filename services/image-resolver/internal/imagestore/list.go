@@ -46,8 +46,8 @@ func (s *Store) readRecord(key string) (image Record, err error) {
 	return image, nil
 }
 
-// makeFit removes images after a pull until all fit. If all images are in use, it removes the new image, which the
-// caller has locked.
+// makeFit removes unused images after a pull until all images fit the store. If all other images are in use, it
+// removes the new image, which the caller has locked.
 func (s *Store) makeFit(ctx context.Context, repository, digest, key string) error {
 	fits := func() (bool, error) {
 		left, err := s.Prune(ctx, s.cfg.MaxBytes)
@@ -63,7 +63,8 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 	return s.allInUse(repository, digest)
 }
 
-// mayFit rejects a pull of at least that many bytes if it does not fit next to the images in use.
+// mayFit returns an error if a pull of at least so many bytes does not fit the store in addition to the images in
+// use.
 func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
 		images, err := s.List()
@@ -82,7 +83,7 @@ func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing returns whether something fits, after images were closed that are not needed if it does not at once.
+// tryAfterFreeing calls fits. If the result is false, it closes images that are not needed, and calls fits again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
@@ -102,7 +103,7 @@ func (s *Store) inUse(key string) bool {
 	return err != nil
 }
 
-// allInUse is the error for an image without capacity.
+// allInUse returns the error for an image that does not fit because all other images are in use.
 func (s *Store) allInUse(repository, digest string) error {
 	return fault.New(fault.Exhausted, "image %s@%s: the image store %s may take %d MiB, "+
 		"and all other images in it are in use: try again later",

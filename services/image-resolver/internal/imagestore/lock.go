@@ -36,7 +36,7 @@ func (s *Store) lock(ctx context.Context, name string, kind int) (*os.File, erro
 	}
 }
 
-// tryLock returns errBusy where lock would wait. The file is made if it is missing.
+// tryLock is lock without waiting: it returns errBusy if the lock is held. It creates the file if it is missing.
 func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 	for {
 		file, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)

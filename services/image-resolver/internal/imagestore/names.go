@@ -67,7 +67,7 @@ func (s *Store) Remember(name Name) error {
 	return s.pruneNames()
 }
 
-// replaceFile writes a file that other processes see whole, or not at all.
+// replaceFile replaces a file atomically, so that other processes never read an incomplete file.
 func (s *Store) replaceFile(file string, content []byte) error {
 	st, err := s.newStage()
 	if err != nil {

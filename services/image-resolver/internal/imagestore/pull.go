@@ -45,13 +45,13 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
-// pullSlots bounds the number of concurrent pulls: an image takes space that is not counted before the image is in the
-// store. A slow registry leaves a slot to others.
+// pullSlots bounds the number of concurrent pulls, because the space of an image is not counted before the image is
+// in the store. The bound for each registry is lower, so that a slow registry leaves a slot to other registries.
 type pullSlots struct {
 	all *semaphore.Weighted
 
 	mu sync.Mutex
-	// byRegistry has the slots of each registry that has served an image.
+	// byRegistry contains the slots of each registry from which an image was pulled.
 	byRegistry map[string]*semaphore.Weighted
 }
 
@@ -120,7 +120,7 @@ func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, 
 // unlockPulled releases the lock of a pull. It removes the lock file if the image is missing.
 func (s *Store) unlockPulled(key string, lock *os.File) {
 	if !s.hasImage(key) {
-		_ = s.root.Remove(path.Join(locksDir, key)) // a next sweep removes it too
+		_ = s.root.Remove(path.Join(locksDir, key)) // otherwise the next sweep removes it
 	}
 	_ = lock.Close()
 }
@@ -135,7 +135,7 @@ func (s *Store) lockForPull(ctx context.Context, key string, report func(string)
 	return lock, err
 }
 
-// pullImage puts an image into the store. The caller must hold its lock and a slot for pulls.
+// pullImage puts an image into the store. The caller must hold the image's lock and a slot for pulls.
 func (s *Store) pullImage(ctx context.Context, repository, digest, key string, report func(string)) error {
 	stage, err := s.newStage()
 	if err != nil {
@@ -230,8 +230,9 @@ func missingHosts(hosts string) string {
 // unprivileged is the user of a sandbox whose image names none.
 const unprivileged = 65532
 
-// missingUsers returns a function that returns the missing lines of /etc/passwd for the users of a sandbox, since
-// programs look them up: the image's user, if it is a number, and root, which is the user with some launchers.
+// missingUsers returns a function that returns the lines of a sandbox's users that /etc/passwd lacks, because
+// programs look up their user. The users are root, which some launchers use, and the user of the image if that is a
+// number, or else the user unprivileged.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)
@@ -271,8 +272,8 @@ func (p *pull) reportProgress(bytes int64) {
 		p.done, len(p.manifest.Layers), (p.bytes+bytes)>>20, p.manifest.LayerBytes>>20))
 }
 
-// writeRecord writes the record of the image, and flushes everything to the disk: after a crash of the machine, images
-// in the store must be complete.
+// writeRecord writes the record of the image, and flushes everything to the disk, because images in the store must be
+// complete even after a crash of the machine.
 func (p *pull) writeRecord(tree *unpack.Tree) error {
 	content, err := json.Marshal(Record{
 		Repository: p.repository, Digest: p.digest, Bytes: tree.Bytes(), Files: tree.Files(),

@@ -19,7 +19,7 @@ const answerTimeout = time.Minute
 // Registries are a source of images from registries, with the credentials, authorities and mirrors of a client.
 type Registries struct {
 	Client *registry.Client
-	// Timeout bounds the answers that are no layers; zero is a minute.
+	// Timeout bounds the time for a manifest and a configuration. Zero means a minute.
 	Timeout time.Duration
 }
 

@@ -26,7 +26,7 @@ type stage struct {
 func (s *Store) newStage() (*stage, error) {
 	dir := path.Join(stagesDir, rand.Text())
 	lock, err := s.tryLock(dir+lockSuffix, exclusive)
-	for errors.Is(err, errBusy) { // a process that sweeps was faster
+	for errors.Is(err, errBusy) { // a sweeping process has locked the file
 		dir = path.Join(stagesDir, rand.Text())
 		lock, err = s.tryLock(dir+lockSuffix, exclusive)
 	}

@@ -6,5 +6,5 @@ package imagestore
 
 import "os"
 
-// syncAll does nothing where images are not run.
+// syncAll does nothing on systems that run no images.
 func syncAll(*os.File) error { return nil }

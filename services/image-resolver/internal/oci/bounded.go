@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxEntries bounds each list of a document: ten times the lists of the largest images. Short text may need a hundred
-// times as much memory once it is decoded: "{}," is a whole descriptor.
+// maxEntries is the maximum length of each list in a document: ten times the length in the largest images. The limit
+// is necessary because decoding may increase the size a hundredfold: the text "{}," becomes a whole descriptor.
 const maxEntries = 2000
 
 // maxQuoted bounds the quotation of a document in an error, in bytes.
@@ -22,14 +22,15 @@ const maxQuoted = 300
 // errTooMany is the error for a list of more than maxEntries elements.
 var errTooMany = fmt.Errorf("a list in it has more than %d entries, which is the limit", maxEntries)
 
-// errTwice is the error for a repeated field: readers disagree about its value, and each repetition costs time.
+// errTwice is the error for a repeated field. We reject repeated fields because programs disagree about their value,
+// and because each repetition costs time.
 var errTwice = errors.New("a field comes twice")
 
 // list is a JSON array of at most maxEntries elements. Null is an empty list. Errors occur before much memory is
 // allocated.
 type list[T any] []T
 
-// UnmarshalJSON reads the elements individually.
+// UnmarshalJSON decodes the elements one by one, so that it can stop at maxEntries.
 func (l *list[T]) UnmarshalJSON(raw []byte) error {
 	if *l != nil {
 		return errTwice
@@ -51,7 +52,7 @@ func (l *list[T]) UnmarshalJSON(raw []byte) error {
 // texts is a JSON object of at most maxEntries texts. Null is an empty object.
 type texts map[string]string
 
-// UnmarshalJSON reads the entries individually.
+// UnmarshalJSON decodes the entries one by one, so that it can stop at maxEntries.
 func (t *texts) UnmarshalJSON(raw []byte) error {
 	if *t != nil {
 		return errTwice
@@ -67,7 +68,8 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// readEntries calls read with each key of a valid JSON object, or null, to read the value.
+// readEntries calls read for each entry of a JSON object. The function read gets the key, and must decode the value.
+// The object must be valid JSON. Null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0
 	return readElements(raw, '{', func(in *json.Decoder) error {
@@ -83,7 +85,8 @@ func readEntries(raw []byte, read func(key string, in *json.Decoder) error) erro
 	})
 }
 
-// readElements calls read for each element of a valid JSON value, which begins with a delimiter or is null.
+// readElements calls read for each element of a JSON list or object, which must begin with the delimiter begin. The
+// value must be valid JSON. Null has no elements.
 func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil
@@ -112,7 +115,7 @@ func (p *present) UnmarshalJSON([]byte) error {
 	return nil
 }
 
-// invalidDocument is the error for a document that cannot be read. It quotes little of it.
+// invalidDocument returns the error for a document that cannot be read. It quotes at most maxQuoted bytes of err.
 func invalidDocument(what string, err error) error {
 	return fault.New(
 		fault.Precondition,

@@ -119,15 +119,15 @@ func (i *Image) checkTexts() error {
 // toolsPath is the directory of the wrapper server in function pods.
 const toolsPath = "/wrapper-server-tools"
 
-// hidingVolume is the volume of a configuration that the runtime would mount over our program: at, above or below its
-// directory. It is empty if there is none.
+// hidingVolume is a volume in an image's configuration that would hide the wrapper server. The runtime would mount it
+// at, above or below toolsPath. It is empty if no volume would do so.
 type hidingVolume string
 
 // aboveTools matches an object that may contain the root directory, or a key with escapes.
 var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
 
-// UnmarshalJSON reads the keys of an object, if one of them may hide the wrapper server. It ignores all other objects,
-// however large.
+// UnmarshalJSON searches the keys of an object for a volume that hides the wrapper server. It decodes the object only
+// if the text may contain such a key, because the object may be large.
 func (h *hidingVolume) UnmarshalJSON(raw []byte) error {
 	if !bytes.Contains(raw, []byte(toolsPath[1:])) && !aboveTools.Match(raw) {
 		return nil

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oci parses the manifests and configurations of images. It has no I/O, and decodes no more than it needs: a
-// hostile document needs little more memory than its text. Errors are of class fault.Precondition: the user must push
-// another image.
+// Package oci parses the manifests and configurations of images. It has no I/O. It decodes no more than it needs, so
+// that a hostile document needs little more memory than its text. Errors are of class fault.Precondition: the user
+// must push another image.
 package oci
 
 import (
@@ -32,7 +32,7 @@ var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON,
 
 // Manifest is an image's manifest or an index of several.
 type Manifest struct {
-	// Digest is the manifest's own.
+	// Digest is the digest of the manifest itself.
 	Digest string
 	// Children are the members of an index. It is nil for an image.
 	Children []Child
@@ -66,8 +66,8 @@ func Digest(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ParseManifest reads a manifest of the media type that its sender named. The
-// manifest's own media type counts more.
+// ParseManifest reads a manifest. mediaType is the type in the registry's answer. A media type in the manifest itself
+// takes precedence.
 func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	var probe struct {
 		MediaType string  `json:"mediaType"`
@@ -163,8 +163,9 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the members to try, in order: the first member for the first platform with a member, preferring
-// members without a variant, or else all members without a platform, whose configurations name it.
+// Select returns the members of an index to try, in order. It selects the first wanted platform that has a member,
+// and its member with the lowest variant. If no wanted platform has a member, it returns all members without a
+// platform, because their configurations may name a wanted platform.
 func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	var unnamed []Child
 	var others []string
@@ -172,7 +173,7 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		switch {
 		case c.Platform == nil:
 			unnamed = append(unnamed, c)
-		case c.Platform.OS != "unknown": // attestations
+		case c.Platform.OS != "unknown": // attestations have an unknown platform
 			others = append(others, c.Platform.String())
 		}
 	}

@@ -35,10 +35,10 @@ var architectures = map[string]Platform{
 	"i686": {Architecture: "386"}, "x86": {Architecture: "386"}, "ppc64el": {Architecture: "ppc64le"},
 }
 
-// baseVariants contains the variant of an architecture that an image without a variant is for.
+// baseVariants contains the variant that is meant if a platform names the architecture without a variant.
 var baseVariants = map[string]string{"amd64": "v1", "arm64": "v8"}
 
-// normalize returns the platform in Go's spelling: Kubernetes labels its nodes with it.
+// normalize returns the platform in Go's spelling, because Kubernetes labels its nodes in that spelling.
 func (p Platform) normalize() Platform {
 	p.OS, p.Architecture, p.Variant = strings.ToLower(p.OS), strings.ToLower(p.Architecture), strings.ToLower(p.Variant)
 	if known, ok := architectures[p.Architecture]; ok {
@@ -66,7 +66,8 @@ func (p Platform) String() string {
 	return s
 }
 
-// Or returns p, with its empty fields from other. A variant belongs to its architecture.
+// Or returns p with its empty fields replaced by the fields of other. The variant is replaced together with the
+// architecture.
 func (p Platform) Or(other Platform) Platform {
 	if p.Architecture == "" {
 		p.Architecture, p.Variant = other.Architecture, other.Variant

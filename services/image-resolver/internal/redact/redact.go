@@ -9,8 +9,9 @@ import (
 	"unicode"
 )
 
-// patterns match text that looks secret. In URLs, also relative URLs, queries contain signatures and user parts contain
-// passwords. A server that repeats a header may change it or cut it off. All JSON web tokens begin alike.
+// patterns match text that looks secret: headers with credentials, which a server may repeat with changes or in part,
+// JSON web tokens, which all begin in the same way, user parts of URLs, which contain passwords, and queries of URLs,
+// which contain signatures.
 var patterns = []struct {
 	secret      *regexp.Regexp
 	replacement string

@@ -23,7 +23,7 @@ import (
 // maxQuoted bounds the quotation of a registry's error, in bytes.
 const maxQuoted = 1000
 
-// statusError is an answer with the status of an error.
+// statusError is the error of an answer with an HTTP error status.
 type statusError struct {
 	error
 	status int
@@ -31,7 +31,7 @@ type statusError struct {
 
 func (e statusError) Unwrap() error { return e.error }
 
-// statusOf returns the status that an error of a registry or token server is about, or 0.
+// statusOf returns the HTTP status of a registry's or token server's error. It is 0 for all other errors.
 func statusOf(err error) int {
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return answer.StatusCode
@@ -40,8 +40,8 @@ func statusOf(err error) int {
 	return answer.status
 }
 
-// explainError returns err, from an operation, as a classified error that a user can act on. It keeps the text of err,
-// without secrets, and not err itself.
+// explainError returns a classified error with a remedy for an error of the operation op. It contains the text of err
+// without secrets. It does not wrap err.
 func (s *Session) explainError(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("registry %s: %s: %w", s.guard.host, op, ctx.Err())
@@ -72,10 +72,11 @@ func (s *Session) explainError(ctx context.Context, op string, err error) error 
 	return out
 }
 
-// mustNotTell reports whether the cause of an error is not for callers, who could find the open ports of private
-// networks: the registry is at a private address, is not listed, and did not answer as a registry.
+// mustNotTell reports whether an error must hide its cause from callers, because they could otherwise find the open
+// ports of private networks. It does so if the registry is at a private address, is not listed, and did not answer as
+// a registry.
 func (s *Session) mustNotTell(c cause, op string) bool {
-	_, local := errors.AsType[*localError](c.err) // is the same for all ports
+	_, local := errors.AsType[*localError](c.err) // the error is the same for all ports
 	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))
 	return s.guard.private.Load() && !s.guard.client.isListed(s.guard.host) && !local &&
 		(unconnected || op == "log in" && s.scheme == "")
@@ -110,7 +111,7 @@ func classifyError(err error) cause {
 	return cause{class: class, words: err.Error(), err: err}
 }
 
-// classOf returns the class of a status: retry later, or fail until something changes.
+// classOf returns the class of an HTTP status, by which callers either retry later or fail until something changes.
 func classOf(status int) fault.Class {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -134,7 +135,7 @@ func quoteError(e *transport.Error) string {
 	return fmt.Sprintf("%s (HTTP %d)", strings.Join(words, "; "), e.StatusCode)
 }
 
-// isDistrust reports whether err is about a certificate, ours or theirs.
+// isDistrust reports whether err is about the server's certificate or about our client certificate.
 func isDistrust(err error) bool {
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	return verification || tlsAlert(err) != nil
@@ -149,13 +150,13 @@ func tlsAlert(err error) error {
 	return nil
 }
 
-// speaksPlain reports whether err is because of a server without TLS.
+// speaksPlain reports whether err was caused by a server without TLS.
 func speaksPlain(err error) bool {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	return record || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// unreachableError is a request that got no answer, or not all of it.
+// unreachableError is the error of a request without an answer, or with an incomplete answer.
 type unreachableError struct{ error }
 
 func (e unreachableError) Unwrap() error { return e.error }
@@ -211,7 +212,7 @@ func (s *Session) adviceOnConnection(err error) string {
 			settings.InsecureSetting, settings.TLSPathsSetting)
 	case isDistrust(err):
 		return adviceOnTrust(err)
-	case isUnreachable(err): // plain HTTP, which is rejected, would be no better
+	case isUnreachable(err): // before plaintext: listing the registry as insecure would not help
 		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
 	case plaintext || speaksPlain(err):
 		return "it has to speak TLS, or to be listed as insecure in " + settings.InsecureSetting

@@ -26,8 +26,8 @@ const (
 	maxSaid = 300
 )
 
-// abridgeBody replaces the body of an error answer by the text that a user would read: proxies send whole pages, and
-// some never finish. An answer in the format of registries stays.
+// abridgeBody replaces the body of an error answer by its readable text, because proxies send whole web pages, and
+// some never finish. It keeps an answer in the format of registries.
 func (s *secrets) abridgeBody(resp *http.Response) {
 	body := resp.Body
 	giveUp := time.AfterFunc(errorReadTimeout, func() { _ = body.Close() })

@@ -62,7 +62,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		g.challenged = true
 	}
 	g.retryAfter = retryAfter(resp.Header, time.Now())
-	if !p.layer || resp.StatusCode != http.StatusOK { // the reader of a layer bounds it
+	if !p.layer || resp.StatusCode != http.StatusOK { // the reader of a layer bounds the layer
 		counts := p.op != opPing && p.op != opToken
 		resp.Body = &boundedBody{ReadCloser: resp.Body, ctx: req.Context(), guard: g, counts: counts}
 	}
@@ -72,11 +72,11 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkTarget rejects requests to local addresses, and plain HTTP, where they are not listed. A token server may be at
-// a private address only if the registry is at a private address, or at the same address.
+// checkTarget rejects requests to local addresses and requests by plain HTTP, unless the settings list the host. A
+// token server may be at a private address only if the registry is at a private address, or at the same address.
 //
-// It stands here and not in a client's CheckRedirect because every request passes here, also pings and requests to
-// token servers.
+// The check is in this transport and not in a client's CheckRedirect, because every request uses this transport,
+// including pings and requests to token servers.
 func (g *guard) checkTarget(req *http.Request) error {
 	host := req.URL.Hostname()
 	private := dialguard.IsPrivate(host)
@@ -100,13 +100,13 @@ func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) &&
 // token servers.
 func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.client.isListed(g.host) }
 
-// isOwnHost reports whether a host is the registry's own, or like the registry on this machine.
+// isOwnHost reports whether a host is the registry's host. It also returns true if both are on this machine.
 func (g *guard) isOwnHost(host string) bool {
 	own := hostname(g.host)
 	return strings.EqualFold(own, host) || dialguard.IsLoopback(own) && dialguard.IsLoopback(host)
 }
 
-// isPrivate reports whether the registry is at a private address, by all addresses of its name, or on this machine.
+// isPrivate reports whether every address of the registry's name is a private address or an address of this machine.
 func (g *guard) isPrivate(ctx context.Context) bool {
 	host := hostname(g.host)
 	if addr, err := netip.ParseAddr(host); err == nil || dialguard.IsLoopback(host) {
@@ -121,8 +121,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrictDial returns req with a restriction: no connection is made to a local address that its host resolves to,
-// unless both the host and the registry are listed. Literal addresses were checked by [guard.checkTarget].
+// restrictDial returns req with a restriction: the request fails if its host resolves to a local address. There is no
+// restriction if both the host and the registry are listed. [guard.checkTarget] has checked literal addresses before.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || g.client.isListed(req.URL.Host) && g.client.isListed(g.host) {
@@ -138,7 +138,7 @@ func (g *guard) rejectHost(host string) error {
 	return &localError{host: host, own: host == hostname(g.host)}
 }
 
-// localError is a request to a local address that was rejected.
+// localError is the error of a rejected request to a private or local address.
 type localError struct {
 	host string
 	own  bool // true for the registry's own host, chosen by the caller

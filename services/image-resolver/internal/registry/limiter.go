@@ -60,7 +60,7 @@ type slot struct {
 	pool     *semaphore.Weighted
 	weight   int64
 	large    bool
-	proven   bool // the registry has sent a whole answer
+	proven   bool // true after the registry has sent a complete answer
 }
 
 // acquire waits for a slot to fetch from a registry. The caller must release it.
@@ -101,8 +101,8 @@ func (l *limiter) forgetUnused(s *slot) {
 	}
 }
 
-// recordAnswer records a whole answer of the registry. An answered ping is not enough: the registry would keep its
-// slots without answering anything else.
+// recordAnswer records a complete answer of the registry. An answered ping is not enough, because a registry that
+// answers nothing else would keep its slots.
 func (s *slot) recordAnswer() {
 	s.proven = true
 	s.limiter.mu.Lock()
@@ -129,7 +129,7 @@ func (s *slot) acquireLarge(ctx context.Context) error {
 	return nil
 }
 
-// release returns the slot. A silent registry must prove again that it answers.
+// release returns the slot. If the registry was silent, it counts as unproven until its next complete answer.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

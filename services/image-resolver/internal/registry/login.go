@@ -66,8 +66,9 @@ func parseChallenge(header http.Header) (chosen challenge) {
 	return chosen
 }
 
-// login finds out the registry's scheme and authentication, and gets a token if there is a token server. It tries TLS
-// first if the registry is listed as insecure. An untrusted certificate must not lead to plain HTTP.
+// login determines the registry's scheme and authentication, and fetches a token if the registry has a token server.
+// For a registry that is listed as insecure, it tries TLS and then plain HTTP. It does not try plain HTTP after it
+// received an untrusted certificate.
 func (s *Session) login(ctx context.Context) error {
 	required, err := s.pingRegistry(ctx, schemeHTTPS)
 	if err != nil && s.guard.client.isInsecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
@@ -123,7 +124,7 @@ func (s *Session) answerChallenge(ctx context.Context, host string, required cha
 	return nil
 }
 
-// basicHeader returns the header with a password, or nothing.
+// basicHeader returns the Authorization header with the user name and password. It is empty without credentials.
 func basicHeader(auth authn.AuthConfig) string {
 	if auth.Username == "" && auth.Password == "" {
 		return ""
@@ -131,8 +132,8 @@ func basicHeader(auth authn.AuthConfig) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(auth.Username+":"+auth.Password))
 }
 
-// fetchToken gets a token from the token server of a challenge. Some token servers do not support identity tokens: they
-// get a request without it.
+// fetchToken fetches a token from the token server of a challenge. If the token server does not support identity
+// tokens, fetchToken repeats the request with the password.
 func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(required.realm)
 	if err != nil || realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http") {
@@ -237,8 +238,8 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(req)
 }
 
-// tokenError is an answer of a token server without a token. It quotes nothing of it: there may be a token in an
-// unexpected field.
+// tokenError is the error of a token server's answer without a token. It does not quote the answer, because an
+// unexpected field may contain a token.
 type tokenError struct{ host, contentType string }
 
 func (e *tokenError) Error() string {

@@ -32,7 +32,7 @@ const (
 type purpose struct {
 	op    string
 	layer bool // true if the size of the answer is not bounded
-	// tentative is true if plain HTTP follows where TLS fails.
+	// tentative is true if the client tries plain HTTP after this request by TLS fails.
 	tentative bool
 }
 
@@ -65,7 +65,7 @@ type metrics struct {
 	requests metric.Int64Counter
 
 	mu         sync.Mutex
-	registries map[string]bool // those with a label
+	registries map[string]bool // registries with a label
 }
 
 func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
@@ -75,13 +75,13 @@ func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
 	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}, err
 }
 
-// sendObserved sends a request in a span of its own and counts it. Neither contains the URL: its query may be a secret.
-// The failure of a tentative request is not counted.
+// sendObserved sends a request in a span of its own and counts it. The span and the counter omit the URL, because its
+// query may contain a secret. The failure of a tentative request is not counted.
 func (m *metrics) sendObserved(
 	registry string, req *http.Request, send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
 	p := purposeOf(req)
-	if req.Response != nil { // the answer that this request follows
+	if req.Response != nil { // the request follows a redirect
 		p.op = opRedirect
 	}
 	ctx, span := m.tracer.Start(req.Context(), "fn.registry."+p.op, trace.WithSpanKind(trace.SpanKindClient),
@@ -97,7 +97,7 @@ func (m *metrics) sendObserved(
 	case err == nil:
 		code = strconv.Itoa(resp.StatusCode)
 		span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
-	case p.tentative && !isDistrust(err): // nothing follows where a certificate is not trusted
+	case p.tentative && !isDistrust(err): // the client tries plain HTTP next, except after an untrusted certificate
 		span.SetAttributes(attribute.String("fn.registry.fallback", "http"))
 		return resp, err
 	default:

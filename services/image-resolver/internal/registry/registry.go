@@ -119,7 +119,8 @@ func (c *Client) With(ctx context.Context, repository string, use func(context.C
 	return nil
 }
 
-// isLocalFailure reports whether an error is about a file of this machine, such as a full disk: no other source helps.
+// isLocalFailure reports whether an error is about a file of this machine, such as a full disk. All other sources
+// would fail in the same way.
 func isLocalFailure(err error) bool {
 	_, ofFile := errors.AsType[*fs.PathError](err)
 	return ofFile || DiskFailure(err) != nil
@@ -135,7 +136,8 @@ func DiskFailure(err error) error {
 	return nil
 }
 
-// withMirrors puts the answers of the mirrors before err: a site without access to the registry reads them first.
+// withMirrors puts the errors of the mirrors before err, because they matter most at a site without access to the
+// registry.
 func withMirrors(err error, missed []string) error {
 	if len(missed) == 0 {
 		return err
@@ -171,7 +173,8 @@ func (c *Client) useSource(
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
-	// Without a slot: a credential helper that hangs delays only its own registries.
+	// This happens before the session acquires a slot, so that a hanging credential helper delays only its own
+	// registries.
 	cred, err := c.cfg.Credentials.Lookup(ctx, source)
 	if err != nil {
 		return err

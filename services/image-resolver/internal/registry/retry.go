@@ -21,8 +21,8 @@ const (
 	attempts = 4
 	// firstWait is the first wait between attempts. It doubles after each attempt.
 	firstWait = 200 * time.Millisecond
-	// maxLost bounds the total time of a session's failed attempts and waits. If a wait would exceed it, callers get the
-	// error: their deadlines are unknown to the session, which serves all of them.
+	// maxLost bounds the total time of a session's failed attempts and waits. If a wait would exceed it, callers get
+	// the error. The session serves several callers, and does not know their deadlines.
 	maxLost = 2500 * time.Millisecond
 	// maxRetryAfter is the maximum Retry-After that we obey.
 	maxRetryAfter = 24 * time.Hour
@@ -38,15 +38,14 @@ var transient = []int{
 type retrier struct {
 	next     http.RoundTripper
 	attempts int
-	// failed is called after an attempt that is followed by another. It may read the
-	// answer.
+	// failed is called after each attempt except the last attempt. It may read the answer.
 	failed func(req *http.Request, resp *http.Response, err error)
 	// lost is the total time of failed attempts and waits so far.
 	lost time.Duration
 }
 
-// RoundTrip sends req until the answer is final, the attempts or the time for them are used up,
-// or the request's deadline would pass before the next.
+// RoundTrip sends req until the answer is final, the attempts or the time for them are used up, or the request's
+// deadline would pass before the next attempt.
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	backoff := retry.Backoff{First: firstWait, Jitter: 0.5}
@@ -133,8 +132,8 @@ func (e streamError) Error() string { return "stream reset" }
 // them.
 var http2Ends = []string{"GOAWAY", "http2: client connection", "http2: client conn "}
 
-// isReset reports whether err is a stream or a connection of HTTP/2 that was given up, as servers do that are restarted
-// or overloaded. The request was not at fault.
+// isReset reports whether the server closed the HTTP/2 stream or connection, as restarted and overloaded servers do.
+// The request itself may be valid.
 func isReset(err error) bool {
 	_, reset := errors.AsType[streamError](err)
 	return reset || slices.ContainsFunc(http2Ends, func(text string) bool { return strings.Contains(err.Error(), text) })

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/redact"
 )
 
-// secrets are the texts that must not leave a session: registries and token servers may repeat requests in their
-// errors.
+// secrets are the texts that must not leave a session. We hide them because registries and token servers may repeat
+// requests in their errors.
 type secrets []string
 
 func (s *secrets) add(texts ...string) {

@@ -57,8 +57,8 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	return list.tags, nil
 }
 
-// nextPage returns the address of the next page by the Link headers, or nil. Only the query of a link counts: some
-// registries send a host or path that is not reachable from here.
+// nextPage returns the URL of the next page from the Link headers, or nil. It uses only the query of a link, because
+// some registries send a host or path that is not reachable from here.
 func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	for _, link := range splitHeader(links, ',') {
 		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
@@ -120,7 +120,7 @@ func splitHeader(values []string, separator byte) []string {
 	return parts
 }
 
-// tagList is the tags of a repository as far as they are read.
+// tagList contains the tags of a repository that were read so far.
 type tagList struct {
 	tags  []string
 	bytes int

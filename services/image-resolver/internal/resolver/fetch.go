@@ -83,7 +83,8 @@ type fetch struct {
 	platforms oci.Platforms
 }
 
-// fetchImage gets the image in a session. For an unmoved cached tag, it sends a single request without a body.
+// fetchImage gets the image in a session. If the tag is cached and still points at the same image, it sends only a
+// HEAD request.
 func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image, error) {
 	if f.key.tag == "" {
 		return f.readImage(ctx, s, f.key.digest)
@@ -94,7 +95,7 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 		if err == nil && digest == old.image.TopDigest() {
 			return old.image, nil
 		}
-		// The answer to a rejected HEAD request has no text; the answer to GET has.
+		// If HEAD was rejected, we send GET, because only the answer to GET contains the reason.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -138,9 +139,9 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 // maxDepth is the maximum nesting of indexes.
 const maxDepth = 3
 
-// chooseMember returns the platform's image of a manifest or an index. If members of an index name no platform, choose
-// returns the first member whose configuration is for the platform. Named is the platform that an index names for the
-// manifest, or nil.
+// chooseMember returns the platform's image of a manifest or an index. If the members of an index name no platform,
+// it returns the first member whose configuration names a wanted platform. The parameter named is the platform that
+// the parent index names for the manifest. It may be nil.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {
@@ -171,7 +172,7 @@ func (f fetch) chooseMember(
 	return nil, first
 }
 
-// readConfig returns the image of a manifest, whose platform, by its index or by its configuration, must be among
+// readConfig returns the image of a manifest. Its platform in the index or in the configuration must be among
 // f.platforms.
 func (f fetch) readConfig(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,

@@ -45,10 +45,11 @@ const (
 	maxFetches = 10_000
 	// staleWait is the maximum wait for a registry if there is a stale answer.
 	staleWait = 2 * time.Second
-	// keepFor is the time after a request for which a tag is refreshed before its answer expires: a function that is
-	// called now and then does not wait for its registry in each cold start.
+	// keepFor is the time after a request for which a tag is refreshed before its answer expires, so that a function
+	// that is called now and then does not wait for its registry in each cold start.
 	keepFor = time.Hour
-	// maxKept bounds the tags and lists of tags that are refreshed like that, by a small request every few minutes.
+	// maxKept is the maximum number of tags and lists of tags that are refreshed in this way. Each costs a small
+	// request every few minutes.
 	maxKept = 1000
 )
 
@@ -57,9 +58,9 @@ type Request struct {
 	Image string
 	// Constraint, if not empty, replaces the image's tag and digest.
 	Constraint string
-	// Platform is the platform to choose. Empty fields are as configured.
+	// Platform is the platform to choose. Empty fields get the configured values.
 	Platform oci.Platform
-	// Renew requests the registry's present answer.
+	// Renew requests the registry's current answer instead of a cached answer.
 	Renew bool
 }
 
@@ -129,8 +130,8 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 // errNotCached is the error for tags that are not in the cache.
 var errNotCached = errors.New("not cached")
 
-// Cached returns the answer of Resolve if it is available without waiting. Entries that are due for it are refreshed in
-// the background.
+// Cached returns the answer of Resolve if it is available without waiting. Entries that are due for a refresh are
+// refreshed in the background.
 func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
 	name, err := r.selectImage(req, func(repository string) ([]string, error) {
 		found, ok := r.queryCached(ctx, key{repository: repository})

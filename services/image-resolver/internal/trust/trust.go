@@ -29,7 +29,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 )
 
-// Config says where certificates are.
+// Config contains the directories with certificates.
 type Config struct {
 	// Directory contains the files for all registries, see [load]. Empty means the system's authorities only.
 	Directory string
@@ -40,14 +40,14 @@ type Config struct {
 	Changed func()
 }
 
-// Store is the HTTP transports for all registries.
+// Store is an HTTP transport that uses the certificates for the host of each request.
 type Store struct {
 	cfg     Config
 	general *directory
 	hosts   map[string]*directory
 }
 
-// directory is a directory with the transport that its files make.
+// directory is a directory and the transport that uses the certificates in it.
 type directory struct {
 	path      string
 	transport atomic.Pointer[http.Transport]
@@ -74,8 +74,8 @@ func (s *Store) allDirectories() []*directory {
 	return append(slices.Collect(maps.Values(s.hosts)), s.general)
 }
 
-// RoundTrip sends a request with the trust of its host. If the host's certificate is not trusted, the files are read
-// once more: an authority may just have been replaced.
+// RoundTrip sends a request with the certificates for its host. If the host's certificate is not trusted, it reads
+// the files again, because an authority may just have been replaced.
 func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	d, ok := s.hosts[registryname.Canonical(req.URL.Host)]
 	if !ok {
@@ -97,7 +97,7 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Run follows changes of the directories until ctx is done.
+// Run reads the directories again when they change, until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, d := range s.allDirectories() {
@@ -176,7 +176,7 @@ func (d *directory) readFiles() (map[string][]byte, error) {
 	return content, nil
 }
 
-// loadConfig returns the TLS settings that files make, by their names.
+// loadConfig returns the TLS settings for the content of files, by name.
 func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
@@ -218,14 +218,14 @@ func newTransport(config *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// Received data that nobody has read yet counts as memory: eight fetches from the same registry fill a quarter of a
+		// Received data needs memory until it is read. Eight fetches from the same registry fill a quarter of a
 		// connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }
 
-// dialChecked connects to an address. A restricted request gets no connection to a local address, whatever the name
-// resolved to: the address is checked that the kernel connects to.
+// dialChecked connects to an address. It checks the address that the kernel connects to, so that a restricted request
+// never reaches a local address, regardless of its name.
 func dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,

@@ -45,8 +45,8 @@ func (t *Tree) makeMountpoint(name string, kind byte) error {
 // maxLines bounds the size of a file for AddLines, in bytes.
 const maxLines = 1 << 20
 
-// AddLines appends lines to a file: missing returns the lines for the file's content. AddLines creates a missing file.
-// It leaves links and very large files unchanged.
+// AddLines calls missing with the content of a file, and appends the returned lines to the file. It creates a missing
+// file. It leaves links and very large files unchanged.
 func (t *Tree) AddLines(name string, missing func(content string) string) error {
 	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	maxName  = 4096 // bytes
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
-	// maxSteps bounds the directories on a path with all links followed, and stepsPerFile the directories on the paths of
-	// all entries, per permitted file of the image.
+	// maxSteps is the maximum number of directories on a path after all links are followed. For the paths of all
+	// entries together, the maximum is stepsPerFile times the permitted number of files.
 	maxSteps     = 1024
 	stepsPerFile = 32
 )
@@ -28,7 +28,7 @@ const (
 func quote(s string) string { return strconv.Quote(s) }
 
 // cleanName returns the path of an entry in the image. A leading slash means the root of the image, as for container
-// runtimes: ko writes such names.
+// runtimes, because ko writes such names.
 func cleanName(name string) (string, error) {
 	if len(name) > maxName {
 		return "", rejectEntry(name, "has a name of more than "+strconv.Itoa(maxName)+" bytes")
@@ -80,8 +80,8 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 	return w.at, nil
 }
 
-// followPart follows the next part of the path dir. If the part is a symbolic link, step returns the link's target and
-// stays in front of it.
+// followPart follows the next part of the path dir. If the part is a symbolic link, it returns the link's target and
+// does not enter it.
 func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":
@@ -103,8 +103,8 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	return "", w.down(part)
 }
 
-// enterDirectory makes the directory at a place, which is in the directory above, if it is missing. It returns the
-// target of a symbolic link.
+// enterDirectory creates the directory at the path at if it is missing. Its parent is the directory above. If the
+// path is a symbolic link, it returns the link's target instead.
 func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err error) {
 	name := path.Base(at)
 	info, err := above.Lstat(name)
@@ -124,8 +124,8 @@ func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err err
 	return "", nil
 }
 
-// symbolicLink writes a link. Links with an absolute target lead to places in the image wherever it
-// is a root.
+// symbolicLink writes a link. Links with an absolute target are permitted, because they stay inside the image when
+// the image is the root.
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
 	if target == "" || len(target) >= maxName {

@@ -7,8 +7,8 @@ import (
 	"path"
 )
 
-// paths are the paths that a layer has written, with the directories above them. It stores hashes with a random seed:
-// names may need kilobytes, and there are hundreds of thousands of them.
+// paths contains the paths that a layer has written, and their parent directories. It stores hashes with a random
+// seed instead of names, because names may need kilobytes, and there are hundreds of thousands of them.
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}

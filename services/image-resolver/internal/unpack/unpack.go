@@ -48,14 +48,14 @@ type Tree struct {
 	limits Limits
 	bytes  int64
 	files  int64
-	steps  int64 // total of all entries
+	steps  int64 // total number of directories on the paths of all entries
 	// read is the number of uncompressed bytes of all layers so far.
 	read int64
 	// buffer is for the content of files.
 	buffer []byte
 	// layer contains the paths that the present layer has written, which its whiteouts keep.
 	layer paths
-	// last is the directory that was resolved last, by its name in the layer.
+	// last is the last resolved directory: its name in the layer, and its path without links.
 	last struct{ name, dir string }
 }
 
@@ -66,14 +66,14 @@ func New(root *os.Root, limits Limits) *Tree {
 	return t
 }
 
-// Bytes returns the disk space of everything that was written so far, at most.
+// Bytes returns the maximum disk space of everything that was written so far.
 func (t *Tree) Bytes() int64 { return t.bytes }
 
 // Files returns the number of files, directories and links.
 func (t *Tree) Files() int64 { return t.files }
 
-// Layer applies the next layer, an uncompressed tar archive. An archive that must not be applied
-// is an error of class fault.Precondition; the tree is of no use then.
+// Layer applies the next layer, an uncompressed tar archive. An archive that must not be applied is an error of class
+// fault.Precondition. After an error, the tree is unusable.
 func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
 	t.layer = newPaths()
 	entries := tar.NewReader(archive)
@@ -129,7 +129,7 @@ func (t *Tree) addEntry(header *tar.Header, content io.Reader) error {
 	return t.writeEntry(header, path.Join(dir, path.Base(name)), content)
 }
 
-// writeEntry writes an entry at a place whose directory is resolved.
+// writeEntry writes an entry to the path at, whose directory is resolved.
 func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) error {
 	if err := t.countEntry(header.Name); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) erro
 	case tar.TypeSymlink:
 		return t.symbolicLink(header, at)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
-		return nil // users without rights can make none, and sandboxes have their own devices
+		return nil // unprivileged users cannot create devices, and sandboxes have their own
 	default:
 		return rejectEntry(header.Name, "has the unknown type "+string(rune(header.Typeflag)))
 	}
@@ -235,8 +235,8 @@ const holeBytes = 64 << 10
 // zeros is the content of a hole.
 var zeros [holeBytes]byte
 
-// copyContent writes the content of a file. Zeros need no disk space: some images contain gigabytes of zeros in files
-// such as /var/log/lastlog.
+// copyContent writes the content of a file. It leaves holes for zeros, because some images contain gigabytes of zeros
+// in files such as /var/log/lastlog.
 func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	for at := int64(0); ; {
 		n, err := io.ReadFull(content, t.buffer)
@@ -255,7 +255,7 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom is a reader whose errors are about an archive, not about the destination.
+// readFrom is a reader whose errors count as errors of the archive, in contrast to errors of the destination.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {

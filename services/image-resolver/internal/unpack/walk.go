@@ -7,8 +7,8 @@ import (
 	"path"
 )
 
-// walk is a way down from a root. It keeps the directories on the way open, so that looking into the last directory
-// costs the same at any depth: from the root, each look opens all of them again.
+// walk descends from a root directory. It keeps the directories on its path open, so that an operation in the last
+// directory costs the same at any depth. An operation from the root would open all of them again.
 type walk struct {
 	root *os.Root
 	open []*os.Root

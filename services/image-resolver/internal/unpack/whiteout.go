@@ -17,7 +17,8 @@ const (
 	internal       = ".wh..wh." // leftovers of some builders
 )
 
-// whiteoutTarget returns the name that an entry hides; "." is all of its directory, and empty is nothing.
+// whiteoutTarget returns the name that a whiteout hides. The name "." means all entries of the directory. If the name
+// is empty, the whiteout hides nothing.
 func whiteoutTarget(base string) (hidden string, ok bool) {
 	switch {
 	case base == opaque:
@@ -32,7 +33,8 @@ func whiteoutTarget(base string) (hidden string, ok bool) {
 	return hidden, ok
 }
 
-// isOverlayWhiteout reports whether an entry is overlayfs's form of a whiteout: some builders archive its directories.
+// isOverlayWhiteout reports whether an entry is a whiteout in overlayfs's form, because some builders archive the
+// directories of overlayfs.
 func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
