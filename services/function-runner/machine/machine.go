@@ -87,7 +87,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Sandboxes returns the description of the launcher for users for users.
+// Sandboxes returns a description of the launcher for users.
 func (r *Runner) Sandboxes() string { return r.starts }
 
 // Dial connects to the runner's gateway.

@@ -22,10 +22,10 @@ type SandboxSettings struct {
 	// namespaces](security.md#without-namespaces)), the absolute path of such a program,
 	// `auto` (the first launcher that works; the log contains the failures of the rest), or `off`.
 	Sandbox string `default:"off"`
-	// SandboxStore is the directory with the files of images, which processes may share. If it is empty, it is
-	// `function-runner/images` in `XDG_CACHE_HOME` or `~/.cache`, for root in `/var/cache`. Every user must be able
-	// to enter the directories above root's store. Images take up to 10 GiB there, and each up to 2 GiB and 300,000
-	// files. The least recently used images are removed, never images in use.
+	// SandboxStore is the directory with the files of images, which processes may share. The default is
+	// `function-runner/images` in `XDG_CACHE_HOME` or `~/.cache`, and for root in `/var/cache`. Every user must be
+	// able to enter the directories above root's store. The store contains up to 10 GiB, and each image up to 2 GiB
+	// and 300,000 files. If the store is full, the least recently used images are removed, but never images in use.
 	SandboxStore string `split_words:"true"`
 }
 

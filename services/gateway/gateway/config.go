@@ -53,13 +53,14 @@ type Config struct {
 	LogFunctionOutput bool `split_words:"true" default:"false"`
 	// MaxEvaluationTime limits an evaluation, [waiting included](#time-and-fair-shares). Zero means no limit.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
-	// MaxConnections is the maximum number of concurrent connections of callers, a quarter of them from one address.
-	// Further connections are closed. Raise it behind a proxy or a service mesh that makes a connection for each caller.
+	// MaxConnections is the maximum number of concurrent connections of callers, at most a quarter of them from one
+	// address. The gateway closes further connections. Raise it behind a proxy or a service mesh that makes a
+	// connection for each caller.
 	MaxConnections int `split_words:"true" default:"256"`
 	// DefaultImagePrefix is the prefix of image names without a slash. Set it to the same value for gateway,
 	// pod-manager and image-resolver.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
-	// DisableRuntimes are the runtimes not to use: `exec`, `sandbox`, `pod`.
+	// DisableRuntimes are the runtimes that the gateway does not use: `exec`, `sandbox`, `pod`.
 	DisableRuntimes []string `split_words:"true"`
 
 	// ImageResolver is the URL of the image-resolver, such as `http://host:9449`. Each DNS address of the host, as

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway evaluates functions for Porch and other callers, each with the first evaluator that serves the
-// function's image.
+// Package gateway evaluates functions for Porch and other callers. It evaluates a function with the first evaluator
+// that serves the function's image.
 package gateway
 
 import (

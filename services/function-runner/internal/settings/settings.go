@@ -22,9 +22,9 @@ type (
 	// Gateway, PodManager and ImageResolver are distinct names for embedding. Embedded configurations need no prefix
 	// in the names of their variables, so that a single variable sets a setting of several services.
 	Gateway = gateway.Config
-	// PodManager is embedded likewise.
+	// PodManager is such a name too.
 	PodManager = podmanager.Config
-	// ImageResolver is embedded likewise.
+	// ImageResolver is such a name too.
 	ImageResolver = imageresolver.Config
 )
 

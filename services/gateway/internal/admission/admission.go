@@ -6,14 +6,14 @@
 // A free slot is never withheld: a function may use all slots while no other function needs a slot. The following
 // rules apply while all slots are used:
 //
-//   - A function without running evaluations may start an evaluation in a small reserve, and
-//     so may such a caller. The two reserves are separate, so that a caller with many
-//     functions and a function with many callers each exhaust only a single reserve.
+//   - A function without running evaluations may start an evaluation in a small reserve of
+//     additional slots. Callers without running evaluations may do so in a second reserve, so
+//     that a caller with many functions, or a function with many callers, exhausts only one.
 //   - A slot that becomes free is given to the queued request whose function and caller run
 //     the fewest evaluations, in order of arrival among equals. Every fourth slot is given
 //     to the oldest request, so that each request is served eventually.
 //   - If the queue is full, a request of a function and caller with fewer queued requests
-//     replaces the newest request of the function and caller with the most.
+//     replaces the newest request of the function and caller with the most queued requests.
 package admission
 
 import (

@@ -17,8 +17,8 @@ type request struct {
 	decided chan error  // buffered, size 1: receives nil for a slot, or the error of a rejection
 }
 
-// queue contains the queued requests of each claim, in order of arrival. Searches iterate over the first request of
-// each claim, because there are few claims.
+// queue contains the queued requests of each claim, in order of arrival. A search visits only the first request of
+// each claim. That is fast because there are few claims.
 type queue struct {
 	count    tally
 	claims   map[Claim][]*request
@@ -53,8 +53,8 @@ func (q *queue) removeRequest(r *request) bool {
 }
 
 // popNext removes and returns the request to start now. It returns nil if no request may start. If only a reserve is
-// free, the oldest request of all may have to wait while a newer request starts. It then remains the turn of the
-// oldest request, until the oldest request gets a slot.
+// free, the oldest request of all may have to wait while a newer request starts. The turn of the oldest request then
+// lasts until that request gets a slot.
 func (q *queue) popNext(s *slots) *request {
 	next := q.firstStartable(s, q.turn < oldestEvery-1)
 	if next == nil {

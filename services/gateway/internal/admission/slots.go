@@ -87,8 +87,8 @@ func (s *slots) takeSlot(claim Claim) *evaluation {
 	return e
 }
 
-// freeSlot frees the slot of an evaluation. If that slot is a regular slot, an evaluation moves into it from a
-// reserve, so that the reserves are free again as soon as possible.
+// freeSlot frees the slot of an evaluation. If that slot is a regular slot, an evaluation of a reserve moves to it,
+// so that the reserves are free again as soon as possible.
 func (s *slots) freeSlot(e *evaluation) {
 	s.running.addCount(e.claim, -1)
 	if e.reserve == nil {

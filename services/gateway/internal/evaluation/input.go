@@ -8,11 +8,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// InputError is the error for an invalid resource list. Its text may contain parts of the list, so that the history
-// does not show it.
+// InputError is the error for an invalid resource list. The history shows another text for it, because its text may
+// contain parts of the list.
 type InputError struct{ error }
 
-// Unwrap returns the error for the caller.
+// Unwrap returns the wrapped error, which the caller gets.
 func (e *InputError) Unwrap() error { return e.error }
 
 // CheckInput returns an [*InputError] if the resource list is not valid.

@@ -59,7 +59,7 @@ type Evaluator struct {
 	mu      sync.Mutex
 	file    *table            // configuration file alone
 	configs []binaries.Binary // binaries of FunctionConfigs
-	// problems are the problems of unusable FunctionConfigs.
+	// problems contains the problems that combine has already logged, by FunctionConfig.
 	problems binaries.Problems
 }
 

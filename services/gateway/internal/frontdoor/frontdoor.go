@@ -136,7 +136,7 @@ func showCache(ctx context.Context, outcome string) {
 // or does not read its other answers.
 type droppedError struct{ error }
 
-// Unwrap returns the error for the caller.
+// Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
 // awaitAnswer waits until the answer to an evaluation may be written, because a large answer needs additional memory.

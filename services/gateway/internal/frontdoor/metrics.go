@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// metrics are the metrics of evaluations. Their names follow OpenTelemetry: in Prometheus the first is
+// metrics are the metrics of evaluations. Their names follow OpenTelemetry. In Prometheus, fn.evaluations is
 // fn_evaluations_total.
 type metrics struct {
 	evaluations   metric.Int64Counter
@@ -35,7 +35,7 @@ type metrics struct {
 	images        telemetry.ImageLabels
 }
 
-// sizes are the histogram buckets of sizes.
+// sizes are the histogram buckets for the bytes of requests and responses.
 var sizes = metric.WithExplicitBucketBoundaries(telemetry.Bytes...)
 
 // newMetrics returns the metrics, including the metrics of the memory budget.
@@ -66,7 +66,7 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metri
 	return m, nil
 }
 
-// observeGauge returns an option for a gauge with the current value.
+// observeGauge returns the option of a gauge that gets its current value from value.
 func observeGauge(value func() int64) metric.Int64ObservableGaugeOption {
 	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(value())

@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Seconds are the histogram buckets of durations.
+// Seconds are the histogram buckets for durations.
 var Seconds = metric.WithExplicitBucketBoundaries(telemetry.Seconds...)
 
-// Phases records the durations of phases.
+// Phases is the metric of the durations of an evaluation's phases.
 type Phases struct {
 	seconds metric.Float64Histogram
 	options map[string]metric.MeasurementOption

@@ -17,8 +17,8 @@ import (
 
 // TagSource lists tags of repositories.
 type TagSource interface {
-	// Tags returns the tags of a repository, given by its canonical name. It also reports whether the source contains
-	// the repository, because a repository may contain no tags.
+	// Tags returns the tags of a repository, given by its canonical name. known is true if the source contains the
+	// repository, even if the repository contains no tags.
 	Tags(ctx context.Context, repository string) (tags []string, known bool, err error)
 }
 

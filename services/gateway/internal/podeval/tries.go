@@ -35,10 +35,10 @@ func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) 
 
 // addAttempt records a failed attempt, and reports whether there was an earlier attempt on the same pod.
 //
-// Three kinds of attempts do not count toward MaxRetries. They did not send the evaluation, and they are retried
-// until the evaluation's deadline. A connection that timed out indicates a busy pod or node. If a DNS lookup failed,
-// another pod would not help. A repeated attempt on a pod without a connection follows a successful health check. If
-// the evaluation has no deadline, all attempts count.
+// Three kinds of attempts do not count toward MaxRetries, because they did not send the evaluation. They are retried
+// until the evaluation's deadline: attempts whose connection timed out, because that indicates a busy pod or node;
+// attempts whose DNS lookup failed, because another pod would not help; and repeated attempts on a pod, because the
+// pod has since passed a health check. If the evaluation has no deadline, all attempts count.
 func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
 	t.attempts++
 	again = t.triedPod(broken.pod)

@@ -112,7 +112,7 @@ func markCached(resp evaluation.Response, outcome string) evaluation.Response {
 	return resp
 }
 
-// markMissed marks a response for which no cached response: the function ran.
+// markMissed marks a response for which the function ran.
 func markMissed(resp evaluation.Response, err error) (evaluation.Response, error) {
 	resp.Cache = Miss
 	return resp, err

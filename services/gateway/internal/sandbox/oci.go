@@ -26,7 +26,7 @@ type oci struct {
 	// scratch is the mount point of the file system in memory: a directory that exists on every machine and that the
 	// runtime does not need.
 	scratch string
-	// before is a shell command that runs before the mount. It is empty for most runtimes.
+	// before is a shell command that runs before the mount. Only runc needs such a command.
 	before string
 	// arguments are the runtime's global arguments. offline and online are further global arguments for functions
 	// without and with network.
@@ -75,7 +75,7 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}, nil
 }
 
-// object is an object of the configuration, with the fields of the runtime specification.
+// object is a JSON object of a container's configuration, with the fields of the OCI runtime specification.
 type object = map[string]any
 
 // containerConfig returns the configuration of a function's container, in JSON. The function's user is 0, because the

@@ -71,7 +71,7 @@ func FindProgram(root, program, dir string, env []string) (string, *fnproc.Start
 	return "", notStarted(program, syscall.ENOENT, "it is in no directory of the image's PATH")
 }
 
-// searchPath returns the PATH of an image.
+// searchPath returns the PATH in an image's environment, or the default PATH.
 func searchPath(env []string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(env[i], "PATH="); ok {
@@ -98,7 +98,7 @@ func (f *finder) checkExecutable(program string) *fnproc.StartError {
 	return nil
 }
 
-// machines are the architectures of images, by the machine numbers in their programs.
+// machines maps the machine number in a program's ELF header to the name of an architecture, as in images.
 var machines = map[elf.Machine]string{
 	elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386", elf.EM_ARM: "arm", elf.EM_RISCV: "riscv64",
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",
