@@ -21,7 +21,7 @@ const (
 	EndpointPodIP   = "pod-ip"
 )
 
-// Launchers: how the wrapper server gets into a pod.
+// Launchers are the methods that bring the wrapper server into a pod.
 const (
 	LauncherAuto          = "auto"
 	LauncherInitContainer = "init-container"
@@ -31,9 +31,9 @@ const (
 const (
 	// DefaultPullSecret is the name of the pull secret, which the Roles of the manifests permit.
 	DefaultPullSecret = "auth-secret"
-	// DefaultMaxWaitlistLength is Porch's default.
+	// DefaultMaxWaitlistLength is the default of MaxWaitlistLength, the same as in Porch.
 	DefaultMaxWaitlistLength = 2
-	// CacheConfigPath is the file with functions that have their own settings, where the manifests mount it.
+	// CacheConfigPath is the path where the manifests mount the pod cache configuration.
 	CacheConfigPath = "/pod-cache-config/pod-cache-config.yaml"
 )
 
@@ -137,7 +137,7 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// checkPods checks how pods are made and reached.
+// checkPods validates the settings for building and reaching pods.
 func (c *Config) checkPods(checks *config.Checks) {
 	isName := func(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }
 	namespace := len(validation.IsDNS1123Label(c.Namespace)) == 0
@@ -152,7 +152,7 @@ func (c *Config) checkPods(checks *config.Checks) {
 	checks.That(c.PullSecret == "" || isName(c.PullSecret), "PullSecret", c.PullSecret, "the name of a secret")
 }
 
-// checkLimits checks times and numbers.
+// checkLimits validates times and numbers.
 func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.TTL > 0, "TTL", c.TTL, "more than zero")
 	checks.That(c.ScanInterval > 0, "ScanInterval", c.ScanInterval, "more than zero")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest is a Kubernetes API in memory, for tests in virtual time: Pods, Services, Leases and ConfigMaps of a
-// namespace. It enforces resourceVersions and UIDs like a real API server. Each client uses its own link, which can
-// lag, be cut, or lack rights.
+// Package apitest implements a Kubernetes API in memory, for tests in virtual time. It supports the Pods, Services,
+// Leases and ConfigMaps of a namespace. It enforces resourceVersions and UIDs like a real API server. Each client
+// uses its own link. A link can lag, be cut, or lack rights.
 package apitest
 
 import (
@@ -40,7 +40,7 @@ var kinds = map[string]func() Object{
 	"configmaps": func() Object { return &corev1.ConfigMap{} },
 }
 
-// Server holds the objects of a namespace. Use [New].
+// Server is an API server with the objects of a namespace. Use [New].
 type Server struct {
 	mu       sync.Mutex
 	version  int
@@ -79,7 +79,7 @@ func (s *Server) SetQuota(pods int) {
 	s.quota = pods
 }
 
-// Requests counts the received requests of a kind, such as "update leases".
+// Requests returns the number of requests of a kind, such as "update leases", that the server received.
 func (s *Server) Requests(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Server) Pods() []*corev1.Pod {
 	return pods
 }
 
-// Create stores a new object of another client.
+// Create creates an object on behalf of another client.
 func (s *Server) Create(resource string, object Object) error {
 	_, err := s.createObject(resource, object.DeepCopyObject().(Object))
 	return err
@@ -184,7 +184,7 @@ func (s *Server) getObject(resource, name string) (Object, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
 }
 
-// updateObject replaces an object in the version of the new object.
+// updateObject replaces an object if the new object contains its current resourceVersion.
 func (s *Server) updateObject(resource string, object Object) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,8 @@ func (s *Server) patchObject(resource, name string, body []byte) (Object, error)
 	return next.DeepCopyObject().(Object), nil
 }
 
-// deleteObject deletes an object that meets the preconditions. It only marks a pod: see [Server.Remove].
+// deleteObject deletes an object that meets the preconditions. A pod is only marked as deleted, until [Server.Remove]
+// removes it.
 func (s *Server) deleteObject(r request, options *metav1.DeleteOptions) error {
 	resource, name := r.resource, r.name
 	s.mu.Lock()

@@ -29,7 +29,7 @@ type watcher struct {
 	wake    chan struct{} // capacity 1
 }
 
-// delayed is a line of a watch with its arrival time.
+// delayed is a line in the response of a watch, with the time when it reaches the client.
 type delayed struct {
 	at   time.Time
 	line []byte
@@ -60,7 +60,7 @@ func (s *Server) startWatch(ctx context.Context, link *Link, resource string, se
 	return body{reader, cancel}
 }
 
-// body stops its watch when the client closes it.
+// body is the response body of a watch. Closing it stops the watch.
 type body struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -82,7 +82,7 @@ func (w *watcher) sendList(objects []Object) {
 	w.sendEvent(watch.Bookmark, end)
 }
 
-// sendEvent queues an event, which arrives after the link's lag.
+// sendEvent queues an event. It reaches the client after the link's lag.
 func (w *watcher) sendEvent(event watch.EventType, object Object) {
 	setKind(object)
 	raw, err := json.Marshal(object)

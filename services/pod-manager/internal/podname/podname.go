@@ -87,7 +87,8 @@ func readableParts(reference string) (name, tag string) {
 // invalidRunes matches characters that are invalid in labels.
 var invalidRunes = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// labelPart converts a text to a part of a DNS label of at most limit characters. It keeps the start of the text.
+// labelPart converts a text to a part of a DNS label of at most limit characters. It keeps the start of the text,
+// because the start is the most specific part.
 func labelPart(text string, limit int) string {
 	text = invalidRunes.ReplaceAllString(strings.ToLower(text), "-")
 	return strings.TrimRight(text[:min(len(text), limit)], "-")

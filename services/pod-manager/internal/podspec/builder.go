@@ -26,8 +26,8 @@ type Builder struct {
 	// pull secret is attached.
 	PullSecret string
 	// AlwaysPullSecret is true if all pods get the pull secret, because images of the template, such as the wrapper
-	// server's, may be in private registries too. A kubelet sends credentials only to the registry that they belong
-	// to.
+	// server's, may be in private registries too. This is safe, because a kubelet sends credentials only to their own
+	// registry.
 	AlwaysPullSecret bool
 	// Args are arguments of the wrapper server, in the form --flag=value. A flag that the template sets takes
 	// precedence.

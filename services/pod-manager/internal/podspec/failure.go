@@ -158,9 +158,9 @@ const (
 	exitTerminated = 128 + 15
 )
 
-// ownFault reports whether a container exited by itself. It returns false if the kernel killed the container because
-// of its memory use, which depends on the function's input, if another process killed the container, or if the
-// container runtime interrupted the start.
+// ownFault reports whether a container exited by itself. It returns false if another process killed the container, or
+// if the container runtime interrupted the start. It also returns false if the kernel killed the container because of
+// its memory use, because memory use depends on the function's input.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !startInterrupted(t)
 }

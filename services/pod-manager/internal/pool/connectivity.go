@@ -13,8 +13,8 @@ const (
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the time between two samples while no pod is silent.
 	sampleInterval = 5 * time.Second
-	// minSilentPods is the number of silent pods above or at which the network counts as lost, if no other pod
-	// answers.
+	// minSilentPods is the minimum number of silent pods before the network counts as lost. No other pod may have
+	// answered.
 	minSilentPods = 2
 	// sampleSize is the number of serving pods on different nodes that are probed while pods are silent. The sample
 	// distinguishes the loss of a node from the loss of the network.
@@ -142,8 +142,8 @@ func (m *Machine) setLost(s *step, unheard int) {
 }
 
 // confirmsSilence reports whether a draining pod may be deleted. A silent pod may be deleted if Kubernetes no longer
-// reports it as ready, or if another pod answered a later probe and this pod remained silent for silenceTimeout after
-// that. The timeout is necessary because pods do not answer all at once when a network recovers.
+// reports it as ready. It may also be deleted if it remained silent for silenceTimeout after another pod answered a
+// later probe. The timeout is necessary because pods do not answer all at once when a network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// quotaRetry is the delay after which a pod is created again that a quota refused. The deletion of a pod ends the
-// delay.
+// quotaRetry is the delay before the next attempt to create a pod after a quota refused a pod. The deletion of a pod
+// ends the delay.
 const quotaRetry = 10 * time.Second
 
 // watchLag is the maximum delay until this replica observes that another replica extended a pod's expiry.
@@ -72,9 +72,9 @@ func (m *Machine) enterLine(s *step, p *pool) {
 }
 
 // evictIdle drains an idle pod for each pool in line while the quota is reached: first pods of pools that this
-// replica owns, then pods of other pools. A pod that is already leaving counts for the first pool in line. If no pod
-// is idle, the callers of a pool without a pod are sent to other replicas, because those know better which of their
-// own pods are idle.
+// replica owns, then pods of other pools. Pods that are already leaving make room for the first pools in line. If no
+// pod is idle, the callers of a pool without a pod are sent to other replicas, because those know better which of
+// their own pods are idle.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -140,7 +140,7 @@ func (m *Machine) sendOn(s *step, p *pool) {
 	}
 }
 
-// waitReason returns the reason for users for which a pool waits in line.
+// waitReason returns the reason that pools wait in line, as a text for users.
 func (c *capacity) waitReason() string {
 	return "Kubernetes has no room for a further function pod, and all are in use: " + c.refused
 }
