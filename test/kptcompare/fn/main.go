@@ -69,7 +69,7 @@ func runAsDocker(args []string) error {
 type list struct {
 	items  []*yaml.RNode
 	config *yaml.RNode
-	// results contains the results as YAML. It is empty if the function has no results.
+	// results contains the results as YAML. It is empty if the function returns no results.
 	results string
 }
 
@@ -254,7 +254,7 @@ const warnings = `
   tags: {rule: x}
 `
 
-// spoilOutput adds an invalid resource: it has no name.
+// spoilOutput adds an invalid resource without a name.
 func spoilOutput(l *list) error {
 	l.items = append(l.items, yaml.MustParse("apiVersion: v1\nkind: Secret\n"))
 	return nil
