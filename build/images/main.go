@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command images builds the images of the programs that users install, and pushes them to a
-// registry, with docker's credentials.
+// Command images builds the images of the programs that users install, and pushes them to a registry. It reads the
+// credentials from docker's configuration.
 package main
 
 import (

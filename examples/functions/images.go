@@ -51,7 +51,7 @@ func (s sources) images() ([]image.Spec, error) {
 	}, nil
 }
 
-// node returns the files of Node.js.
+// node returns the files of Node.js for an image.
 func (s sources) node() ([]image.File, error) {
 	if s.packages != "" {
 		return image.NodeJS(filepath.Join(s.packages, "usr/bin/node"), s.packages)

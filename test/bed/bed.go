@@ -14,7 +14,7 @@ import (
 // it for commands that run in a cluster of the test bed.
 const InfoVariable = "FNR_BED"
 
-// Info describes a cluster.
+// Info describes a running cluster.
 type Info struct {
 	Name       string `json:"name"`
 	Kubeconfig string `json:"kubeconfig"`

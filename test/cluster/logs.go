@@ -34,7 +34,7 @@ func logsCommand(o *options) *cobra.Command {
 	}
 }
 
-// printLog prints a component's log from a directory.
+// printLog prints the log of a component. dir is the directory of all logs.
 func printLog(out io.Writer, dir, component string) error {
 	names := logNames(dir)
 	if !slices.Contains(names, component) {

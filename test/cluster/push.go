@@ -19,7 +19,7 @@ import (
 // latest is the tag of images in tests and manifests.
 const latest = "latest"
 
-// pusher pushes the images of programs to a registry.
+// pusher builds the images of the project's programs with ko and pushes them to a registry. It caches the images.
 type pusher struct {
 	*options
 	log      io.Writer

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// board is a dashboard.
+// board describes a dashboard.
 type board struct {
 	title, description string
 	panels             []panel

@@ -50,7 +50,7 @@ type Result struct {
 	MeanRatio      *Ratio     `json:"meanRatio,omitempty"`
 }
 
-// Latencies are the latencies of successful evaluations.
+// Latencies contains the latencies of successful evaluations in milliseconds.
 type Latencies struct {
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`

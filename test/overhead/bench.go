@@ -18,7 +18,7 @@ import (
 type bench struct {
 	bin, functions       string
 	image, function      string
-	items, callers, ways string // lists with commas
+	items, callers, ways string // comma-separated lists
 	document             string // file to write the figures into, empty for none
 	budget, block        time.Duration
 	// examples is the directory of the program that serves images. launcher is the value of FNR_SANDBOX, which

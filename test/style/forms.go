@@ -72,7 +72,7 @@ func (c *count) addUnit(f form, text string) {
 	}
 }
 
-// reachesGoal reports whether the form is as rare as its goal requires.
+// reachesGoal reports whether the form is not more frequent than its goal.
 func (c count) reachesGoal(f form) bool {
 	return float64(c.found)*f.per <= f.goal*float64(c.of)
 }

@@ -149,7 +149,7 @@ func measureForms(root string) (map[part]counts, error) {
 	return present, err
 }
 
-// moduleOf returns the directory of the module that a file belongs to.
+// moduleOf returns the directory of the module that contains a file.
 func moduleOf(modules []string, file string) string {
 	longest := "."
 	for _, m := range modules {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image makes container images without a container engine, and pushes
-// them to registries.
+// Package image builds container images without a container engine, and pushes them to registries.
 package image
 
 import (
@@ -18,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Spec describes an image.
+// Spec describes an image to build.
 type Spec struct {
 	// Name is the image's repository and tag, without a registry.
 	Name  string
@@ -42,7 +41,7 @@ type Builder struct {
 	Dir string
 }
 
-// Build makes the image.
+// Build builds the image. It takes unchanged layers from the cache.
 func (b Builder) Build(spec Spec) (v1.Image, error) {
 	image, layerType := empty.Image, types.DockerLayer
 	if spec.OCI {

@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Registry pushes images to a registry, one after another.
+// Registry is a client of an image registry. With [Registry.WithMounts], it must not push images concurrently.
 type Registry struct {
 	Host      string
 	Auth      authn.Authenticator
 	Transport http.RoundTripper
-	// Secure requires TLS.
+	// Secure is true if the registry must be reached by TLS. Otherwise plain HTTP is permitted.
 	Secure bool
 	// layers maps each pushed layer to an image whose repository contains it. Layers are not recorded if it is nil.
 	layers map[v1.Hash]name.Reference

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Ko builds images.
+// Ko configures how ko builds images of the project's programs.
 type Ko struct {
 	// Command returns the command line that runs ko with these arguments in the directory dir. The command must be
 	// able to reach the registry.

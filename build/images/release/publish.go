@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Publisher pushes the images of all programs to a registry, with docker's credentials.
+// Publisher pushes the images of all programs to a registry. It reads the credentials from docker's configuration.
 type Publisher struct {
 	// Repository is the prefix of the images' repositories, such as registry.example/fnr.
 	Repository string

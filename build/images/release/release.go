@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Program is a program of the project.
+// Program describes the image of a program of the project.
 type Program struct {
 	Name string
 	// Module is the directory of the program's module, relative to the repository's root.

@@ -17,7 +17,7 @@ import (
 // leftFile is the file that [leaveFile] creates and [findFile] searches for.
 const leftFile = "left-by-an-earlier-evaluation"
 
-// lookAtServer opens files that would show the server's memory and environment.
+// lookAtServer tries to read the server's memory, environment and open files, and to attach to it as a debugger.
 func lookAtServer(string) {
 	server := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
 	for _, name := range []string{"environ", "mem", "maps"} {
@@ -45,7 +45,7 @@ func signalServer(string) {
 	}
 }
 
-// lowerLimits lowers the server's limit of open files, which is irrevocable.
+// lowerLimits tries to lower the server's limit of open files. The server could not raise it again.
 func lowerLimits(string) {
 	files := [2]uint64{16, 16}
 	_, _, err := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(os.Getppid()),

@@ -48,7 +48,7 @@ func stealSecret(arg string) {
 	}
 }
 
-// otherProcesses returns all processes except this process.
+// otherProcesses returns the IDs of all processes except this process.
 func otherProcesses() []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")

@@ -59,7 +59,7 @@ func isWanted(kind metav1.APIResource, namespace string) bool {
 	}
 }
 
-// write writes the objects of a kind, if there are any.
+// write writes the objects of a kind to a file. It writes no file if there are no objects.
 func (c Cluster) write(ctx context.Context, resource schema.GroupVersionResource, namespaced bool, namespace,
 	dir string,
 ) error {

@@ -24,7 +24,7 @@ var flagLine = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([a-z-]+)(?: [\w.:=]+)? 
 // flagDefault matches the default at the end of a description.
 var flagDefault = regexp.MustCompile(` \(default "?([^"]*?)"?\)$`)
 
-// flag is a row of the table.
+// flag is a row of the table of flags.
 type flag struct {
 	names, value, meaning string
 	commands              []string

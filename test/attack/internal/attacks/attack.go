@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attacks contains the attacks of hostile and careless callers and functions, each in a file of its own.
+// Package attacks contains attacks on the programs by hostile and careless callers, functions, pods and registries.
 package attacks
 
 import (
@@ -45,7 +45,7 @@ func chooseByTime[T any](t *Target, brief, long T) T {
 	return long
 }
 
-// Groups of programs.
+// Lists of programs that attacks have in common.
 var (
 	every = []string{
 		system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver,
@@ -56,7 +56,7 @@ var (
 	gateway    = []string{system.Gateway}
 )
 
-// All are all attacks.
+// All returns all attacks.
 func All() []Attack {
 	return []Attack{
 		healthBomb, reflectionBomb, manyBombs, unknownFields,
@@ -72,7 +72,7 @@ func All() []Attack {
 	}
 }
 
-// Paths of methods.
+// Paths of the gRPC methods that attacks call.
 const (
 	evaluatePath   = "/evaluator.FunctionEvaluator/EvaluateFunction"
 	healthPath     = "/grpc.health.v1.Health/Check"
@@ -80,7 +80,8 @@ const (
 	reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 )
 
-// List returns a resource list that selects the function's behaviour, with the given bytes of padding.
+// List returns a resource list for the hostile function. do selects the function's behaviour, and arg is its
+// argument. padding is the number of bytes by which the list is enlarged.
 func List(do, arg string, padding int) []byte {
 	return fmt.Appendf(nil, `apiVersion: config.kubernetes.io/v1
 kind: ResourceList

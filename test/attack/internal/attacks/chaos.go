@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// chaos cancels calls at random times and cuts connections in the middle of a message. Each answer must belong to its
-// own request.
+// chaos cancels calls at random times and closes connections in the middle of a message. Each caller must receive the
+// answer to its own request.
 var chaos = Attack{
 	Name: "random cancels and cuts", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {

@@ -25,7 +25,7 @@ var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
 // written a quarter more: see docs/security.md.
 const maxTempBytes = 256 << 20
 
-// Attacks on resources that functions must not reach.
+// Attacks in which functions access resources that they must not reach.
 var (
 	lookAround       = confinementAttack("look at the server", "look", "")
 	stealMemory      = confinementAttack("read other memory", "steal", secret)

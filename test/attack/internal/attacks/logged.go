@@ -34,7 +34,7 @@ var loggedSecret = Attack{
 	},
 }
 
-// mustFail returns an error unless the evaluation of a list fails.
+// mustFail evaluates a list and returns an error unless the function fails.
 func (t *Target) mustFail(ctx context.Context, list []byte) error {
 	if _, err := t.evaluate(ctx, system.Hostile, list); status.Code(err) != codes.Internal {
 		return fmt.Errorf("a function that fails is answered with %v", status.Convert(err))

@@ -33,7 +33,7 @@ func oddListsByKind() map[string]string {
 	return all
 }
 
-// small are lists whose characters, syntax or fields are odd.
+// small contains lists with odd characters, syntax or fields.
 var small = map[string]string{
 	"empty":                    "",
 	"one line break":           "\n",

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
 
-// persist lets an evaluation leave files and a later evaluation search for them.
+// persist evaluates a function that leaves files, and then a function that searches for these files.
 var persist = Attack{
 	Name: "files that stay", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {

@@ -88,7 +88,7 @@ type trap struct {
 	visited   []error
 }
 
-// listen adds an address and returns its port.
+// listen listens on another address and returns its port.
 func (t *trap) listen(ctx context.Context, address string) (port string, err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)

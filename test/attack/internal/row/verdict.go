@@ -27,7 +27,7 @@ const (
 	settle = 30 * time.Second
 )
 
-// Row is the result of an attack on a program.
+// Row is the result of an attack on a program: a row of the table.
 type Row struct {
 	Attack, Program        string
 	Before, Peak, After    int64 // bytes

@@ -46,7 +46,7 @@ func (p *Program) Zombies() int {
 	return n
 }
 
-// listProcesses yields the numbers of all processes.
+// listProcesses returns an iterator over the IDs of all processes.
 func listProcesses() func(yield func(int) bool) {
 	entries, _ := os.ReadDir("/proc")
 	return func(yield func(int) bool) {

@@ -27,7 +27,7 @@ import (
 // Limit is the memory limit of each program in bytes.
 const Limit = 1 << 30
 
-// startTimeout bounds the start of a program on a busy machine.
+// startTimeout is the timeout for the start of a program. It is long enough for a busy machine.
 const startTimeout = 30 * time.Second
 
 // Program is a running program under attack, or a dependency of it.
@@ -45,7 +45,8 @@ type Program struct {
 	peak  atomic.Int64
 }
 
-// startPlan starts a program and waits until it serves.
+// startPlan starts a program according to a plan, in its own control group if memory is limited, and waits until it
+// serves requests.
 func (s *System) startPlan(ctx context.Context, name string, p plan) (*Program, error) {
 	s.started++
 	program := &Program{Name: name, Address: p.address, Metrics: p.metrics, dir: s.dir, ended: make(chan struct{})}
@@ -112,7 +113,7 @@ func (p *Program) awaitReady(ctx context.Context) error {
 	}
 }
 
-// Tail returns the end of the log.
+// Tail returns the last part of the program's log.
 func (p *Program) Tail() string {
 	content, _ := os.ReadFile(p.Log)
 	return strings.TrimSpace(string(content[max(0, len(content)-300):]))
@@ -144,7 +145,7 @@ func (p *Program) watchExit() {
 	}
 }
 
-// Peak returns the highest use of memory so far, in bytes.
+// Peak returns the peak memory usage so far in bytes.
 func (p *Program) Peak() int64 { return p.peak.Load() }
 
 // Memory returns the memory in bytes that the program and its functions use. Without a control group, it returns the

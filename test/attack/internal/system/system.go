@@ -85,7 +85,7 @@ func New(dir, bin string, owner int, limited bool) (*System, error) {
 	)
 }
 
-// Function returns the path of an image's program.
+// Function returns the path of the program that is run for an image.
 func (s *System) Function(image string) string {
 	name, _, _ := strings.Cut(filepath.Base(image), ":")
 	return filepath.Join(s.dir, "functions", name)

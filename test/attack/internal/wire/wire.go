@@ -19,7 +19,7 @@ import (
 // Source is the address from which attacks connect. Other callers have a different address.
 const Source = "127.0.0.66"
 
-// Dial connects to a program from the attackers' address.
+// Dial connects to a program from the address Source.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(Source)}}
 	return dialer.DialContext(ctx, "tcp", address)
@@ -28,7 +28,7 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 // frameBytes is the default maximum size of a frame in HTTP/2.
 const frameBytes = 16 << 10
 
-// Conn is a connection. Its methods may be called concurrently.
+// Conn is an HTTP/2 connection of an attacker. Its methods may be called concurrently.
 type Conn struct {
 	net.Conn
 	framer *http2.Framer
@@ -117,7 +117,7 @@ func (c *Conn) applySettings(settings *http2.SettingsFrame) error {
 	return c.framer.WriteSettingsAck()
 }
 
-// enlargeWindow enlarges the window of a stream, or of the connection.
+// enlargeWindow applies a window update to a stream, or to the connection if the stream is 0.
 func (c *Conn) enlargeWindow(stream uint32, by int64) {
 	if stream == 0 {
 		c.window += by

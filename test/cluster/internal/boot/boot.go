@@ -23,7 +23,7 @@ import (
 const (
 	// bootTimeout is the timeout of all steps until a pod has run.
 	bootTimeout = 3 * time.Minute
-	// interval is the time between two checks of a condition.
+	// interval is the interval between checks of a condition.
 	interval = 100 * time.Millisecond
 )
 

@@ -16,7 +16,7 @@ import (
 type Source struct {
 	// Root is the root of the repository.
 	Root string
-	// Out is the directory of the built programs.
+	// Out is the directory into which programs are built.
 	Out string
 }
 
@@ -34,7 +34,7 @@ func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
 	return specs, nil
 }
 
-// Functions builds all functions and describes their images.
+// Functions builds all functions and returns the specs of their images.
 func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
 	misbehaving, err := s.misbehavingImages(ctx)
 	if err != nil {

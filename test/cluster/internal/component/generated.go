@@ -25,7 +25,7 @@ type generatedModule struct {
 	Flags string
 }
 
-// buildModule writes the programs to dir.
+// buildModule builds the programs of the module and writes them to dir.
 func (g generatedModule) buildModule(ctx context.Context, dir string) error {
 	source, err := os.MkdirTemp("", "function-runner-module-")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// stripped omits symbols and debug information.
+// stripped contains linker flags that omit symbols and debug information.
 const stripped = "-s -w"
 
 // builds is the environment of the go command: without a workspace and without cgo. GOGC is high because the compiler

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// kubeSource is the program that contains every Kubernetes component.
+// kubeSource is the source of a program that contains all programs of Kubernetes. The name by which it is started
+// selects one.
 //
 //go:embed kube.go.txt
 var kubeSource string

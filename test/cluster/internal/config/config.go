@@ -35,7 +35,7 @@ func (view) PodCIDR() string          { return layout.PodCIDR }
 func (view) ContainerdSocket() string { return layout.ContainerdSocket }
 func (view) PauseImage() string       { return PauseImage }
 
-// PauseImage is the image of the process that holds a pod's namespaces.
+// PauseImage is the image of the process that keeps a pod's namespaces alive.
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
 // Write writes all configuration files of a cluster. bridgesFiltered means that iptables processes traffic between

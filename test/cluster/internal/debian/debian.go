@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Packages are the Debian packages that a cluster needs.
+// Packages lists the Debian packages that a cluster needs.
 var Packages = []string{
 	"busybox-static", "conntrack", "containernetworking-plugins", "docker-registry",
 	"etcd-server", "iproute2", "iptables", "nodejs", "runc",

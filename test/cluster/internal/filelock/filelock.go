@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock locks files between processes.
+// Package filelock provides locks between processes. A lock is a locked file.
 package filelock
 
 import (
@@ -20,7 +20,7 @@ func Acquire(path string) (unlock func(), err error) { return lock(path, unix.LO
 // lock at the same time.
 func Share(path string) (unlock func(), err error) { return lock(path, unix.LOCK_SH) }
 
-// ErrHeld reports that another process holds the lock.
+// ErrHeld is the error of Try if another process holds the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
 // Try is like Acquire but does not wait. The error is ErrHeld if another process holds the lock.

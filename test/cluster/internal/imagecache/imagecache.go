@@ -46,7 +46,7 @@ func (c Cache) Get(repository, key string) (v1.Image, error) {
 	return index.Image(manifest.Manifests[0].Digest)
 }
 
-// Keep replaces the cached image of a repository.
+// Keep stores an image with its key as the cached image of a repository. It replaces an earlier image.
 func (c Cache) Keep(repository, key string, image v1.Image) error {
 	if err := c.storeImage(c.dir(repository), key, image); err != nil {
 		return fmt.Errorf("keep the image %s: %w", repository, err)

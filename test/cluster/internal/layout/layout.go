@@ -63,10 +63,10 @@ func (l Layout) Path(elements ...string) string {
 	return filepath.Join(append([]string{l.Dir()}, elements...)...)
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (l Layout) Kubeconfig() string { return l.Path("kubeconfig") }
 
-// Logs is the directory of the components' logs.
+// Logs returns the directory of the components' logs.
 func (l Layout) Logs() string { return l.Path("logs") }
 
 // LogFile returns the path of a component's log.
@@ -80,7 +80,7 @@ func (l Layout) PKI(file string) string { return l.Path("pki", file) }
 // Config returns the path of a configuration file of a component.
 func (l Layout) Config(file string) string { return l.Path("config", file) }
 
-// Storage is the directory in which a registry stores images.
+// Storage returns the directory in which a registry stores images.
 func (l Layout) Storage(registry string) string { return l.Path("registries", registry) }
 
 // Cgroup returns the name of the parent group of all the cluster's control groups. It is relative to the root of each

@@ -30,7 +30,7 @@ func (r Registry) Host() string { return fmt.Sprintf("%s:%d", NodeAddress, r.Por
 // Alias returns the host and port of the same registry at AliasAddress, for which the node has no configuration.
 func (r Registry) Alias() string { return fmt.Sprintf("%s:%d", AliasAddress, r.Port) }
 
-// Scheme is http or https.
+// Scheme returns http or https.
 func (r Registry) Scheme() string {
 	if r.TLS {
 		return "https"
@@ -38,5 +38,5 @@ func (r Registry) Scheme() string {
 	return "http"
 }
 
-// URL is the URL of the registry's API.
+// URL returns the URL of the registry's API.
 func (r Registry) URL() string { return r.Scheme() + "://" + r.Host() }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes the certificates and keys of a cluster.
+// Package pki creates the certificates and keys of a cluster.
 package pki
 
 import (
@@ -23,7 +23,7 @@ type Pair struct {
 	Cert, Key []byte
 }
 
-// Authority signs certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	Pair
 	cert *x509.Certificate

@@ -27,7 +27,7 @@ type Spec struct {
 	After string `json:"after,omitempty"`
 }
 
-// Supervisor runs programs.
+// Supervisor runs programs, restarts them, and reports their status.
 type Supervisor struct {
 	// Logs is the directory of the programs' log files, NAME.log.
 	Logs string

@@ -28,7 +28,7 @@ type State struct {
 	RegistryPassword string `json:"registryPassword"`
 }
 
-// ErrNone reports that the cluster does not exist.
+// ErrNone is the error for a cluster that does not exist.
 var ErrNone = errors.New("there is no such cluster")
 
 // Load reads the state of a cluster. The error is ErrNone if the cluster has no state file.

@@ -15,7 +15,7 @@ import (
 // Dialer opens connections in the network namespace of a process, which is the namespace of the process's pod.
 type Dialer struct{ Process }
 
-// DialContext connects to a numeric address.
+// DialContext connects to an address by TCP. The address must be numeric.
 func (d Dialer) DialContext(ctx context.Context, address string) (net.Conn, error) {
 	type dialled struct {
 		conn net.Conn

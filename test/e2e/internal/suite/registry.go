@@ -30,11 +30,11 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 type Version string
 
 const (
-	// Current are the programs from the current sources.
+	// Current selects images built from the current sources.
 	Current Version = "programs"
-	// Previous are the programs from an earlier commit, for tests of upgrades.
+	// Previous selects images built from an earlier commit, for tests of upgrades.
 	Previous Version = "previous"
-	// Porch are Porch's own programs.
+	// Porch selects images of Porch's own programs.
 	Porch Version = "porch"
 )
 
