@@ -272,8 +272,8 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	return errors.Join(err, logErr)
 }
 
-// impliedVariables lists the variables that kyaml passes to every function. A gateway passes no variables on: fnctl
-// drops these silently, and rejects all other variables.
+// impliedVariables lists the variables that kyaml passes to every function. Because a gateway passes no variables on,
+// fnctl drops these silently and rejects all other variables.
 var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 
 // environment returns the variables of the function, or an error for variables that a gateway does not pass on.

@@ -114,7 +114,7 @@ func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) 
 	return nil, nil
 }
 
-// withoutConfig separates the resources of the file --fn-config from the rest, if the file is below dir.
+// withoutConfig separates the resources of the file --fn-config from all other resources, if the file is below dir.
 func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others, configs []*yaml.RNode) {
 	file, err := relativePath(dir, f.configFile)
 	if f.configFile == "" || err != nil {

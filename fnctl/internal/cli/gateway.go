@@ -127,7 +127,8 @@ func (f *gatewayFlags) clientConfig(env Environment) (client.Config, error) {
 	return config, f.cluster.checkUnused()
 }
 
-// maxMessage returns the maximum size of a ResourceList: the flag's value, or else the given default.
+// maxMessage returns the maximum size of a ResourceList: the value of --max-message-size, or byDefault if the flag is
+// not set.
 func (f *gatewayFlags) maxMessage(byDefault int) int { return cmp.Or(f.maxMessageBytes, byDefault) }
 
 // evaluator evaluates images at a gateway, and programs of this machine.

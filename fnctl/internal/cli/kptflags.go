@@ -46,13 +46,13 @@ func (k *kptFlags) register(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// reject adds a flag without a value that is rejected if it is set.
+// reject adds a flag of kpt that takes no value. If a user sets the flag, check returns the reason as an error.
 func (k *kptFlags) reject(flags *pflag.FlagSet, name, reason string) {
 	k.rejectValue(flags, name, reason)
 	flags.Lookup(name).NoOptDefVal = "true"
 }
 
-// rejectValue is reject for a flag with a value.
+// rejectValue is reject for a flag that takes a value.
 func (k *kptFlags) rejectValue(flags *pflag.FlagSet, name, reason string) {
 	if k.rejected == nil {
 		k.rejected = map[string]string{}
@@ -62,7 +62,7 @@ func (k *kptFlags) rejectValue(flags *pflag.FlagSet, name, reason string) {
 	_ = flags.MarkHidden(name)
 }
 
-// check reports a rejected flag that is set.
+// check returns an error if the user set a rejected flag.
 func (k *kptFlags) check() error {
 	for name, reason := range k.rejected {
 		if k.flags.Changed(name) {

@@ -116,7 +116,7 @@ func (c *topCommand) run(ctx context.Context) error {
 	return nil
 }
 
-// followStatus shows snapshots until ctx is done: users stop the command by a signal.
+// followStatus shows snapshots until ctx is done, because users stop the command by a signal.
 func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, snapshot top.Snapshot) {
 	screen := isTerminal(c.env.Stdout) && c.output == ""
 	if screen {

@@ -42,7 +42,7 @@ type Gateway struct {
 	address string
 	limit   int
 	local   bool // true for a gateway in this process
-	// texts are the texts for evaluation errors, and unreachable is the text for connection errors.
+	// texts contains the templates for evaluation errors by code. unreachable is the template for connection errors.
 	texts       map[connect.Code]account
 	unreachable account
 	rpc         evaluatorconnect.FunctionEvaluatorClient

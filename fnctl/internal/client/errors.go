@@ -157,8 +157,8 @@ func retryHint(cerr *connect.Error) string {
 	return ""
 }
 
-// brokenConnection reports whether the connection failed. It also returns true for a canceled call: explain has
-// handled cancellations by the caller before, so that here a server of another protocol has reset the HTTP/2 stream.
+// brokenConnection reports whether the connection failed. A canceled call also counts as a failed connection, because
+// a server of another protocol may reset the HTTP/2 stream. explain has already handled cancellations by the caller.
 func brokenConnection(cerr *connect.Error) bool {
 	if connect.IsWireError(cerr) {
 		return false

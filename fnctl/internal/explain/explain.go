@@ -24,7 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Title returns the title of a step for display: its function and its package.
+// Title names the function and the package of a step, for display.
 func Title(step pipeline.Step) string {
 	f, title := step.Call.Function, step.Call.Function.Title()
 	if f.Tag != "" {

@@ -151,7 +151,7 @@ func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	}
 }
 
-// Reply returns a function with a constant output, whatever its input.
+// Reply returns a function that returns the same output and log for every input.
 func Reply(output, log string) Function {
 	return func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		return &evaluator.EvaluateFunctionResponse{ResourceList: []byte(output), Log: []byte(log)}, nil

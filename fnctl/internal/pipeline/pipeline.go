@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pipeline runs the functions of a package tree as `kpt fn render` does: mutators before
-// validators, and functions of subpackages before functions of the package around them, unless its
-// Kptfile requests the opposite order.
+// Package pipeline runs the functions of a package tree as `kpt fn render` does: mutators before validators, and
+// functions of subpackages before functions of the package around them, unless the outermost Kptfile requests the
+// opposite order.
 //
 // [NewPlan] determines which functions run on which packages before anything runs. A [Renderer]
 // then runs the plan through an [Evaluator] and reports progress to an [Observer].

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// task renders a package, after the packages inside it. It implements [Observer]: it stores the events of its
-// functions until all preceding packages were shown.
+// task renders a package, after the packages inside it. As an [Observer], it stores the events of its functions until
+// all preceding packages were shown.
 type task struct {
 	plan *Plan
 	subs []*task

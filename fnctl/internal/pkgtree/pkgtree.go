@@ -19,7 +19,7 @@ import (
 // before a resource is written.
 const PackageAnnotation = "internal.config.kubernetes.io/package-path"
 
-// Package is a package of a tree.
+// Package is a package in a [Tree].
 type Package struct {
 	// Path is the package's directory, relative to the tree's root, with slashes;
 	// "." for the root.

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// Tree is a tree of packages, as read.
+// Tree is a tree of packages with the original content of its files.
 type Tree struct {
 	// Root is the package at the tree's root.
 	Root *Package
@@ -27,7 +27,7 @@ type Tree struct {
 	files map[string]file // keys are paths relative to the root
 }
 
-// file is a file as read, with a separate copy of its resources.
+// file is the original content of a file, with a separate copy of its resources.
 type file struct {
 	data      []byte
 	resources []*yaml.RNode

@@ -53,7 +53,8 @@ type function struct {
 	line    int
 }
 
-// locatedResult is a result with its place: a file, as the user would name it, and a line.
+// locatedResult is a result with the file and line that it is about. The path of the file begins with the user's path
+// of the package.
 type locatedResult struct {
 	Message  string            `json:"message"`
 	Severity string            `json:"severity"`

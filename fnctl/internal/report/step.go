@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report describes renderings: as kpt does, in the file results.yaml and in the status of a Kptfile, and in
-// formats for CI systems.
+// Package report writes reports about renderings: results.yaml and the status of a Kptfile, as kpt does, and formats
+// for CI systems.
 package report
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner starts a function runner in fnctl's own process on systems with sandboxes: functions of images run in
-// sandboxes of this machine, without a server, a daemon or a port.
+// Package runner starts a function runner in fnctl's own process, on systems with sandboxes. Functions of images run
+// in sandboxes on this machine, without a server, a daemon or a port.
 package runner
 
 import (

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Printer writes to the user. It ignores errors of the underlying writer: there is no other place
-// to report them.
+// Printer writes to the user. It ignores errors of the underlying writer, because there is no other place to report
+// them.
 type Printer struct {
 	out   io.Writer
 	style style

@@ -17,7 +17,7 @@ func columnsOf(text string) int { return terminal.StringWidth(text) }
 // minShown is the minimum number of columns of a text that is cut.
 const minShown = 3
 
-// maxColumns returns the columns of a line. The last column stays free: some terminals wrap at it.
+// maxColumns returns the columns of a line. The last column stays free, because some terminals wrap the line there.
 func (p *Progress) maxColumns() int {
 	if p.Width != nil {
 		if width := p.Width(); width > 0 {

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// maxRequestBytes bounds requests: the name of an image and a constraint.
+	// maxRequestBytes bounds requests, which contain the name of an image and a constraint.
 	maxRequestBytes = 64 << 10
 	// maxResponseBytes bounds answers. Lists of tags are the largest.
 	maxResponseBytes = 32 << 20
@@ -77,7 +77,7 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// NewResolver returns a resolver. It starts nothing: callers must run its tasks.
+// NewResolver returns a resolver. Callers must run its tasks.
 func NewResolver(cfg Config, frame program.Frame) (*Resolver, error) {
 	core, client, tasks, err := newCore(cfg, frame)
 	if err != nil {

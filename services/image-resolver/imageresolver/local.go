@@ -194,7 +194,7 @@ func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	return stored.Repository == name.Repository && stored.Tag == name.Tag
 }
 
-// missingImage is the error for an image that is not in the store.
+// missingImage returns the error for an image that is not in the store.
 func (l *Local) missingImage(image string) error {
 	return fault.New(fault.Precondition, "%s is not in the image store %s, and registries are not called offline",
 		image, l.dir)

@@ -64,7 +64,7 @@ type file struct {
 	config  *dockerConfig
 }
 
-// New reads the files. A file may be missing; a file that is not a docker configuration is an error.
+// New reads the files. Files may be missing. A file that is not a docker configuration is an error.
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, helpers: newHelpers()}
 	for _, path := range cfg.Files {

@@ -33,7 +33,7 @@ const (
 	helperGrace = time.Second
 	// tokenUser is a helper's user name for an identity token.
 	tokenUser = "<token>"
-	// maxOutput and maxStderr bound a helper's output, in bytes: its answer is a few tokens long.
+	// maxOutput and maxStderr bound a helper's output, in bytes. A normal answer contains only a few tokens.
 	maxOutput = 1 << 20
 	maxStderr = 8 << 10
 	// maxQuoted bounds the quotation of standard error, in bytes.

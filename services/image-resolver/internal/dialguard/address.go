@@ -79,8 +79,8 @@ func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	return false
 }
 
-// IsLocal reports whether a host, without port, is a local address or a name of this machine. Other names must be
-// resolved first: see [Check].
+// IsLocal reports whether a host, without port, is a local address or a name of this machine. Names of other machines
+// must be resolved first, see [Check].
 func IsLocal(host string) bool {
 	addr, ok := parseAddress(host)
 	return IsLoopback(host) || ok && isLocal(addr)

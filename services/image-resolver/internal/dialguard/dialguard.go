@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialguard keeps this service from connecting to local addresses: addresses of this machine, of its link, and
-// of cloud metadata services. Callers choose image names, and registries choose redirects and token servers, so both
-// could otherwise make this service send requests there. Private addresses are not local: registries in clusters use
-// them. A request may also be restricted to public addresses.
+// Package dialguard keeps this service from connecting to local addresses: addresses of this machine, of its link,
+// and of cloud metadata services. Callers choose image names, and registries choose redirects and token servers, so
+// both could otherwise make this service send requests there. Private addresses do not count as local, because
+// registries in clusters use them. A request may also be restricted to public addresses.
 package dialguard
 
 import (

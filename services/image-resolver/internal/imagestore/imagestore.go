@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagestore stores the root file systems of images on disk, by digest. Processes share a store: each image is
-// pulled by a single process, used by all, and never removed while a process uses it.
+// Package imagestore stores the root file systems of images on disk, by digest. Several processes may share a store.
+// A single process pulls each image, all processes use it, and no process removes it while another process uses it.
 //
 // A store's directory contains:
 //

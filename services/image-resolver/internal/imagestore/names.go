@@ -36,7 +36,8 @@ type Name struct {
 const (
 	// maxNames bounds the names in a store. The oldest names are removed.
 	maxNames = 500
-	// maxNameBytes bounds the size of a name: images choose their command and environment.
+	// maxNameBytes bounds the size of a stored name, because images choose the length of their command and
+	// environment.
 	maxNameBytes = 128 << 10
 )
 

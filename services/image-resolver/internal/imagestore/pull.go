@@ -159,7 +159,7 @@ func (s *Store) nameImage(repository, digest string, err error) error {
 	return fault.New(fault.Of(err), "image %s@%s: %w", repository, digest, err)
 }
 
-// pull is the pull of an image.
+// pull is the state of a running pull of an image.
 type pull struct {
 	store              *Store
 	stage              *stage
@@ -230,9 +230,9 @@ func missingHosts(hosts string) string {
 // unprivileged is the user of a sandbox whose image names none.
 const unprivileged = 65532
 
-// missingUsers returns a function that returns the lines of a sandbox's users that /etc/passwd lacks, because
-// programs look up their user. The users are root, which some launchers use, and the user of the image if that is a
-// number, or else the user unprivileged.
+// missingUsers returns a function for AddLines, which adds the users of a sandbox to /etc/passwd, because programs
+// look up their user. Some launchers use root. All others use the image's user if that is a number, or else the user
+// unprivileged.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)

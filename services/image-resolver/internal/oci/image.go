@@ -105,8 +105,8 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	return image, nil
 }
 
-// checkTexts rejects a configuration with a zero byte, which no program can receive: wherever such a byte terminates a
-// text, the rest would be parsed as something else.
+// checkTexts rejects a configuration with a zero byte. Programs cannot receive zero bytes. Where a zero byte
+// terminates a text, the text after it would be parsed as something else.
 func (i *Image) checkTexts() error {
 	texts := slices.Concat(i.Entrypoint, i.Cmd, i.Env, []string{i.WorkingDir, i.User})
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) }) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package oci parses the manifests and configurations of images. It has no I/O. It decodes no more than it needs, so
-// that a hostile document needs little more memory than its text. Errors are of class fault.Precondition: the user
-// must push another image.
+// that a hostile document needs little more memory than its text. Errors are of class fault.Precondition, because the
+// user must push another image.
 package oci
 
 import (
@@ -60,7 +60,7 @@ type Child struct {
 // IsIndex reports whether m is an index.
 func (m *Manifest) IsIndex() bool { return m.Children != nil }
 
-// Digest returns the digest of content, as registries write it.
+// Digest returns the SHA-256 digest of content in the form "sha256:HEX".
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -35,7 +35,7 @@ var architectures = map[string]Platform{
 	"i686": {Architecture: "386"}, "x86": {Architecture: "386"}, "ppc64el": {Architecture: "ppc64le"},
 }
 
-// baseVariants contains the variant that is meant if a platform names the architecture without a variant.
+// baseVariants contains the default variant of each architecture, which a platform without a variant means.
 var baseVariants = map[string]string{"amd64": "v1", "arm64": "v8"}
 
 // normalize returns the platform in Go's spelling, because Kubernetes labels its nodes in that spelling.
@@ -106,8 +106,8 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms for a request: the named platform, with its empty fields from the preferred platform, or p
-// if the request names none.
+// For returns the platforms for a request. It returns p if the request names no platform. Otherwise, it returns the
+// named platform, with empty fields replaced by the fields of the most preferred platform.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {
 		return p

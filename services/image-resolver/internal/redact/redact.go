@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// patterns match text that looks secret: headers with credentials, which a server may repeat with changes or in part,
-// JSON web tokens, which all begin in the same way, user parts of URLs, which contain passwords, and queries of URLs,
-// which contain signatures.
+// patterns match text that looks secret. Servers may repeat headers with credentials, with changes or in part. All
+// JSON web tokens begin in the same way. The user parts of URLs contain passwords, and the queries of URLs, including
+// relative URLs, contain signatures.
 var patterns = []struct {
 	secret      *regexp.Regexp
 	replacement string

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxAnswer bounds the size of an answer: registries must accept manifests of up to 4 MiB, and configurations are
-	// smaller.
+	// maxAnswer bounds the size of an answer. It is the size of manifests that every registry must accept, and
+	// configurations are smaller.
 	maxAnswer = 4 << 20
 	// maxSession bounds all answers of a session, such as the pages of a list.
 	maxSession = 32 << 20
@@ -96,8 +96,8 @@ func (g *guard) checkTarget(req *http.Request) error {
 // reachable through redirects of other registries.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
-// mayBePrivate reports whether requests of the session may reach private networks: the registry, its redirects and its
-// token servers.
+// mayBePrivate reports whether the registry of the session, its redirects and its token servers may be in private
+// networks.
 func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.client.isListed(g.host) }
 
 // isOwnHost reports whether a host is the registry's host. It also returns true if both are on this machine.
@@ -121,8 +121,8 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrictDial returns req with a restriction: the request fails if its host resolves to a local address. There is no
-// restriction if both the host and the registry are listed. [guard.checkTarget] has checked literal addresses before.
+// restrictDial restricts req so that it fails if its host resolves to a local address. There is no restriction if
+// both the host and the registry are listed. [guard.checkTarget] has checked literal addresses before.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || g.client.isListed(req.URL.Host) && g.client.isListed(g.host) {

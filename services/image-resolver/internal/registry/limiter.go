@@ -20,7 +20,7 @@ const (
 	// configurations have a few KiB.
 	smallAnswers = 64 << 10
 	// maxLarge is the maximum number of sessions with large answers, and maxLargePerRegistry the maximum for each
-	// registry: an answer may have 4 MiB, and needs up to twice that while we read it.
+	// registry. An answer may have 4 MiB, and needs up to 8 MiB of memory while we read it.
 	maxLarge            = 4
 	maxLargePerRegistry = 2
 )

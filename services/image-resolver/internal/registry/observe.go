@@ -52,8 +52,8 @@ func (p purpose) describe(method string) string {
 	return strings.ToLower(method) + " " + p.op
 }
 
-// maxRegistries is the maximum number of values of the label registry: callers choose the registries. All further
-// registries share the label otherRegistries.
+// maxRegistries is the maximum number of values of the label registry. It is limited because callers choose the
+// registries. All other registries share the label otherRegistries.
 const (
 	maxRegistries   = 100
 	otherRegistries = "other"
@@ -108,7 +108,8 @@ func (m *metrics) sendObserved(
 	return resp, err
 }
 
-// registryLabel returns the label of a registry: its name after its first answer, up to maxRegistries names.
+// registryLabel returns the label of a registry. It is the registry's name if the registry has answered before and is
+// among the first maxRegistries registries, and otherwise otherRegistries.
 func (m *metrics) registryLabel(registry string, answered bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry talks to registries: with credentials only where they belong,
-// encrypted unless a registry is listed as insecure, within bounds, and with the
-// registry's own words in errors.
+// Package registry is a client of registries. It sends credentials only to the registry that they belong to, encrypts
+// connections unless a registry is listed as insecure, bounds answers, and quotes registries in errors.
 package registry
 
 import (
@@ -40,7 +39,8 @@ type Config struct {
 	Credentials Credentials
 	// Insecure are the registries, as host or host:port, for which plain HTTP is permitted.
 	Insecure []string
-	// Local are further registries that may be at local addresses, in addition to those in Insecure and the mirrors.
+	// Local lists registries that may be at local addresses, in addition to the registries in Insecure and the
+	// mirrors.
 	Local []string
 	// PublicOnly rejects private addresses of registries that are in none of these lists.
 	PublicOnly bool
@@ -196,7 +196,7 @@ func (c *Client) useSource(
 	if status != http.StatusUnauthorized && (status != http.StatusForbidden || !cred.Kept) {
 		return err
 	}
-	// The credential may just have been replaced, or a token may have expired early: retry with a new login.
+	// Retry with a new login, because the credential may just have been replaced, or a token may have expired early.
 	fresh, renewErr := c.cfg.Credentials.Renew(ctx, source)
 	switch {
 	case renewErr != nil:

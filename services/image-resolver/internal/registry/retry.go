@@ -118,8 +118,8 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return min(max(0, at.Sub(now)), maxRetryAfter)
 }
 
-// streamError has the same form as the error of a reset HTTP/2 stream: package http lets errors.As copy its own,
-// unexported error to any struct of that form.
+// streamError has the same fields as package http's unexported error of a reset HTTP/2 stream. Package http lets
+// errors.As copy its error to any struct with these fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32

@@ -27,7 +27,7 @@ func (s *secrets) add(texts ...string) {
 	}
 }
 
-// addCredential adds all that is secret in a credential.
+// addCredential adds all secrets of a credential.
 func (s *secrets) addCredential(auth authn.AuthConfig) {
 	s.add(auth.Password, auth.Auth, auth.IdentityToken, auth.RegistryToken)
 	if auth.Username != "" {
@@ -37,7 +37,7 @@ func (s *secrets) addCredential(auth authn.AuthConfig) {
 
 // hideIn returns text without any secret.
 func (s *secrets) hideIn(text string) string {
-	// Replace the longest first: a secret may be a part of a longer secret.
+	// Replace the longest secret first, because a secret may be a part of a longer secret.
 	for _, secret := range slices.SortedFunc(slices.Values(*s), func(a, b string) int { return len(b) - len(a) }) {
 		text = strings.ReplaceAll(text, secret, "[hidden]")
 	}

@@ -28,7 +28,7 @@ type Session struct {
 	guard   *guard
 	retrier *retrier
 	http    *http.Client
-	// scheme is the scheme of the answered ping.
+	// scheme is the URL scheme of the ping that the registry answered. It is empty before that.
 	scheme string
 	// headers are the Authorization headers of requests, by host.
 	headers map[string]string
@@ -106,8 +106,8 @@ func verifyDigest(raw []byte, digest, what string) error {
 	return nil
 }
 
-// Layer calls read with the compressed content of a layer, as the registry sends it: read must bound it and check its
-// digest. Connection errors are explained; Layer returns the errors of read unchanged.
+// Layer calls read with the compressed content of a layer, as the registry sends it. The function read must bound the
+// size and check the digest. Layer adds advice to connection errors, and returns the errors of read unchanged.
 func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader) error) error {
 	resp, err := s.sendRequest(ctx, purpose{op: opBlob, layer: true}, http.MethodGet, s.resourceURL("blobs", digest))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 const (
 	// tagsPerPage is the requested size of a page; some registries reject more than 1000.
 	tagsPerPage = 1000
-	// maxTags bounds a list: some repositories have a tag for each commit, and a
-	// hostile registry makes up any number.
+	// maxTags is the maximum number of tags in a list. Some repositories contain a tag for each commit, and a hostile
+	// registry may send any number of tags.
 	maxTags = 50_000
 	// maxTagBytes bounds the text of a list. It suffices for maxTags signatures, the longest tags in use.
 	maxTagBytes = 4 << 20

@@ -13,7 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// key is the key of a cached answer: an image by tag or digest, on platforms, or a list of tags if both are empty.
+// key is the key of a cached answer. The answer is an image, by tag or digest and by platforms, or the list of tags
+// if both tag and digest are empty.
 type key struct {
 	repository, tag, digest string
 	platforms               string
@@ -76,7 +77,7 @@ func (r *Resolver) fetch(ctx context.Context, k key) (a answer, err error) {
 	return a, err
 }
 
-// fetch is the fetch of an image.
+// fetch is the state of fetching an image from its registry.
 type fetch struct {
 	resolver  *Resolver
 	key       key

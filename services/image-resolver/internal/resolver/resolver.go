@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolver resolves image references: from its cache while the cached answer is valid, and from the registry
-// otherwise.
+// Package resolver resolves image references. It answers from its cache while the cached answer is valid, and queries
+// the registry otherwise.
 package resolver
 
 import (
@@ -41,7 +41,7 @@ const (
 	// fetchTimeout bounds a fetch, with all its retries. It is shorter than the usual timeout of callers, so that they get
 	// the error.
 	fetchTimeout = 20 * time.Second
-	// maxFetches is the maximum number of concurrent fetches. Most of them wait in the queue of their registry.
+	// maxFetches is the maximum number of concurrent fetches. Most fetches wait in the queue of their registry.
 	maxFetches = 10_000
 	// staleWait is the maximum wait for a registry if there is a stale answer.
 	staleWait = 2 * time.Second

@@ -90,7 +90,7 @@ func (r *Registry) Push(t testing.TB, at string, config v1.Config) v1.Image {
 	return image
 }
 
-// Tag puts an image under a further name.
+// Tag stores an image under another name.
 func (r *Registry) Tag(t testing.TB, at string, image v1.Image) {
 	t.Helper()
 	if err := remote.Write(r.reference(t, at), image, unkept); err != nil {

@@ -28,7 +28,7 @@ const (
 func quote(s string) string { return strconv.Quote(s) }
 
 // cleanName returns the path of an entry in the image. A leading slash means the root of the image, as for container
-// runtimes, because ko writes such names.
+// runtimes. The builder ko writes such names.
 func cleanName(name string) (string, error) {
 	if len(name) > maxName {
 		return "", rejectEntry(name, "has a name of more than "+strconv.Itoa(maxName)+" bytes")

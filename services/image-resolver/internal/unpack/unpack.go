@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unpack writes the layers of a container image into a directory, as a single root file system. We do not trust
-// the layers: whatever their names, links and sizes, nothing is written outside of the directory, and their size is
-// bounded.
+// Package unpack writes the layers of a container image into a directory, as a single root file system. We do not
+// trust the layers: no name or link makes the package write outside of the directory, and the size is bounded.
 //
-// Callers apply layers from the lowest to the highest, so that hard links keep the content of their layer. The image's
-// owners and modes do not matter, since an unprivileged user reads it: every file is readable, a file that its owner
-// may execute is executable, and no file is set-uid.
+// Callers apply layers from the lowest to the highest, so that hard links keep the content of their layer. The
+// package ignores the owners and most modes in the layers, because an unprivileged user reads the files. Every file
+// is readable, a file that its owner may execute is executable, and no file is set-uid.
 package unpack
 
 import (
@@ -187,7 +186,7 @@ func (t *Tree) makeDirectory(at string) error {
 	return makeOpenDirectory(t.root, at)
 }
 
-// makeOpenDirectory makes a directory that every user can read, whatever this program's umask is.
+// makeOpenDirectory creates a directory that every user can read, regardless of this program's umask.
 func makeOpenDirectory(root *os.Root, at string) error {
 	if err := root.Mkdir(at, modeDir); err != nil {
 		return err
