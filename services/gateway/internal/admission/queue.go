@@ -17,8 +17,8 @@ type request struct {
 	decided chan error  // buffered, size 1: receives nil for a slot, or the error of a rejection
 }
 
-// queue contains the queued requests of each claim, in order of arrival. A search visits only the first request of
-// each claim. That is fast because there are few claims.
+// queue contains the queued requests by claim. The requests of a claim are in order of arrival. A search visits only
+// the first request of each claim. That is fast because there are few claims.
 type queue struct {
 	count    tally
 	claims   map[Claim][]*request

@@ -96,8 +96,8 @@ func lineAttributes(ctx context.Context, s sample) []slog.Attr {
 	}
 }
 
-// hashList returns the SHA-256 of a resource list, which identifies the list without showing it. It is empty below
-// verbosity 3, because hashing a megabyte needs about a millisecond.
+// hashList returns the SHA-256 of a resource list, so that the log identifies the list without showing it. It returns
+// an empty text if the log verbosity is below 3, because hashing a megabyte needs about a millisecond.
 func (l *lines) hashList(ctx context.Context, list []byte) string {
 	if !l.log.Enabled(ctx, telemetry.LevelDetail) || list == nil {
 		return ""

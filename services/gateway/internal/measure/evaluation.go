@@ -18,7 +18,7 @@ type Evaluation struct {
 	attempts  int
 }
 
-// Step is a phase of an evaluation.
+// Step is a phase that an evaluation has entered, with its times.
 type Step struct {
 	Phase string
 	// Attempt is the number of the attempt, from 1. It is 0 before the first attempt.

@@ -137,7 +137,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 }
 
-// closeUnused closes the unused connections for which which returns true.
+// closeUnused closes those unused connections that the function which selects.
 func (p *Pool) closeUnused(which func(*Conn) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
