@@ -147,7 +147,7 @@ func unitName(grafana string) string {
 	return grafana
 }
 
-// Finite returns the points whose value is a number. Quantiles are NaN at times without evaluations.
+// Finite returns the points whose value is a finite number. Quantiles are NaN at times without evaluations.
 func Finite(points plotter.XYs) plotter.XYs {
 	var finite plotter.XYs
 	for _, p := range points {

@@ -41,8 +41,9 @@ func (t *Target) uploadSlowly(ctx context.Context, connections, streams int) err
 	ctx, cancel := context.WithTimeout(ctx, chooseByTime(t, short, long))
 	defer cancel()
 	return runAll(connections, func(int) error {
-		if conn, err := wire.Open(ctx, t.Address, 65535); err == nil { // an error means that the server accepts no more
-			if ids, err := announceBodies(conn, streams); err == nil { // an error means that the server rejected the connection
+		// Ignore errors: the server may accept no more connections, or close a connection with too many requests.
+		if conn, err := wire.Open(ctx, t.Address, 65535); err == nil {
+			if ids, err := announceBodies(conn, streams); err == nil {
 				dripBodies(ctx, conn, ids)
 			}
 		}

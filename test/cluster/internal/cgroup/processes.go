@@ -52,7 +52,7 @@ func listProcesses(dir string) []int {
 	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var pids []int
 	for _, line := range strings.Fields(string(content)) {
-		// ID 0 stands for a process of another PID namespace. Skip it: kill(0) would kill this process's own group.
+		// ID 0 stands for a process of another PID namespace. Skip it, because it identifies no process here.
 		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}
