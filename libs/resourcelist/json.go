@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// asJSON returns a decoded YAML value as JSON, and an empty string for null. Values without JSON (infinity, keys that
-// are no strings) become strings.
+// asJSON returns a decoded YAML value as JSON. It returns an empty string for null. Values that JSON does not support
+// (infinity, keys that are not strings) become strings.
 func asJSON(value any) string {
 	if value == nil {
 		return ""

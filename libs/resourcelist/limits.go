@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Limits of full decodes. The YAML library needs a node of some 200 bytes for each value, so few bytes can need much
-// memory, and it searches all %TAG directives for each value.
+// Limits of full decodes. The YAML library creates a node of some 200 bytes for each value, so that a list with many
+// short values needs much memory. For each value, it also searches all %TAG directives.
 const (
 	// anyValues is the number of values that a list of any size may contain.
 	anyValues = 1 << 18
@@ -24,7 +24,8 @@ const (
 	maxResults = 100_000
 	// maxKeys is the maximum number of keys in a mapping of the results. The YAML library compares all pairs of keys.
 	maxKeys = 1000
-	// maxResultExpansion is maxExpansion for the results.
+	// maxResultExpansion and maxResultExpansionFactor limit aliases in the results, as maxExpansion and
+	// maxExpansionFactor do in a list.
 	maxResultExpansion       = 1 << 20
 	maxResultExpansionFactor = 2
 )
@@ -43,8 +44,8 @@ func checkLimits(data []byte) (values int, err error) {
 	return values, nil
 }
 
-// countValues returns the approximate number of nodes that the YAML library creates for data, at least half of the
-// true number. It counts the characters before values, including some in texts.
+// countValues estimates the number of nodes that the YAML library creates for data. The estimate is at least half of
+// the true number. It counts the characters that precede values, including some such characters in texts.
 func countValues(data []byte) int {
 	values, before := 1, byte('\n')
 	for i, c := range data {

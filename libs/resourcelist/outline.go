@@ -8,13 +8,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist/internal/blockyaml"
 )
 
-// outlinedList is a list that is provably valid, but for its results.
+// outlinedList is a list that is proven to be valid, except for its results.
 type outlinedList struct {
-	// results are the lines of the results; it is nil without results.
+	// results contains the lines of the results. It is nil if the list contains no results.
 	results []byte
 }
 
-// outlineList proves in a single pass that data is a list. It returns false if only a full decode can tell.
+// outlineList proves in a single pass that data is a valid list. It returns false if only a full decode can tell.
 func outlineList(data []byte) (found outlinedList, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
@@ -43,8 +43,8 @@ func outlineList(data []byte) (found outlinedList, ok bool) {
 // freeResults is the maximum size of results that are decoded without waiting for a turn.
 const freeResults = 4 << 10
 
-// decodeResultLines decodes only the lines of the results. After an error other than the error of ctx, only a full
-// decode can tell if data is a list.
+// decodeResultLines decodes only the lines of the results. If it returns another error than the error of ctx, callers
+// must decode the whole list, because the lines may be valid in its context.
 func (r outlinedList) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil

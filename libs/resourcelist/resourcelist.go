@@ -3,9 +3,9 @@
 // Package resourcelist validates the bytes of a ResourceList, the input and output of a KRM function, and extracts its
 // results. It never encodes a list: the validated bytes are sent on unchanged.
 //
-// The verdict is the verdict of a full decode with the YAML library of kyaml and the function SDKs. Most lists need no
-// full decode: package blockyaml proves the block style of these libraries in a single pass, and only unproven lists
-// are decoded.
+// A list is valid if the YAML library that kyaml and the function SDKs use can decode it. For most lists we need no
+// decode, because package blockyaml proves in a single pass that a list in the block style of these libraries is
+// valid. Only the other lists are decoded in full.
 package resourcelist
 
 import (
@@ -13,12 +13,12 @@ import (
 	"errors"
 )
 
-// ErrNotUTF8 is in the chain of Parse's error for data that is not UTF-8.
+// ErrNotUTF8 is wrapped by Parse's error for data that is not UTF-8.
 var ErrNotUTF8 = errors.New("is not UTF-8")
 
 // Envelope contains the parts of a ResourceList that the runner needs.
 type Envelope struct {
-	// Results are the list's results, in its order.
+	// Results contains the list's results, in the list's order.
 	Results []Result
 }
 
@@ -69,7 +69,7 @@ func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	return decodeList(ctx, data)
 }
 
-// inTurn outlines data after waiting for its turn.
+// inTurn waits until data may be scanned, and calls outlineList.
 func inTurn(ctx context.Context, data []byte) (found outlinedList, ok bool, err error) {
 	release, err := decoding.acquireScan(ctx, len(data))
 	if err != nil {

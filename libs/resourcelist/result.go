@@ -8,7 +8,7 @@ import "strings"
 // package.
 type Result struct {
 	Message string
-	// Severity is error, warning or info by convention; empty means info.
+	// Severity is by convention error, warning or info. Empty means info.
 	Severity    string
 	ResourceRef *ResourceRef
 	Field       *Field
@@ -24,18 +24,18 @@ type ResourceRef struct {
 	Name       string `yaml:"name"`
 }
 
-// Field is the place in that resource.
+// Field describes the field of the resource that a result is about.
 type Field struct {
 	Path string
-	// CurrentValue and ProposedValue are JSON, or empty if missing in the result.
+	// CurrentValue and ProposedValue are JSON. They are empty if the result does not contain them.
 	CurrentValue  string
 	ProposedValue string
 }
 
-// File is the place in the package.
+// File describes the place in the package that a result is about.
 type File struct {
 	Path string `yaml:"path"`
-	// Index counts the resources in the file, from 0.
+	// Index is the position of the resource in the file, from 0.
 	Index int `yaml:"index"`
 }
 
@@ -62,7 +62,7 @@ func FormatResults(results []Result) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// joinSet joins those parts that are not empty.
+// joinSet joins the parts that are not empty.
 func joinSet(separator string, parts ...string) string {
 	var set []string
 	for _, part := range parts {

@@ -26,8 +26,8 @@ type wireField struct {
 	ProposedValue any    `yaml:"proposedValue"`
 }
 
-// decodeResultsField returns the results in the value of that key: a sequence, or a mapping that contains a sequence
-// as items. If ctx is canceled, it returns its error.
+// decodeResultsField returns the results in value, the value of the key results. It is a sequence, or a mapping whose
+// key items contains the sequence. If ctx is canceled, decodeResultsField returns the error of ctx.
 func (d document) decodeResultsField(ctx context.Context, value *yaml.Node) ([]Result, error) {
 	if value != nil && value.Kind == yaml.MappingNode {
 		fields, err := topLevel(value)
@@ -63,7 +63,7 @@ func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) 
 	return results, nil
 }
 
-// aliasTarget returns the node that an alias stands for, and any other node itself.
+// aliasTarget returns the node that an alias refers to. It returns all other nodes unchanged.
 func aliasTarget(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -71,7 +71,7 @@ func aliasTarget(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// toResult returns w as the rest of the runner uses it.
+// toResult converts w to a Result.
 func (w wireResult) toResult() Result {
 	r := Result{Message: w.Message, Severity: w.Severity, ResourceRef: w.ResourceRef, File: w.File, Tags: w.Tags}
 	if w.Field != nil {

@@ -4,10 +4,10 @@ package resourcelist
 
 import "slices"
 
-// severities are the levels by convention, from the least to the worst.
+// severities contains the conventional severities, in ascending order.
 var severities = []string{"info", "warning", "error"}
 
-// Level returns the result's severity; info if the function gave none.
+// Level returns the result's severity. It returns info if the function set none.
 func (r Result) Level() string {
 	if r.Severity == "" {
 		return severities[0]
@@ -15,8 +15,8 @@ func (r Result) Level() string {
 	return r.Severity
 }
 
-// Worst returns the worst severity among results, and "none" if there are none. A
-// severity that is none of the convention counts as info.
+// Worst returns the worst severity among results. It returns "none" if there are no results. An unconventional
+// severity counts as info.
 func Worst(results []Result) string {
 	worst := -1
 	for _, r := range results {

@@ -9,34 +9,35 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Memory of concurrent full decodes, in bytes. Small decodes use separate memory, so that they never queue behind
-// large decodes.
+// Limits of the memory of concurrent full decodes, in bytes: for large decodes, and for small decodes, which cost up
+// to smallDecode. Small decodes have their own limit, so that they never queue behind large decodes.
 const (
 	maxDecoding      = 192 << 20
 	maxSmallDecoding = 64 << 20
 	smallDecode      = 4 << 20
 )
 
-// Estimates of the memory of a full decode: a node per value, and copies per byte.
+// Estimates of the memory of a full decode: bytes for the node of each value, and for the copies of each byte.
 const (
 	memoryPerValue = 200
 	memoryPerByte  = 4
 )
 
-// decodeCost returns the memory to decode the given numbers of bytes and values.
+// decodeCost estimates the memory for decoding a list with the given numbers of bytes and values.
 func decodeCost(bytes, values int) int64 {
 	return memoryPerByte*int64(bytes) + memoryPerValue*int64(values)
 }
 
-// decoding bounds the full decodes of the process.
+// decoding limits the scans and full decodes of this process.
 var decoding = newTurns()
 
-// largeScan is the number of bytes whose scan lasts about a millisecond.
+// largeScan is the size in bytes from which a scan must wait for a turn. The scan of so many bytes lasts about a
+// millisecond.
 const largeScan = 256 << 10
 
-// turns limits the memory of concurrent decodes, first come first served, and the processors of large decodes: a
-// processor is reserved for all other requests. Scans use separate turns, because they last milliseconds, and a decode
-// may last seconds.
+// turns limits the memory of concurrent decodes, in the order of their arrival. It also limits the processors that
+// large decodes use, so that one processor is left for other requests. Scans have their own turns, because a scan
+// lasts milliseconds and a decode may last seconds.
 type turns struct{ small, large, processors, scans *semaphore.Weighted }
 
 func newTurns() turns {
@@ -47,8 +48,8 @@ func newTurns() turns {
 	}
 }
 
-// acquireScan waits until a scan of that size may run. The caller must call release. If ctx is canceled, it returns its
-// error.
+// acquireScan waits until a scan of the given number of bytes may run. The caller must call release. If ctx is
+// canceled, acquireScan returns the error of ctx.
 //
 // Go runs each goroutine for 10 ms before the next: with twenty large concurrent scans, a small request would wait for
 // all of them at each of its steps.
@@ -59,8 +60,9 @@ func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err 
 	return acquireFrom(ctx, t.scans, 1)
 }
 
-// acquireDecode waits until a decode of that cost may run. The caller must call release. A decode that exceeds the
-// memory of all turns runs as the only large decode. If ctx is canceled, acquire returns its error.
+// acquireDecode waits until a decode of the given cost may run. The caller must call release. A decode that costs
+// more than maxDecoding runs while no other large decode does. If ctx is canceled, acquireDecode returns the error of
+// ctx.
 func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), err error) {
 	if cost <= smallDecode {
 		return acquireFrom(ctx, t.small, cost)
@@ -77,7 +79,7 @@ func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), e
 	return func() { free(); endTurn() }, nil
 }
 
-// acquireFrom acquires n of a semaphore, and returns the function that releases them.
+// acquireFrom acquires n units of a semaphore. It returns the function that releases them.
 func acquireFrom(ctx context.Context, from *semaphore.Weighted, n int64) (release func(), err error) {
 	if err := from.Acquire(ctx, n); err != nil {
 		return nil, err

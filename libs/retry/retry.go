@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retry waits between attempts, as long as the deadline allows.
+// Package retry computes the waits between attempts, and waits until a context is done.
 package retry
 
 import (
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Backoff is the growing waits between attempts: the first, then each twice as long up to a
-// limit. The zero Backoff does not wait.
+// Backoff computes growing waits between attempts: each wait is twice as long as the one before, up to a maximum. The
+// zero Backoff does not wait.
 type Backoff struct {
 	First time.Duration
-	// Max bounds a wait; zero is no bound.
+	// Max is the maximum wait without jitter. Zero means no maximum.
 	Max time.Duration
-	// Jitter is the maximum extension of a wait, as a fraction of it, so that clients that failed together do not retry
-	// together.
+	// Jitter is the maximum random extension of a wait, as a fraction of the wait. It prevents clients that failed
+	// together from retrying together.
 	Jitter float64
 
 	next time.Duration
@@ -35,13 +35,13 @@ func (b *Backoff) Next() time.Duration {
 	return wait
 }
 
-// Reset starts again with the first wait.
+// Reset makes First the next wait.
 func (b *Backoff) Reset() { b.next = 0 }
 
-// Wait sleeps for the next wait, and reports whether ctx lasted that long.
+// Wait sleeps for the next wait. It returns false if ctx is done before.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
-// Sleep waits for d, or until ctx is done, and reports whether the full time passed.
+// Sleep waits for d. It returns false if ctx is done before.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -56,8 +56,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Fits reports whether a wait is shorter than the rest of ctx's deadline: if not, callers should return the last error
-// immediately.
+// Fits reports whether a wait ends before ctx's deadline. If not, callers should return the last error immediately.
 func Fits(ctx context.Context, wait time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || time.Until(deadline) > wait

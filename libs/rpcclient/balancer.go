@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// lookupInterval is the maximum age of a service's addresses.
+	// lookupInterval is the age from which a call starts a new lookup of a service's addresses.
 	lookupInterval = 5 * time.Second
 	// lookupTimeout limits the time of a lookup.
 	lookupTimeout = 5 * time.Second
-	// oldAfter is the age of addresses at which a call waits for a lookup, for up to lookupWait: without calls for a
-	// while, all replicas may have moved.
+	// oldAfter is the age of addresses from which a call also waits for the lookup, for up to lookupWait. After a
+	// time without calls, all replicas may have moved.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
-	// probeInterval is the time without an answer after which a call's replica is probed, and the interval between probes
-	// of a silent replica.
+	// probeInterval is the interval between probes: of a replica that does not answer a call, and of a silent
+	// replica.
 	probeInterval = time.Second
-	// probeTimeout limits the time of a probe. It doubles with each retry of a call.
+	// probeTimeout is the timeout of a probe. It doubles with each retry of a call.
 	probeTimeout = time.Second
 )
 
-// balancer spreads calls over the replicas of a service.
+// balancer distributes calls over the replicas of a service.
 type balancer struct {
 	url      *url.URL
 	lookup   func(ctx context.Context, host string) ([]string, error)
@@ -54,7 +54,8 @@ type balancer struct {
 	turn      int
 }
 
-// inOrder returns the replicas in calling order: each replica is first in turn, and silent replicas are last.
+// inOrder returns the replicas in the order in which a call should try them. Each call starts with the next replica.
+// Silent replicas are last.
 func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	if err := b.awaitAddresses(ctx); err != nil {
 		return nil, err
@@ -76,7 +77,8 @@ func rank(e *Replica) int {
 	return 0
 }
 
-// awaitAddresses waits until addresses are known. It resolves old addresses again in the background.
+// awaitAddresses waits until the service's addresses are known. If they are older than lookupInterval, it looks them
+// up again, usually in the background.
 func (b *balancer) awaitAddresses(ctx context.Context) error {
 	b.mu.Lock()
 	known, age := len(b.endpoints) > 0, time.Since(b.known)
@@ -84,7 +86,7 @@ func (b *balancer) awaitAddresses(ctx context.Context) error {
 	if known && age < lookupInterval {
 		return nil
 	}
-	found := b.lookups.DoChan("", func() (any, error) { //nolint:contextcheck // it is for all callers
+	found := b.lookups.DoChan("", func() (any, error) { //nolint:contextcheck // the lookup is for all callers
 		return nil, b.refreshAddresses()
 	})
 	var old <-chan time.Time
@@ -109,7 +111,7 @@ func (b *balancer) awaitAddresses(ctx context.Context) error {
 	}
 }
 
-// refreshAddresses looks up the addresses. Replicas whose addresses remain are reused.
+// refreshAddresses looks up the service's addresses. It keeps the replicas whose addresses are found again.
 func (b *balancer) refreshAddresses() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
@@ -158,10 +160,10 @@ func withPort(u *url.URL, addresses []string) []string {
 	return out
 }
 
-// markSilent makes a replica the last to be called until it answers a probe.
+// markSilent marks a replica as silent, so that calls try it last until it answers a probe.
 func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.mu.Lock()
-	b.known = time.Now().Add(-lookupInterval) // the replica may be gone
+	b.known = time.Now().Add(-lookupInterval) // the next call looks up addresses again, because the replica may be gone
 	b.mu.Unlock()
 	if e.silent.Swap(true) {
 		return
@@ -170,7 +172,7 @@ func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.silences.Add(ctx, 1, silenceOf(service))
 	b.log.WarnContext(ctx, "a replica does not answer", "service", service, "address", e.address, "error", err)
 	e.renewConnections()
-	b.tasks.Go(func() { b.revive(e) }) //nolint:contextcheck // it outlives the call
+	b.tasks.Go(func() { b.revive(e) }) //nolint:contextcheck // revive continues after the call
 }
 
 // revive probes a silent replica until it answers or no longer belongs to the service.
@@ -193,7 +195,7 @@ func (b *balancer) hasReplica(e *Replica) bool {
 	return slices.Contains(b.endpoints, e)
 }
 
-// answersProbe reports whether a replica answers a probe, with any answer.
+// answersProbe reports whether a replica answers a probe. An error from the replica is an answer too.
 func (b *balancer) answersProbe(ctx context.Context, e *Replica, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(e.withReplica(ctx), timeout)
 	defer cancel()

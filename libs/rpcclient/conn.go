@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// plainConn is a connection whose errors do not reveal that the other side broke it. Connect would interpret such
-// errors as a client that left, as at a server, and callers would get Canceled although a retry may help.
+// plainConn is a connection that hides the types of errors for a connection that the server broke. On a server, such
+// errors mean that the client left. Connect interprets them so on a client too, and would return Canceled although a
+// retry may help.
 type plainConn struct{ net.Conn }
 
 // Read implements net.Conn.
@@ -24,7 +25,7 @@ func (c plainConn) Write(p []byte) (int, error) {
 	return n, plainError(err)
 }
 
-// plainError returns err without the errors that Connect interprets.
+// plainError returns err, or only its text if Connect would interpret its type.
 func plainError(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return errors.New(err.Error())

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Replica is an address of a service.
+// Replica is a replica of a service, identified by its address.
 type Replica struct {
 	address   string // host:port
 	dial      func() *http.Transport
 	transport atomic.Pointer[http.Transport]
-	// silent is true if the address is called after all other addresses until it answers.
+	// silent is true if the replica did not answer. Calls then try it after all other replicas.
 	silent atomic.Bool
 }
 
@@ -24,12 +24,13 @@ func newReplica(address string, dial func() *http.Transport) *Replica {
 	return e
 }
 
-// renewConnections replaces the replica's connections: a new connection to the address of a Service may reach another
-// replica.
+// renewConnections replaces the replica's connections. The address may belong to a Service, so that a new connection
+// may reach another replica.
 func (e *Replica) renewConnections() {
 	former := e.transport.Swap(e.dial())
 	former.CloseIdleConnections()
-	// The connection of a call that was canceled just now still counts as used for a moment.
+	// The connection of a call that was canceled just before counts as used for a moment, so that we close idle
+	// connections again.
 	time.AfterFunc(probeInterval, former.CloseIdleConnections)
 }
 
@@ -41,10 +42,11 @@ func (e *Replica) Silent() bool { return e.silent.Load() }
 
 func (e *Replica) close() { e.transport.Load().CloseIdleConnections() }
 
-// endpointKey is the context key of a call's replica.
+// endpointKey is the context key of the replica that a call must use.
 type endpointKey struct{}
 
-// router sends requests to the replica in their context. Requests without a replica are sent to their host.
+// router sends a request to the replica in the request's context. It sends a request without a replica to the
+// request's host.
 type router struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// retryFor is how long a service may be unreachable before a call fails. Within that time a single replica restarts,
-	// and a busy node learns the endpoints of its Service.
+	// retryFor is the time for which a call to an unreachable service is retried. Within this time, a replica
+	// restarts, and a busy node learns the endpoints of a Service.
 	retryFor = 15 * time.Second
 	// firstWait is the delay after the first call that did not reach the service. The delay doubles with each call, up to
 	// maxWait.
@@ -22,11 +22,12 @@ const (
 	maxWait   = time.Second
 )
 
-// ErrSilent is the error of a call whose replica does not answer at all.
+// ErrSilent is the error of a call whose replica answers neither the call nor a probe.
 var ErrSilent = errors.New("the replica answers neither the call nor a probe")
 
-// WrapUnary implements connect.Interceptor. It spreads calls over the replicas, and retries a call that reached no
-// replica at the next replica for up to 15 seconds. All answers are final, including errors.
+// WrapUnary implements connect.Interceptor. It distributes calls over the replicas. It retries a call that did not
+// reach its replica, at the next replica and for up to 15 seconds. It does not retry calls to which a replica
+// returned an error.
 func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		deadline := time.Now().Add(retryFor)
@@ -69,7 +70,7 @@ func (b *balancer) callReplicas(
 	return nil, err
 }
 
-// callReplica makes a call of a balanced client to a replica.
+// callReplica makes a unary call to the given replica.
 func (b *balancer) callReplica(
 	ctx context.Context, r *Replica, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
@@ -80,14 +81,14 @@ func (b *balancer) callReplica(
 	return resp, err
 }
 
-// Replicas returns the replicas of the service in calling order: each replica is first in turn, and silent replicas are
-// last. It waits until the name of the service is resolved.
+// Replicas returns the replicas of the service in the order in which a call should try them: each call of Replicas
+// starts with the next replica, and silent replicas are last. It waits until the name of the service is resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// Call calls a replica: requests with call's context are sent to it. A call without an answer continues while the
-// replica answers probes within timeout. Otherwise it returns [ErrSilent]. Probes stop when call calls answered. If
-// unreached returns true for call's error, the call did not reach the replica, which then counts as silent until it
-// answers a probe.
+// Call runs call with a context whose requests are sent to the replica r. Until call calls answered, Call probes the
+// replica every second. If the replica does not answer a probe within timeout, Call cancels the context and returns
+// [ErrSilent]. If unreached returns true for call's error, the call did not reach the replica. In both cases, the
+// replica counts as silent until it answers a probe.
 func (c *Client) Call(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
@@ -105,7 +106,7 @@ func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Dur
 	defer giveUp(nil)
 	probing, answered := context.WithCancel(watched)
 	defer answered()
-	go func() { // returns when the call does
+	go func() { // returns when probing is cancelled, at the end of the call at the latest
 		for retry.Sleep(probing, probeInterval) {
 			if !b.answersProbe(probing, r, timeout) && probing.Err() == nil {
 				giveUp(ErrSilent)

@@ -23,15 +23,16 @@ import (
 )
 
 const (
-	// dialTimeout limits the time of connecting: packets to the addresses of deleted pods are dropped, and so are packets
-	// to new Services on nodes that do not have their rules yet.
+	// dialTimeout limits the time to connect. The network drops packets to the addresses of deleted pods. A node also
+	// drops packets to a new Service until it has the Service's rules.
 	dialTimeout = time.Second
 	// pingAfter is the time without traffic after which the client sends a ping, and pingTimeout limits the time of its
 	// answer. Without pings, TCP would detect a vanished host only after many minutes.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxConnections limits the connections to an address, which many calls share. Without a limit, each early call would
-	// open its own connection, and exceed the server's limit for an address.
+	// maxConnections limits the connections to an address, which many calls share. Without a limit, each of many
+	// calls at the start would open its own connection, and they would exceed the server's limit for a client
+	// address.
 	maxConnections = 16
 	// idleTimeout is the time after which an unused connection is closed.
 	idleTimeout = 5 * time.Minute
@@ -40,11 +41,11 @@ const (
 // Option configures a client.
 type Option func(*Client)
 
-// Client creates the clients of a service.
+// Client contains the connections to a service. Its HTTP and Options fields are for generated clients.
 type Client struct {
 	// HTTP sends requests. It has no timeout, because callers use deadlines.
 	HTTP *http.Client
-	// Options are the options of all clients that use HTTP.
+	// Options contains the options for all generated clients that use HTTP.
 	Options   []connect.ClientOption
 	transport *http.Transport
 	balancer  *balancer
@@ -53,11 +54,11 @@ type Client struct {
 	lookup lookup
 }
 
-// New returns a client for the service at address, which is http://host:port or https://host:port. Requests may use
-// that name, or the addresses of its replicas. Callers must close the client.
+// New returns a client for the service at address, which is http://host:port or https://host:port. Requests go to
+// address, or to a replica's own address (see [Client.Balanced] and [Client.Call]). Callers must close the client.
 //
-// Secure configures https. If it is nil, the client trusts the authorities of the system, and the server's certificate
-// must contain its name.
+// Secure configures TLS for https. If it is nil, the client trusts the authorities of the system, and the server's
+// certificate must contain the host name in address.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
 	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, lookupHost, options...)
 }
@@ -82,7 +83,8 @@ func newClient(
 		return nil, err
 	}
 	if secure == nil {
-		// Replicas are called by address, and use the certificate of the service.
+		// Calls to a replica's IP address verify the name of the service, because replicas use the service's
+		// certificate.
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
 	c.Options = []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)}
@@ -97,10 +99,10 @@ func newClient(
 	return c, nil
 }
 
-// Balanced returns an option for clients of services whose calls change nothing. It spreads calls over the replicas,
-// which are the addresses of the service's name. A call that reached no replica, or whose replica does not answer at
-// all, is retried at the next replica for up to 15 seconds. A silent replica is called after all other replicas until
-// it answers.
+// Balanced returns an option for clients of services whose calls are safe to retry. It distributes calls over the
+// replicas, which are the addresses of the service's name. If a call does not reach its replica, or the replica
+// answers neither the call nor a probe, the call is retried at the next replica, for up to 15 seconds. Calls try a
+// silent replica after all other replicas until it answers a probe.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
 
 // newTransport returns a transport for the replicas of a service.
@@ -120,8 +122,8 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// plainErrors converts the dialer's own timeout, which has one of several types, to a plain error. Callers would
-// interpret it as their own deadline. Its connections return plain errors too.
+// plainErrors converts timeout errors of dial to errors without a type, because callers would interpret them as their
+// own deadline. The connections that it returns convert errors too (see plainConn).
 func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -135,7 +137,7 @@ func plainErrors(dial dial) dial {
 	}
 }
 
-// Close stops probes, and closes unused connections. It must be called once. A nil Client needs no Close.
+// Close stops probes, and closes unused connections. Callers must call it once. Close of a nil Client does nothing.
 func (c *Client) Close() {
 	if c == nil {
 		return
@@ -159,8 +161,8 @@ func OverNetwork(
 	}
 }
 
-// lookupHost returns the addresses of a host. If replicas have addresses of both families, it returns one family,
-// because each replica would count twice.
+// lookupHost returns the IP addresses of a host. It returns only IPv4 addresses if there are any, because otherwise a
+// replica with addresses of both families would count twice.
 func lookupHost(ctx context.Context, host string) ([]string, error) {
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {

@@ -21,13 +21,13 @@ func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 	return counter, nil
 }
 
-// serviceOf returns the name of the service at an address, without its namespace.
+// serviceOf returns the first label of an address's host name, which is the name of the Service.
 func serviceOf(address *url.URL) string {
 	service, _, _ := strings.Cut(address.Hostname(), ".")
 	return service
 }
 
-// silenceOf returns the attribute of a service's replica.
+// silenceOf returns the attribute with which a silent replica of the service is counted.
 func silenceOf(service string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("service", service))
 }

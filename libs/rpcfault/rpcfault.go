@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcfault converts fault classes to RPC codes, and RPC codes back to fault classes. No other package does.
+// Package rpcfault converts errors with fault classes to RPC errors, and back. No other package maps classes to
+// codes.
 package rpcfault
 
 import (
@@ -18,20 +19,18 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Detailer is an error with a message for programs, which travels as a status detail.
-// Clients that ignore details see no difference.
+// Detailer is an error with a message for programs, which is sent as a status detail. Clients may ignore it.
 type Detailer interface {
 	error
-	// Detail returns the message to attach, small enough for a header (under
-	// 16 KiB), or nil.
+	// Detail returns the message, or nil. The message must be smaller than 16 KiB, because it is sent in a header.
 	Detail() proto.Message
 }
 
-// maxMessageBytes bounds a status message. It travels in a header, where each byte may need three, and proxies reject
-// headers of more than about 60 KiB.
+// maxMessageBytes is the maximum length of a status message. The message is sent in a header, in which each byte may
+// be encoded as three bytes, and proxies reject headers of more than about 60 KiB.
 const maxMessageBytes = 8 << 10
 
-// maxRetryAfter bounds retry hints: callers follow them.
+// maxRetryAfter is the maximum retry hint, because callers wait as long as the hint says.
 const maxRetryAfter = 5 * time.Minute
 
 // codes maps each class to its code.
@@ -53,9 +52,8 @@ func Code(err error) connect.Code {
 	return codes[fault.Of(err)]
 }
 
-// ToConnect returns err as it goes over the wire: the code of its class, its
-// text, its detail and its retry hint. It returns nil for nil, and an error that
-// connect itself made as it is.
+// ToConnect converts err to the error that clients receive: with the code of its class, its text, its detail and its
+// retry hint. It returns nil for nil, and returns a *connect.Error unchanged.
 func ToConnect(err error) error {
 	if err == nil {
 		return nil
@@ -73,12 +71,13 @@ func ToConnect(err error) error {
 	return cerr
 }
 
-// text returns the text of err as a status can carry it: of bounded size, and in UTF-8.
+// text returns the text of err for a status: shortened to maxMessageBytes and in valid UTF-8.
 func text(err error) string {
 	return strings.ToValidUTF8(excerpt.Middle(err.Error(), maxMessageBytes), "\uFFFD")
 }
 
-// addDetail attaches msg, unless it is nil. It omits a message that cannot be marshalled: the text contains the same.
+// addDetail attaches msg to cerr, unless msg is nil. It omits a message that cannot be marshalled, because the text
+// contains the same information.
 func addDetail(cerr *connect.Error, msg proto.Message) {
 	if msg == nil {
 		return
@@ -88,8 +87,8 @@ func addDetail(cerr *connect.Error, msg proto.Message) {
 	}
 }
 
-// FromConnect returns an error that a connect client got as a classified error,
-// with its text and its retry hint. It returns nil for nil.
+// FromConnect converts an error that a Connect client returned to an error with a class, the same text and the same
+// retry hint. It returns nil for nil.
 func FromConnect(err error) error {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {
@@ -107,14 +106,14 @@ func FromConnect(err error) error {
 	return out
 }
 
-// RetryAfter returns the hint in info, within bounds: another program gave it.
+// RetryAfter returns the retry hint in info. It limits the hint to maxRetryAfter, because another program sent it.
 func RetryAfter(info *errdetails.RetryInfo) time.Duration {
 	return boundRetryAfter(info.GetRetryDelay().AsDuration())
 }
 
 func boundRetryAfter(after time.Duration) time.Duration { return min(max(after, 0), maxRetryAfter) }
 
-// Class is the inverse of Code; a code that no class has is Internal.
+// Class returns the class with the given code. It returns Internal if no class has this code.
 func Class(code connect.Code) fault.Class {
 	for class, c := range codes {
 		if c == code {
@@ -124,8 +123,8 @@ func Class(code connect.Code) fault.Class {
 	return fault.Internal
 }
 
-// Interceptor maps the errors of handlers, unary and streaming. It belongs
-// innermost, so that tracing and metrics see the mapped code.
+// Interceptor returns an interceptor that calls ToConnect for the errors of handlers. It must be the innermost
+// interceptor, so that tracing and metrics see the resulting code.
 func Interceptor() connect.Interceptor { return interceptor{} }
 
 type interceptor struct{}

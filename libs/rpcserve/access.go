@@ -17,11 +17,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Access decides whether a request is answered, by its headers only. It returns the context of the request.
+// Access decides by a request's headers whether the request is answered. It returns the context for the request, or
+// the error for the caller.
 type Access func(r *http.Request) (context.Context, error)
 
-// Callers returns the access of clients whose certificate matches one of the patterns. It is nil and admits all clients
-// if this program has no identity, which clients could not verify.
+// Callers returns an Access that admits clients whose certificate's ID matches one of the patterns. If identity is
+// nil, it returns nil, which admits all clients, because without TLS clients cannot present a certificate.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
@@ -39,14 +40,15 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error of a request without a valid identity. It has no fault class, because the identity
-// of a request is no concern of the program's own callers.
+// Unauthenticated returns the error of a request without a valid identity. It has an RPC code but no fault class,
+// because no package has to react to it.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }
 
-// Restricted serves the requests that access admits at a port, and all health checks, because Kubernetes' probes have
-// no identity. A nil access admits all requests.
+// Restricted returns a handler that passes to next the requests that access admits. It also passes all health checks,
+// because Kubernetes' probes have no identity. A nil access admits all requests. Port is the name of the port in
+// metrics and logs.
 func Restricted(port string, access Access, t *telemetry.Telemetry, next http.Handler) (http.Handler, error) {
 	if access == nil {
 		access = func(r *http.Request) (context.Context, error) { return r.Context(), nil }
@@ -55,7 +57,7 @@ func Restricted(port string, access Access, t *telemetry.Telemetry, next http.Ha
 	return restrictedHandler{access: access, rejected: rejected, writer: connect.NewErrorWriter(), next: next}, err
 }
 
-// restrictedHandler is a handler for requests of some callers.
+// restrictedHandler is a handler that rejects requests which access does not admit.
 type restrictedHandler struct {
 	access   Access
 	rejected *rejections

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Hosts are the host names by which browsers may call a port, in addition to IP addresses and localhost.
+// Hosts contains the host names that browsers may use to call a port, in addition to IP addresses and localhost.
 type Hosts []string
 
-// Permit reports whether browsers may use the Host header of a request. A web site can point its own name to the
-// address of a port (DNS rebinding). Its scripts can then read the answers like answers of their own site, but the
-// header contains the site's name.
+// Permit reports whether a browser's request may contain this Host header. A web site can point its own name to the
+// address of a port (DNS rebinding), so that its scripts can read answers of the port. We recognize such requests,
+// because their Host header contains the site's name.
 func (h Hosts) Permit(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -28,8 +28,8 @@ func (h Hosts) Permit(host string) bool {
 		slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// rejectWebSites rejects requests of browsers on behalf of other web sites, and requests to host names that are not
-// permitted. Only browsers send the two headers.
+// rejectWebSites rejects requests that a browser sends for another web site or to a host name that is not permitted.
+// It recognizes browsers by the headers Origin and Sec-Fetch-Site, which other clients do not send.
 func rejectWebSites(hosts Hosts, next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

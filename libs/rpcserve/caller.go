@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// Caller returns the address of the caller of ctx's call, without the port: all connections of a pod share it. It is
-// empty outside of a call.
+// Caller returns the IP address of the client whose call ctx belongs to. It omits the port, so that all connections
+// of a pod count as the same caller. It returns an empty string if ctx does not belong to a call.
 func Caller(ctx context.Context) string {
 	call, ok := connect.CallInfoForHandlerContext(ctx)
 	if !ok {

@@ -10,14 +10,15 @@ import (
 	"connectrpc.com/connect"
 )
 
-// mount configures how a handler is served. All handlers of a port use it, so that each has limits.
+// mount configures a handler of a port. All handlers are added with a mount, so that each handler has limits.
 type mount struct {
 	name string
 	// requestBytes and responseBytes limit each message.
 	requestBytes, responseBytes int
-	// flushes is true for handlers of streams, which send messages separately.
+	// flushes is true for handlers of streams, because they must send each message immediately.
 	flushes bool
-	// idles is true for streams whose clients may be silent. An incomplete message of theirs uses at most requestBytes.
+	// idles is true for streams whose clients may be silent, so that their requests need not keep a pace. An
+	// incomplete message of such a client uses at most requestBytes.
 	idles bool
 	// options are the handler's options, in addition to its limits.
 	options []connect.HandlerOption
@@ -31,9 +32,9 @@ func (m mount) addTo(mux *http.ServeMux, handler func(...connect.HandlerOption) 
 	path, h := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
 		connect.WithSendMaxBytes(m.responseBytes),
-		// A compressed message may need a thousand times its size in memory. rejectCompressed rejects it, and Connect
-		// does not inflate it in any case. Responses are not compressed, because callers are near, and compressing megabytes
-		// takes longer than sending them.
+		// A compressed message may need a thousand times its size in memory. rejectCompressed rejects such messages,
+		// and this option makes sure that Connect does not inflate them either. Responses are not compressed, because
+		// callers are near, and compressing megabytes takes longer than sending them.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithCompressMinBytes(math.MaxInt),
 	}, m.options...)...)
@@ -48,15 +49,15 @@ func (m mount) addTo(mux *http.ServeMux, handler func(...connect.HandlerOption) 
 	return nil
 }
 
-// sendAtOnce sends responses when they are complete. Otherwise Connect flushes a response after its message and again
-// after its trailers, which wakes the client twice.
+// sendAtOnce sends a response only when it is complete. Otherwise Connect would flush the response after its message
+// and again after its trailers, which would wake the client twice.
 func sendAtOnce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(unflushedWriter{w}, r)
 	})
 }
 
-// unflushedWriter is a response without http.Flusher, whose deadlines can be set.
+// unflushedWriter is a ResponseWriter that does not implement http.Flusher, so that Connect cannot flush it.
 type unflushedWriter struct{ http.ResponseWriter }
 
 // Unwrap is for http.ResponseController.

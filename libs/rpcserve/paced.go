@@ -12,11 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// requirePace rejects slow requests to next, which reads each request at once: slow requests would use their memory for
-// as long as their clients like.
+// requirePace rejects requests whose clients send too slowly. The memory of such requests would be occupied for as
+// long as their clients want. The handler next must read each request without pauses.
 func requirePace(maxBytes int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(r.Context()) // the server uses its own request
+		r = r.WithContext(r.Context()) // a copy, because the server still uses the original request
 		r.Body = newPacedBody(r.Body, http.NewResponseController(w), maxBytes)
 		next.ServeHTTP(w, r)
 	})
@@ -25,11 +25,11 @@ func requirePace(maxBytes int, next http.Handler) http.Handler {
 // passed is a deadline in the past.
 var passed = time.Unix(1, 0)
 
-// pacedBody is a request's body that must keep the pace. Only one goroutine may use it.
+// pacedBody is the body of a request whose client must keep the pace. Only one goroutine may use it.
 type pacedBody struct {
 	io.ReadCloser
 	meter  *pace.Meter
-	credit int // bytes that may still earn time
+	credit int // number of further bytes that earn time
 }
 
 func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes int) *pacedBody {
@@ -39,8 +39,8 @@ func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes in
 	}
 }
 
-// Read implements io.Reader. Only the time of waiting for the client counts. The error for a slow client is a
-// *connect.Error, which Connect returns unchanged.
+// Read implements io.Reader. Only the time within Read counts for the pace, because only then the server waits for
+// the client. For a slow client, Read returns a *connect.Error, which Connect passes on unchanged.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
 	inTime := b.meter.Do(func() int {
 		n, err = b.ReadCloser.Read(p)

@@ -13,19 +13,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// Reflection is for interactive users. Its streams may be idle, so their number and their time are limited.
+// Limits of reflection, which interactive users need. Its streams may be idle, so that we limit their number and
+// their duration.
 const (
 	// maxReflections is the maximum number of concurrent streams of reflection.
 	maxReflections = 16
-	// reflectionTimeout limits the time of a stream. A tool needs less than a second.
+	// reflectionTimeout is the maximum duration of a stream. A tool needs less than a second.
 	reflectionTimeout = time.Minute
-	// reflectionRequestBytes is larger than any name, and reflectionResponseBytes is larger than the descriptors of a
-	// service with all imports.
+	// reflectionRequestBytes is the maximum size of a request: more than any name needs. reflectionResponseBytes is
+	// the maximum size of a response: more than the descriptors of a service with all imports need.
 	reflectionRequestBytes  = 64 << 10
 	reflectionResponseBytes = 4 << 20
 )
 
-// addReflection adds the reflection services to mux. Both versions share a limit.
+// addReflection adds both versions of the reflection service to mux. They share the limit of streams.
 func addReflection(mux *http.ServeMux, names []string) error {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)
@@ -64,7 +65,8 @@ func limitConcurrency(slots chan struct{}, next http.Handler) http.Handler {
 	})
 }
 
-// limitDuration ends streams after reflectionTimeout. Package serve ends streams whose clients do not read earlier.
+// limitDuration ends a stream after reflectionTimeout. If the client does not read, package serve ends the stream
+// earlier.
 func limitDuration(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(reflectionTimeout))

@@ -20,14 +20,15 @@ import (
 // maxPathBytes is the maximum length of a logged path.
 const maxPathBytes = 200
 
-// rejections counts and logs requests that a port rejects because of their callers.
+// rejections counts and logs the requests that a port's Access rejects.
 type rejections struct {
 	port      string
 	telemetry *telemetry.Telemetry
 	total     metric.Int64Counter
 
 	mu sync.Mutex
-	// lines contains a rate limit per reason, so that frequent rejections do not suppress the log lines of other reasons.
+	// lines contains a rate limiter for the log lines of each reason, so that frequent rejections for one reason do
+	// not suppress the log lines for another reason.
 	lines map[string]func(log func(count int))
 }
 
@@ -54,7 +55,7 @@ func (r *rejections) recordRejection(req *http.Request, err error) {
 	})
 }
 
-// lineOf returns the rate limit of a reason. There are at most as many reasons as codes.
+// lineOf returns the rate limiter of a reason. The number of reasons is bounded, because each reason is an RPC code.
 func (r *rejections) lineOf(reason string) func(log func(count int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

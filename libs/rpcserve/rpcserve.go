@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcserve serves RPC services on a port, all with the gRPC, gRPC-Web and Connect protocols, health checks,
-// reflection, telemetry, and the same mapping of errors to codes.
+// Package rpcserve creates the handler of a port with RPC services. All services support the protocols gRPC, gRPC-Web
+// and Connect, health checks, reflection and telemetry, and use the same mapping of errors to codes.
 package rpcserve
 
 import (
@@ -21,16 +21,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Service is an RPC service.
+// Service configures an RPC service of a port.
 type Service struct {
-	// Name is its full name with the package.
+	// Name is the full name of the service, with its package.
 	Name string
-	// Handler is the generated function that creates its handler.
+	// Handler is the generated function that creates the handler of the service.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
-	// Streams is true if one of its methods is a stream. Clients of streams may be silent.
+	// Streams is true if a method of the service is a stream. Clients of streams may be silent.
 	Streams bool
-	// MaxRequestBytes and MaxResponseBytes limit each message. They are required. Larger messages are answered
-	// ResourceExhausted.
+	// MaxRequestBytes and MaxResponseBytes limit each message. They are required. Calls with larger messages fail
+	// with ResourceExhausted.
 	MaxRequestBytes, MaxResponseBytes int
 }
 
@@ -42,11 +42,11 @@ type Config struct {
 	// name of the port in metrics and log lines about rejected requests.
 	Access Access
 	Port   string
-	// Hosts are the names by which browsers may call.
+	// Hosts contains the host names that browsers may use to call the port.
 	Hosts Hosts
 }
 
-// healthBytes limits the messages of health checks: the name of a service.
+// healthBytes limits the messages of health checks, which contain the name of a service.
 const healthBytes = 4 << 10
 
 // NewHandler returns the handler of a port. It returns an error for a service whose messages have no limit.
@@ -83,7 +83,8 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	return Restricted(cfg.Port, cfg.Access, cfg.Telemetry, rejectWebSites(cfg.Hosts, mux))
 }
 
-// recoverPanic answers a request whose handler panicked: only this request fails, and the log contains the stack.
+// recoverPanic returns the function that converts a handler's panic to an error and logs the stack, so that only one
+// request fails.
 func recoverPanic(log *slog.Logger) func(context.Context, connect.Spec, http.Header, any) error {
 	return func(ctx context.Context, spec connect.Spec, _ http.Header, p any) error {
 		log.ErrorContext(ctx, "handler panicked", "procedure", spec.Procedure, "panic", p, "stack", string(debug.Stack()))

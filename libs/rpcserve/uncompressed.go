@@ -11,12 +11,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// compressionHeaders are the headers with the compression of a request: in gRPC and gRPC-Web, in Connect, and in
-// streams of Connect.
+// compressionHeaders contains the headers that name the compression of a request: in gRPC and gRPC-Web, in Connect,
+// and in streams of Connect.
 var compressionHeaders = []string{"Grpc-Encoding", "Content-Encoding", "Connect-Content-Encoding"}
 
-// rejectCompressed rejects compressed requests with Unimplemented before they are read, and explains the remedy.
-// Connect's own error would list no supported compression.
+// rejectCompressed rejects compressed requests with Unimplemented before they are read. The error explains the
+// remedy, which Connect's own error does not.
 func rejectCompressed(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

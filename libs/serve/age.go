@@ -9,19 +9,22 @@ import (
 
 // A connection that is old asks its client to use another connection.
 //
-// HTTP/2 has a frame for that. Go's server sends it for "Connection: close", but with the number of the last request
-// that it has seen, and drops requests that are on their way: clients cannot repeat those, once they have sent more
-// than they keep. So the connection writes the frame itself, with a number that no request has. All requests are
-// answered, and the client closes the connection after its last response.
+// HTTP/2 defines the frame GOAWAY for this purpose. Go's server sends it for "Connection: close", but with the number
+// of the last request that it has received, and drops requests that are in transit. A client cannot repeat such a
+// request if it no longer keeps all of its bytes. Therefore the connection writes the frame itself, with a number
+// that is higher than any request's. Thus all requests are answered, and the client closes the connection after its
+// last response.
 
-// goAway asks a client to begin no more requests on this connection. All requests that it has begun are answered.
+// goAway is a GOAWAY frame. It asks a client to begin no more requests on this connection. All requests that the
+// client has begun are answered.
 var goAway = []byte{
-	0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, // header: 8 bytes follow, for the connection
-	0x7f, 0xff, 0xff, 0xff, // the last request: the highest number that there is
-	0, 0, 0, 0, // no error
+	0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, // header: length 8, type, flags, stream 0 for the connection
+	0x7f, 0xff, 0xff, 0xff, // number of the last request: the highest possible number
+	0, 0, 0, 0, // error code: no error
 }
 
-// checkAge marks an old connection, so that the response to r asks its client to replace it.
+// checkAge checks the age of the connection at each request. If the connection is old, the response to r asks the
+// client to replace it.
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return
@@ -38,7 +41,8 @@ func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// askToReplace asks the client to use another connection if it must. The caller holds the lock.
+// askToReplace writes goAway if the connection is marked to be replaced, once and between two frames. The caller
+// holds the lock.
 func (c *conn) askToReplace() error {
 	if !c.replace.Load() || c.asked || !c.frames.atBoundary() {
 		return nil
@@ -48,8 +52,9 @@ func (c *conn) askToReplace() error {
 	return err
 }
 
-// expireAt sets the time at which the connection is old, even if it is idle: a request after the expiry of the client's
-// certificate would be rejected. It must be called before the first request.
+// expireAt lowers the time at which the connection counts as old to at, the expiry of the client's certificate,
+// because later requests would be rejected. It sets a timer, so that the client of an idle connection is asked too.
+// Callers must call it before the first request.
 func (c *conn) expireAt(at time.Time, http2 bool) {
 	if at.Before(c.expires) {
 		c.expires = at
@@ -61,7 +66,7 @@ func (c *conn) expireAt(at time.Time, http2 bool) {
 			c.replace.Store(true)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			_ = c.askToReplace() // the server also detects a broken connection
+			_ = c.askToReplace() // we ignore an error, because the server also detects a broken connection
 		})
 	}
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/pace"
 )
 
-// listener accepts the connections of an endpoint within its limits. It closes further connections at once: a client
-// learns more from that than from a connection that never answers.
+// listener accepts the connections of an endpoint within its limits. It closes further connections immediately,
+// because clients can react to a closed connection better than to a connection without answers.
 type listener struct {
 	net.Listener
 	limits *limits
-	tls    *tls.Config   // nil if no client uses TLS
-	age    time.Duration // maximum age of connections; 0 for no maximum
+	tls    *tls.Config   // nil if no client may use TLS
+	age    time.Duration // maximum age of connections; 0 means no maximum
 	// rejected is called with the peer of each new connection that is closed, and evicted with the peer of each idle
 	// connection that is closed.
 	rejected, evicted func(peer string)
 	// failed is called for each TLS handshake that fails.
 	failed func(peer string, err error)
 
-	// draining is true when the server is about to stop: clients must replace all connections then.
+	// draining is true while the server drains. Clients must then replace all connections.
 	draining atomic.Bool
-	// lastLate is the time of the last request on a connection that began while draining.
+	// lastLate is the time of the last request on a late connection: a connection that began while draining was true.
 	lastLate atomic.Pointer[time.Time]
 }
 
@@ -43,7 +43,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		c := l.newConn(accepted)
 		stays, evicted := l.limits.admitConn(c)
 		if evicted != nil {
-			_ = evicted.transport.Close() // without an alert of TLS, which may block
+			_ = evicted.transport.Close() // without a TLS alert, which may block
 			l.evicted(evicted.peer)
 		}
 		if stays {
@@ -54,8 +54,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// newConn returns a connection. Ages differ by up to a tenth, so that clients that connected together do not reconnect
-// together.
+// newConn returns a connection. It varies the maximum age randomly by up to a tenth, so that clients that connected
+// together do not reconnect together.
 func (l *listener) newConn(accepted net.Conn) *conn {
 	transport := newTransport(accepted)
 	c := &conn{
@@ -68,7 +68,7 @@ func (l *listener) newConn(accepted net.Conn) *conn {
 	return c
 }
 
-// transport is a network connection. It is closed if its client does not read.
+// transport is a network connection that is closed if its client does not read fast enough.
 type transport struct {
 	net.Conn
 	meter *pace.Meter
@@ -78,11 +78,11 @@ func newTransport(conn net.Conn) *transport {
 	return &transport{Conn: conn, meter: pace.New(func() { _ = conn.Close() })}
 }
 
-// Write implements net.Conn. The server does not write concurrently.
+// Write implements net.Conn. It is not safe for concurrent use, because the server writes sequentially.
 func (t *transport) Write(p []byte) (int, error) {
 	n, inTime, err := t.meter.Write(t.Conn.Write, p)
 	if !inTime && err == nil {
-		err = net.ErrClosed // interrupted when all was written
+		err = net.ErrClosed // the meter closed the connection just after the last write
 	}
 	return n, err
 }
@@ -97,14 +97,15 @@ func closeWrite(conn net.Conn) error {
 	return nil
 }
 
-// conn is a connection with decrypted bytes for the HTTP server. It is counted, and replaced when it is old.
+// conn is a connection as the HTTP server sees it: it decrypts TLS, counts in the endpoint's limits, and asks its
+// client to replace it when it is old.
 type conn struct {
-	net.Conn  // transport, or its decrypted bytes, see startTLS
+	net.Conn  // transport, or a TLS connection over it: see startTLS
 	transport *transport
 	listener  *listener
 	peer      string
 
-	// The lock of the limits guards these.
+	// limits.mu of the listener guards the following fields.
 	counted   bool
 	requests  int // running requests
 	used      bool
@@ -125,7 +126,7 @@ type conn struct {
 	asked  bool
 	closed bool
 	frames frames      // frames that were written
-	timer  *time.Timer // asks the client before its certificate expires; may be nil
+	timer  *time.Timer // asks the client to use another connection before its certificate expires; may be nil
 }
 
 // Read implements net.Conn.
@@ -136,8 +137,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. The server asks the client to use another connection before the answer, so that it sends
-// its next request on the other connection.
+// Write implements net.Conn. If the client must use another connection, Write asks for it before it writes p, so that
+// the client sends its next request on the other connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.startTLS(); err != nil {
 		return 0, err
@@ -155,7 +156,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.listener.limits.removeConn(c)
-	var err error // closing interrupts a Write, which holds the lock
+	var err error // close before locking: this interrupts a Write, which holds the lock
 	if secure := c.secure.Load(); secure != nil {
 		err = secure.Close()
 	} else {
@@ -170,7 +171,8 @@ func (c *conn) Close() error {
 	return err
 }
 
-// CloseWrite lets a client of HTTP/1.1 read an answer that precedes the end of its request.
+// CloseWrite closes the sending half of the connection, so that a client of HTTP/1.1 can read an answer before it has
+// sent its whole request.
 func (c *conn) CloseWrite() error {
 	if secure := c.secure.Load(); secure != nil {
 		return secure.CloseWrite()

@@ -15,13 +15,13 @@ import (
 // LongestDrain is the maximum duration of a drain as a multiple of its delay.
 const LongestDrain = 4
 
-// drainServers serves requests until clients use other replicas: for delay, and longer while new connections arrive
-// from load balancers that are late. Rejected connections would lose requests. It returns the duration.
+// drainServers waits until clients use other replicas, and returns the duration. It waits for delay, and longer while
+// load balancers still send requests on new connections, because closing those would lose requests.
 func drainServers(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
-		// Clients use other connections, which reach other replicas by now. http.Server's Shutdown asks them too, but drops
-		// requests that are on their way.
+		// From now on, we ask clients to open new connections, which reach other replicas. http.Server's Shutdown
+		// does that too, but drops requests that are in transit.
 		s.listener.draining.Store(true)
 	}
 	quiet := delay / 2
@@ -35,8 +35,8 @@ func drainServers(ctx context.Context, delay time.Duration, servers []*server) t
 	return time.Since(begin)
 }
 
-// lastLate returns the time of the last request on a connection that began while the server was draining. It is zero
-// without such a request.
+// lastLate returns the time of the last request on a connection that began while the server was draining. It returns
+// zero if there was no such request.
 func (s *server) lastLate() time.Time {
 	if last := s.listener.lastLate.Load(); last != nil {
 		return *last
@@ -44,7 +44,8 @@ func (s *server) lastLate() time.Time {
 	return time.Time{}
 }
 
-// isProbe reports whether path is a health check, which is for this process: its client needs no other replica.
+// isProbe reports whether path is a health check. Health checks are about this process, so that their clients need
+// not use another replica.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }

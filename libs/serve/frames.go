@@ -5,7 +5,7 @@ package serve
 // Warning: this file and age.go write a frame below net/http, which has no supported way to send a graceful GOAWAY.
 // docs/decisions/0036 explains why, and names the test that fails when net/http supports it.
 
-// The parts of HTTP/2 frames that are parsed (RFC 9113, section 4.1).
+// The parts of HTTP/2 frames that we parse (RFC 9113, section 4.1).
 const (
 	frameHeaderBytes  = 9
 	frameHeaders      = 0x1
@@ -14,17 +14,17 @@ const (
 	flagEndHeaders    = 0x4
 )
 
-// frames parses the frames that a server writes, to find the places for another frame. The zero value is the beginning
-// of a connection.
+// frames parses the frames that a server writes, to find places where another frame may be inserted. The zero value
+// is the state at the beginning of a connection.
 type frames struct {
 	header [frameHeaderBytes]byte
-	have   int  // bytes of the header so far
+	have   int  // number of bytes in header
 	rest   int  // remaining bytes of the frame's content
-	begun  bool // true after the first frame, the server's settings
+	begun  bool // true once the first frame, the server's settings, has begun
 	open   bool // true if the next frame continues the headers
 }
 
-// parseWritten parses written bytes.
+// parseWritten updates the state by bytes that were written.
 func (f *frames) parseWritten(p []byte) {
 	for len(p) > 0 {
 		if f.rest > 0 {
@@ -40,7 +40,7 @@ func (f *frames) parseWritten(p []byte) {
 	}
 }
 
-// parseHeader parses the header of a frame.
+// parseHeader parses a complete frame header.
 func (f *frames) parseHeader() {
 	f.have, f.begun = 0, true
 	f.rest = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])

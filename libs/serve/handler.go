@@ -15,8 +15,8 @@ var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	pace.BytesPerSecond, pace.Grace)
 
-// wrapHandler wraps next for its connection: it counts the request, sets the TLS state, asks the client to replace an
-// old connection, and requires the client to read the response.
+// wrapHandler returns a handler that counts the requests of each connection, sets the TLS state of a request, asks
+// the client to replace an old connection, and requires the client to read the response.
 func wrapHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connKey{}).(*conn)
@@ -30,19 +30,20 @@ func wrapHandler(next http.Handler) http.Handler {
 			r = r.WithContext(r.Context()) // a copy, because the server uses its own request
 			r.TLS = c.state
 		}
-		if r.ProtoMajor < 2 { // the transport waits for the client
+		if r.ProtoMajor < 2 { // the transport requires the pace
 			next.ServeHTTP(w, r)
 			return
 		}
-		// Each stream has its own window. A client can stop reading a stream while it reads others of the connection.
+		// In HTTP/2, each stream needs its own pace, because a client can stop reading a stream while it reads other
+		// streams of the connection.
 		stream := http.NewResponseController(w)
 		next.ServeHTTP(newPacedWriter(w, stream), r)
-		// The server writes the rest of the response after the handler.
+		// This limits the time for the rest of the response, which the server writes after the handler has returned.
 		_ = stream.SetWriteDeadline(time.Now().Add(pace.Grace))
 	})
 }
 
-// pacedWriter is a response that its client must read fast enough.
+// pacedWriter is a ResponseWriter whose client must read the response fast enough.
 type pacedWriter struct {
 	http.ResponseWriter
 	stream *http.ResponseController
@@ -63,7 +64,7 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Flush implements http.Flusher. If it fails, the next Write does too.
+// Flush implements http.Flusher. It ignores errors, because the next Write fails too.
 func (w *pacedWriter) Flush() {
 	w.meter.Do(func() int {
 		_ = w.stream.Flush()

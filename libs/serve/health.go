@@ -16,19 +16,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Health is the health of the process. [Run] makes it ready and not ready.
+// Health is the health of the process. [Run] sets whether the process is ready.
 type Health struct {
 	ready atomic.Bool
-	// able contains the components' own conditions.
+	// able contains the Able functions of the components.
 	able atomic.Pointer[[]func() bool]
-	// explain returns problems that keep the process from its work until someone solves them.
+	// explain returns problems that an operator must solve before the process can work. It may be nil.
 	explain  func() []string
 	once     sync.Once
 	stopping chan struct{}
 }
 
-// Explain adds details to the answers of health checks: problems that keep the process from its work until someone
-// solves them. It must be called before the process serves.
+// Explain adds the strings that details returns to the answers of health checks. They describe problems that an
+// operator must solve before the process can work. Callers must call Explain before the process serves requests.
 func (h *Health) Explain(details func() []string) { h.explain = details }
 
 // Stopping returns a channel that is closed when running requests should end. Endless streams, such as watches, must
@@ -38,7 +38,7 @@ func (h *Health) Stopping() <-chan struct{} {
 	return h.stopping
 }
 
-// setStopping is called once.
+// setStopping closes the channel of Stopping. Callers may call it only once.
 func (h *Health) setStopping() {
 	h.Stopping()
 	close(h.stopping)
@@ -46,7 +46,7 @@ func (h *Health) setStopping() {
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
 
-// watchComponents stores the components' conditions.
+// watchComponents stores the Able functions of the components.
 func (h *Health) watchComponents(components []Component) {
 	var able []func() bool
 	for _, component := range components {
@@ -57,22 +57,23 @@ func (h *Health) watchComponents(components []Component) {
 	h.able.Store(&able)
 }
 
-// isServing reports whether the process serves requests now. If service is not empty, all components must be able to
-// work. Liveness probes send no name: a component that cannot work now is no reason to restart all components.
+// isServing reports whether the process is ready. If service is not empty, all components must also be able to work.
+// Liveness probes send an empty name, because a component that cannot work now is no reason to restart all
+// components.
 func (h *Health) isServing(service string) bool {
 	able := h.able.Load()
 	unable := func(able func() bool) bool { return !able() }
 	return h.ready.Load() && (service == "" || able == nil || !slices.ContainsFunc(*able, unable))
 }
 
-// Checker answers gRPC health checks of the named services, and of the empty name, which probes use: SERVING while the
-// process is ready, and NOT_SERVING before and afterwards. A named service is NOT_SERVING also while a component cannot
-// work.
+// Checker returns a checker for gRPC health checks of the given services, and of the empty name, which probes use. It
+// answers SERVING while the process is ready, and otherwise NOT_SERVING. For a named service, it also answers
+// NOT_SERVING while a component cannot work.
 func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}
 }
 
-// maxDetailBytes limits a detail, which is sent as a header.
+// maxDetailBytes is the maximum length of a detail, which is sent in a header.
 const maxDetailBytes = 1 << 10
 
 // replaceUnprintable replaces characters that gRPC does not permit in headers.

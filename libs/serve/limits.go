@@ -11,24 +11,24 @@ import (
 
 // Limits of a connection. The maximum memory for a client is their product with the number of the client's connections.
 const (
-	// ReceiveWindow is how much of a request the server buffers before its handler reads it. It is large enough for
-	// resource lists of some megabytes, which hardly wait for acknowledgements inside a cluster, and small because each
-	// request that waits for memory uses that much.
+	// ReceiveWindow is the number of bytes of a request that the server buffers before its handler reads them. It is
+	// large enough for resource lists of some megabytes, which hardly wait for acknowledgements inside a cluster. It
+	// is small, because each request that waits for memory uses as much.
 	ReceiveWindow = 128 << 10
-	// ConnReceiveWindow is the same limit for all requests of a connection together.
+	// ConnReceiveWindow is the number of bytes that the server buffers for all requests of a connection.
 	ConnReceiveWindow = 2 << 20
-	// MaxWindow is the maximum window in net/http, and minConnWindow the minimum window of a connection. net/http replaces
-	// other sizes by defaults.
+	// MaxWindow is the maximum window that net/http permits, and minConnWindow the minimum window of a connection.
+	// net/http replaces other sizes by its defaults.
 	MaxWindow     = 4<<20 - 1
 	minConnWindow = 64 << 10
-	// maxHeaderBytes limits the headers of a request: some ids, and a token.
+	// maxHeaderBytes is the maximum size of a request's headers, which contain some ids and a token.
 	maxHeaderBytes = 16 << 10
-	// maxReadFrameBytes limits HTTP/2 frames, which the server reads as a whole.
+	// maxReadFrameBytes is the maximum size of an HTTP/2 frame, because the server buffers whole frames.
 	maxReadFrameBytes = 64 << 10
 )
 
-// Windows limit how much of its requests a server buffers before their handlers read it. A client that has sent as much
-// waits for an acknowledgement, which takes a round trip.
+// Windows limits the bytes that a server buffers before handlers read them: of a request, and of all requests of a
+// connection. A client that has sent as many bytes waits for an acknowledgement, for at least a round trip.
 type Windows struct{ Request, Connection int }
 
 // checkSizes returns an error if net/http does not permit w.
@@ -40,22 +40,23 @@ func (w Windows) checkSizes() error {
 	return nil
 }
 
-// DefaultWindows are the windows of an endpoint that sets none.
+// DefaultWindows contains the windows of endpoints whose Windows is not set.
 var DefaultWindows = Windows{Request: ReceiveWindow, Connection: ConnReceiveWindow}
 
-// Defaults of an endpoint.
+// Defaults for the fields of an Endpoint.
 const (
-	// DefaultMaxConnections is far above the needs of a service: each caller uses few connections.
+	// DefaultMaxConnections is far above the needs of a service, because each caller uses few connections.
 	DefaultMaxConnections = 256
-	// DefaultMaxConnectionsPerPeer leaves connections for other addresses. An address may be a proxy with many callers.
+	// DefaultMaxConnectionsPerPeer leaves connections for other addresses. It is large because the address may belong
+	// to a proxy with many callers.
 	DefaultMaxConnectionsPerPeer = 64
 	// DefaultMaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. Clients with more requests
 	// wait or use another connection.
 	DefaultMaxStreams = 250
 )
 
-// limits limits the connections of an endpoint, in total and per address. At a limit, a new connection replaces an idle
-// connection, so that clients without requests do not exclude other clients.
+// limits limits the connections of an endpoint, in total and per address. If a limit is reached, a new connection
+// replaces an idle connection, so that clients without requests do not exclude other clients.
 type limits struct {
 	total, perPeer int
 
@@ -64,7 +65,7 @@ type limits struct {
 	peers map[string][]*conn
 }
 
-// newLimits returns the limits of e.
+// newLimits returns the limits for the connections of e.
 func newLimits(e Endpoint) *limits {
 	return &limits{
 		total:   cmp.Or(max(e.MaxConnections, 0), DefaultMaxConnections),
@@ -73,8 +74,8 @@ func newLimits(e Endpoint) *limits {
 	}
 }
 
-// admitConn counts a new connection, and reports whether it may stay. It returns the connection that must be closed for
-// it. evicted may be nil.
+// admitConn counts a new connection and returns true if it may stay. If it replaces another connection, admitConn
+// returns that connection as evicted, and the caller must close it.
 func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,9 +99,9 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the connection among conns and best that is evicted first. It is nil if all connections have requests.
-// Connections without an earlier request are evicted first, then connections of the address with most connections, then
-// the connections with the longest idle time.
+// idlest returns the connection among conns and best that should be evicted first, or nil if all of them serve
+// requests. Connections that never served a request come first, then connections of the address with the most
+// connections, then the connections with the longest idle time.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests > 0 {
@@ -123,14 +124,14 @@ func (l *limits) compareIdle(a, b *conn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// removeConn ends the count of a connection. Further calls do nothing.
+// removeConn removes a connection from the counts. Further calls do nothing.
 func (l *limits) removeConn(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(c)
 }
 
-// remove is leave for callers that hold the lock.
+// remove implements removeConn. The caller holds mu.
 func (l *limits) remove(c *conn) {
 	if !c.counted {
 		return

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// PeerLimit limits concurrent uses of something, in total and per peer. It is safe for concurrent use.
+// PeerLimit limits the number of concurrent uses of a resource, in total and per peer. It is safe for concurrent use.
 type PeerLimit struct {
 	total, perPeer int
 
@@ -16,12 +16,12 @@ type PeerLimit struct {
 	peers map[string]int
 }
 
-// NewPeerLimit returns a limit of total uses, and of perPeer uses for each peer.
+// NewPeerLimit returns a limit of total concurrent uses, and of perPeer concurrent uses by each peer.
 func NewPeerLimit(total, perPeer int) *PeerLimit {
 	return &PeerLimit{total: total, perPeer: perPeer, peers: make(map[string]int)}
 }
 
-// Admit counts a use by a peer. It returns false if a limit is reached.
+// Admit begins a use by a peer. It returns false if a limit is reached.
 func (l *PeerLimit) Admit(peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *PeerLimit) Admit(peer string) bool {
 	return true
 }
 
-// Release ends a use that was admitted.
+// Release ends a use for which Admit returned true.
 func (l *PeerLimit) Release(peer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

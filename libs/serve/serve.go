@@ -2,10 +2,11 @@
 
 // Package serve implements the life cycle of all servers of this project.
 //
-// [Run] binds all ports, then serves, and becomes ready when all components are: a program that cannot bind a port
-// starts nothing. When its context ends, it becomes not ready, serves until load balancers have noticed, rejects new
-// connections, finishes running requests until a deadline, and then stops background tasks, which requests may need. So
-// a rolling update loses no requests.
+// [Run] first binds all ports, so that a program that cannot bind a port starts nothing. Then it serves requests. The
+// process becomes ready when all components are ready. When the context of Run is done, the process becomes not
+// ready, but serves requests until load balancers have noticed. Then it rejects new connections and finishes running
+// requests until a deadline. Finally it stops background tasks, which requests may need. Thus a rolling update loses
+// no requests.
 package serve
 
 import (
@@ -40,7 +41,7 @@ func (c Config) Validate() error {
 	return checks.Err()
 }
 
-// Endpoint is a port.
+// Endpoint configures a port.
 type Endpoint struct {
 	// Name is the endpoint's name in logs and errors.
 	Name string
@@ -50,47 +51,47 @@ type Endpoint struct {
 	Listener net.Listener
 	// Handler answers the requests.
 	Handler http.Handler
-	// TLS configures the connections of clients that use TLS. No client may use TLS if it is nil. Other clients, such
-	// as Kubernetes' probes, connect without TLS: their requests have no TLS state, and the handler decides whether to
-	// answer them.
+	// TLS configures the connections of clients that use TLS. If it is nil, no client may use TLS. Clients may also
+	// connect without TLS, as Kubernetes' probes do. Their requests have no TLS state, and the handler decides
+	// whether to answer them.
 	TLS *tls.Config
-	// MaxConnectionAge is the age of a connection, give or take a tenth, at which its client is asked to use another
-	// connection. Running requests, including streams, finish. Otherwise clients with a permanent connection would not
-	// spread over the replicas of a service. Zero means no maximum.
+	// MaxConnectionAge is the age of a connection at which the server asks the client to use another connection, so
+	// that clients with permanent connections also use new replicas of a service. It is varied by up to a tenth.
+	// Running requests, including streams, finish. Zero means no maximum.
 	MaxConnectionAge time.Duration
 	// MaxConnections limits the concurrent connections, and MaxConnectionsPerPeer the connections of an address. The
-	// defaults are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. A further connection replaces a connection
-	// without a request, or is closed.
+	// defaults are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. At a limit, a new connection replaces
+	// a connection without a running request. If there is none, the new connection is closed.
 	MaxConnections, MaxConnectionsPerPeer int
 	// MaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. The default is [DefaultMaxStreams].
 	MaxStreams int
-	// Windows are the receive windows of HTTP/2. The default is [DefaultWindows].
+	// Windows contains the receive windows of HTTP/2. The default is [DefaultWindows].
 	Windows Windows
 }
 
-// Task runs in the background until its context ends. An error stops the program. A task may return nil earlier if its
-// work is done.
+// Task runs in the background until its context is done. If it returns an error, the program stops. A task may return
+// nil earlier if its work is done.
 type Task func(ctx context.Context) error
 
-// Component is the part of a service in a process.
+// Component is a part of a process, such as a service: its ports and background tasks.
 type Component struct {
 	Endpoints []Endpoint
 	Tasks     []Task
 	// Ready is closed when the component can work. The process becomes ready afterwards. It may be nil.
 	Ready <-chan struct{}
-	// Able reports whether the component can work now. Meanwhile health checks that name a service return NOT_SERVING.
-	// Each check calls Able. It may be nil.
+	// Able reports whether the component can work now. If not, health checks that name a service return NOT_SERVING.
+	// Each such check calls Able. It may be nil.
 	Able func() bool
 }
 
-// Run serves components until ctx ends or a component fails, and returns after everything that it started has stopped.
-// It returns nil after an orderly end.
+// Run serves components until ctx is done or a component fails. It returns after all servers and tasks have stopped.
+// It returns nil if no component failed and all requests ended in time.
 func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, components ...Component) error {
 	servers, err := bindPorts(ctx, log, components)
 	if err != nil {
 		return err
 	}
-	// Tasks outlive ctx, because running requests may need them.
+	// Tasks run longer than ctx, because running requests may need them.
 	tasksCtx, stopTasks := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTasks()
 	running, failed := errgroup.WithContext(tasksCtx)
@@ -122,7 +123,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	return errors.Join(running.Wait(), err)
 }
 
-// turnReady makes the process ready when all components can work. It returns early if ctx ends or a component fails.
+// turnReady waits until all components are ready, and then makes the process ready. It returns early if ctx is done
+// or a component fails.
 func turnReady(ctx, failed context.Context, health *Health, components []Component) {
 	for _, component := range components {
 		if component.Ready == nil {
@@ -139,7 +141,7 @@ func turnReady(ctx, failed context.Context, health *Health, components []Compone
 	health.setReady(true)
 }
 
-// stopServers stops all servers concurrently, until the deadline.
+// stopServers shuts down all servers concurrently. It breaks off requests that do not end within ShutdownTimeout.
 func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
 	defer cancel()

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// server is an endpoint with its port.
+// server is an endpoint whose port is open.
 type server struct {
 	name     string
 	listener *listener
 	http     *http.Server
 }
 
-// bindPorts opens the ports of all endpoints. After an error it closes all ports.
+// bindPorts opens the ports of all endpoints. If one of them fails, it closes the others and returns the error.
 func bindPorts(ctx context.Context, log *slog.Logger, components []Component) ([]*server, error) {
 	var servers []*server
 	for _, component := range components {
@@ -81,7 +81,8 @@ func maxStreamsOf(e Endpoint) int {
 	return DefaultMaxStreams
 }
 
-// Occasionally returns a function that calls its argument at most once per minute, with the number of calls so far.
+// Occasionally returns a rate limiter for log lines. The returned function calls log at most once per minute, with
+// the number of its own calls since the last line.
 func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time
@@ -98,7 +99,8 @@ func Occasionally() func(log func(count int)) {
 	}
 }
 
-// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients speak. It never sees TLS: see conn.
+// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients use. It does not handle TLS, because
+// conn does.
 func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -114,7 +116,7 @@ func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.
 			MaxReceiveBufferPerStream:     windows.Request,
 			MaxReadFrameSize:              maxReadFrameBytes,
 			MaxConcurrentStreams:          maxStreams,
-			// Evaluations of a client whose machine failed end.
+			// Pings end the requests of clients whose machine has failed.
 			SendPingTimeout: 30 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},

@@ -15,12 +15,13 @@ const (
 	handshakeTimeout = 10 * time.Second
 	// recordHandshake is the first byte of a TLS connection. No request without TLS begins with this byte.
 	recordHandshake = 0x16
-	// maxSecureAge is the maximum age of a connection with TLS at an endpoint without a maximum: certificates expire.
+	// maxSecureAge is the maximum age of connections with TLS if the endpoint sets none. They need a maximum, because
+	// certificates expire.
 	maxSecureAge = time.Hour
 )
 
-// startTLS returns after the handshake of a client that uses TLS, according to its first byte. It runs in the goroutine
-// that serves the connection.
+// startTLS reads the first byte of a connection, which shows if the client uses TLS. If so, it performs the
+// handshake. Only the first call does so. It runs in the goroutine that serves the connection.
 func (c *conn) startTLS() error {
 	if c.listener.tls == nil {
 		return nil
@@ -41,7 +42,8 @@ func (c *conn) startTLS() error {
 	return c.handshakeErr
 }
 
-// decrypt performs the handshake. The client must use another connection before its certificate expires.
+// decrypt performs the handshake. It also sets the time at which the client must use another connection, before its
+// certificate expires.
 func (c *conn) decrypt() error {
 	secure := tls.Server(c.Conn, c.listener.tls)
 	c.Conn = secure
@@ -58,7 +60,7 @@ func (c *conn) decrypt() error {
 	return nil
 }
 
-// begunConn is a connection whose first bytes were read already.
+// begunConn is a connection whose first bytes were already read. Read returns them again.
 type begunConn struct {
 	net.Conn
 	begin []byte

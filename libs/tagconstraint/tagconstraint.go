@@ -14,21 +14,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Constraint is a request for a tag. The zero Constraint requests nothing: the image keeps its tag.
+// Constraint is a request for a tag of an image. The zero Constraint requests no tag, so that the image keeps its
+// own.
 type Constraint struct {
 	text     string
 	versions *semver.Constraints
 }
 
-// maxBytes is the maximum length of a constraint: some dozens of versions.
+// maxBytes is the maximum length of a constraint in bytes, enough for dozens of versions.
 const maxBytes = 1 << 10
 
 // tagPattern matches the tags that registries accept.
 var tagPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
-// Parse parses s: nothing, a version, a constraint on semantic versions in the syntax of Masterminds/semver, or any
-// other literal tag. A version means itself, even a partial version: functions publish "v0.4" as a tag that follows
-// their patches. A text that is neither a constraint nor a possible tag is an error of class fault.Invalid.
+// Parse parses s, which is empty, a version, a constraint on semantic versions in the syntax of Masterminds/semver,
+// or any other tag. A version stands for the tag of this name, even if it is partial, because functions publish tags
+// such as "v0.4" that follow their patches. If s is neither a constraint nor a possible tag, the error has the class
+// fault.Invalid.
 func Parse(s string) (Constraint, error) {
 	if s == "" {
 		return Constraint{}, nil
@@ -55,10 +57,10 @@ func Parse(s string) (Constraint, error) {
 	return Constraint{}, fault.New(fault.Invalid, "tag %q is neither a tag nor a version constraint: %w", s, err)
 }
 
-// IsZero reports whether c requests nothing.
+// IsZero reports whether c requests no tag.
 func (c Constraint) IsZero() bool { return c.text == "" }
 
-// Exact returns the tag of a constraint that allows a single tag. Callers then need not list tags.
+// Exact returns the tag if c allows only one tag. Callers then need not list the tags of the image.
 func (c Constraint) Exact() (tag string, ok bool) {
 	return c.text, c.text != "" && c.versions == nil
 }
@@ -66,9 +68,8 @@ func (c Constraint) Exact() (tag string, ok bool) {
 // String returns c as it was written.
 func (c Constraint) String() string { return c.text }
 
-// Highest returns the highest of tags that c allows. Tags that are no semantic
-// versions, signatures and attestations ("sha256-…") and builds of commits
-// ("…-git-…") are never chosen by a constraint.
+// Highest returns the highest of the tags that c allows. A constraint on versions never allows tags that are not
+// semantic versions, signatures and attestations ("sha256-…"), and builds of commits ("…-git-…").
 func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	if c.versions == nil {
 		return c.text, slices.Contains(tags, c.text)
@@ -89,7 +90,7 @@ func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	return best.Original(), true
 }
 
-// release returns tag as a version, or nil if a constraint must not choose it.
+// release returns tag as a version. It returns nil if a constraint on versions must not choose the tag.
 func release(tag string) *semver.Version {
 	if strings.HasPrefix(tag, "sha256-") || strings.Contains(tag, "-git-") {
 		return nil
@@ -101,8 +102,8 @@ func release(tag string) *semver.Version {
 	return v
 }
 
-// compare orders versions, and spellings of the same version, so that the choice does not depend on the order of the
-// list: the most exact spelling is the highest, since "v1.2.0" moves less than "v1".
+// compare orders versions, and also different spellings of the same version, so that the choice does not depend on
+// the order of the tags. The most exact spelling is the highest, because "v1.2.0" moves less often than "v1".
 func compare(a, b *semver.Version) int {
 	return cmp.Or(
 		a.Compare(b),

@@ -12,12 +12,12 @@ import (
 	"go.opentelemetry.io/otel"
 )
 
-// errorInterval is the minimum time between two lines about OpenTelemetry's own errors. A collector
-// that does not answer causes several of them a minute, for as long as it does not.
+// errorInterval is the minimum time between two log lines about OpenTelemetry's own errors. An unreachable collector
+// causes several errors per minute.
 const errorInterval = time.Minute
 
-// LogErrors writes OpenTelemetry's own errors to the program's log, at most one line per minute. OpenTelemetry keeps
-// this as global state, so a program must call it only once.
+// LogErrors writes OpenTelemetry's own errors to the program's log, at most one line per minute. A program must call
+// it only once, because OpenTelemetry's error handler is global.
 func (t *Telemetry) LogErrors() {
 	errs := &errorLog{log: t.Log}
 	otel.SetErrorHandler(errs)
@@ -29,8 +29,8 @@ type errorLog struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
-	next time.Time // when the next line may be written
-	left int       // errors that were not logged since the last line
+	next time.Time // time from which the next line may be written
+	left int       // number of unlogged errors since the last line
 }
 
 // Handle implements otel.ErrorHandler.
@@ -40,7 +40,7 @@ func (l *errorLog) Handle(err error) {
 	}
 }
 
-// admitLine reports whether a line may be written now, and how many errors were not logged before it.
+// admitLine reports whether a line may be written now, and returns the number of unlogged errors before it.
 func (l *errorLog) admitLine() (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *errorLog) admitLine() (left int, ok bool) {
 	return left, true
 }
 
-// boundedHandler is a log handler with the same bound as an errorLog.
+// boundedHandler is a log handler for OpenTelemetry's log lines. It shares the rate limit of an errorLog.
 type boundedHandler struct {
 	slog.Handler
 	errors *errorLog

@@ -18,7 +18,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// spanExporter returns the exporter of traces that OpenTelemetry's variables configure, or nil.
+// spanExporter returns the exporter of traces that OpenTelemetry's variables configure. It returns nil if traces are
+// not exported.
 func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if !isExporting("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
 		return nil, nil
@@ -27,8 +28,9 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return exporter, nameVariable("OTEL_TRACES_EXPORTER", err)
 }
 
-// metricReader returns the reader that pushes metrics as OpenTelemetry's variables configure, or
-// nil. The value "prometheus" would open a second port for the metrics that ours serves already.
+// metricReader returns the reader that pushes metrics as OpenTelemetry's variables configure. It returns nil if
+// metrics are not pushed. It ignores the exporter "prometheus", which would open a second port for the metrics that
+// our port already serves.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	if os.Getenv("OTEL_METRICS_EXPORTER") == "prometheus" ||
 		!isExporting("OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") {
@@ -38,7 +40,7 @@ func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	return reader, nameVariable("OTEL_METRICS_EXPORTER", err)
 }
 
-// nameVariable adds to err the variable that chose the exporter, and its value.
+// nameVariable adds to err the name and the value of the variable that selects the exporter.
 func nameVariable(variable string, err error) error {
 	if err == nil {
 		return nil
@@ -46,8 +48,8 @@ func nameVariable(variable string, err error) error {
 	return fmt.Errorf("%s=%q: %w: check the OTEL_ variables", variable, os.Getenv(variable), err)
 }
 
-// isExporting reports whether to export a signal at all. OpenTelemetry's own default, when nothing is
-// set, is to send everything to localhost; ours is off.
+// isExporting reports whether to export a signal (traces or metrics). If no variable is set, it returns false,
+// whereas OpenTelemetry itself would export to localhost.
 func isExporting(exporter, endpoint string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv(exporter) == "none" {
 		return false
@@ -55,11 +57,12 @@ func isExporting(exporter, endpoint string) bool {
 	return os.Getenv(exporter) != "" || os.Getenv(endpoint) != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// prometheusReader returns a reader and the handler that serves its metrics, together with the metrics of the Go
-// runtime and of the process. A metric that cannot be served is logged, and does not hide other metrics.
+// prometheusReader returns a reader and the handler for Prometheus. The handler serves the reader's metrics and the
+// metrics of the Go runtime and of the process. It logs a metric that cannot be served, and still serves other
+// metrics.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
-	// A registry runs all its collectors concurrently, so the number of goroutines would include the collectors of all
-	// metrics. Two registries run sequentially.
+	// The Go runtime's metrics have their own registry. A registry runs all its collectors in concurrent goroutines,
+	// and the metric of goroutines would count them. The two registries run one after the other.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -7,30 +7,30 @@ import (
 	"sync"
 )
 
-// MaxImageLabels is the maximum number of images with their own label.
+// MaxImageLabels is the maximum number of images with a label of their own.
 const MaxImageLabels = 200
 
-// OtherImages is the label of all other images.
+// OtherImages is the label of all images without a label of their own.
 const OtherImages = "other"
 
-// ImageName is the canonical name of an image, an imagename.Name: programs that name no images do not link that
-// package.
+// ImageName is implemented by imagename.Name, the canonical name of an image. It is an interface, so that programs
+// without images do not link package imagename.
 type ImageName interface {
 	Short() string
 	String() string
 }
 
-// ImageLabels gives images their label in metrics: their short name, or their whole name if the short name is already
-// the label of another image. Each label is a set of time series, and callers can name any number of images, so the
-// number of labels is bounded, first come first served, and only existing images get a label. The zero value is ready
-// to use, and safe for concurrent use.
+// ImageLabels assigns labels for metrics to images. The label is the image's short name, or the whole name if the
+// short name is already the label of another image. Each label causes a set of time series, and callers can send any
+// number of names. Therefore only the first MaxImageLabels existing images get a label. The zero value is ready to
+// use, and safe for concurrent use.
 type ImageLabels struct {
 	mu     sync.Mutex
-	owners map[string]string // the image's name without digest, by label
+	owners map[string]string // label to the image's name without digest
 }
 
-// Earn returns the label of an existing image: its function has run, or it has a pod. The image gets its own label
-// while there are fewer than MaxImageLabels, else OtherImages.
+// Earn returns the label of an image that is known to exist, because its function has run or because it has a pod. It
+// assigns a label to the image unless MaxImageLabels are assigned already. Then it returns OtherImages.
 func (l *ImageLabels) Earn(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,8 @@ func (l *ImageLabels) Earn(image ImageName) string {
 	return label
 }
 
-// Label returns the label of an image that may not exist: its own label if it has earned it, else OtherImages.
+// Label returns the label of an image that may not exist. It returns OtherImages unless Earn assigned a label to the
+// image.
 func (l *ImageLabels) Label(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +56,8 @@ func (l *ImageLabels) Label(image ImageName) string {
 	return OtherImages
 }
 
-// findLabel returns the label that is for an image, and reports whether the image has earned it. Digests are in no
-// label.
+// findLabel returns the label for an image, and reports whether it is already assigned to the image. Labels contain
+// no digests.
 func (l *ImageLabels) findLabel(image ImageName) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// newLogger returns a logger to w that adds trace ids.
+// newLogger returns a logger that writes to w and adds trace ids to its lines.
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: formatAttr}
 	if writesText(cfg.LogFormat, w) {
@@ -23,11 +23,12 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	return slog.New(traceHandler{slog.NewJSONHandler(w, options)})
 }
 
-// maxValueBytes bounds a value in a log line or in a span. Values from callers and functions may
+// maxValueBytes is the maximum length of a value in a log line or in a span. Values from callers and functions may
 // have megabytes.
 const maxValueBytes = 8 << 10
 
-// writesText reports whether lines to w are text in a format. Terminals are character devices; pipes and files are not.
+// writesText reports whether log lines to w are text. The format "auto" means text if w is a terminal, which
+// writesText recognizes as a character device.
 func writesText(format string, w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if format != "auto" || !ok {
@@ -37,9 +38,9 @@ func writesText(format string, w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// formatAttr returns an attribute as it is written: without empty texts and numbers that count nothing, texts shortened
-// to the size of a log line and with hidden characters escaped, since callers and functions choose some of them, and
-// durations in seconds.
+// formatAttr returns an attribute as it is written to the log. It omits empty texts and an "unlogged" count of zero.
+// It shortens texts and escapes hidden characters in them, because some texts come from callers and functions. It
+// converts durations to seconds.
 func formatAttr(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
@@ -79,7 +80,7 @@ func level(verbosity int) slog.Level {
 	}
 }
 
-// traceHandler adds the ids of the span in a record's context.
+// traceHandler adds the trace id and the span id in a record's context to the record.
 type traceHandler struct{ slog.Handler }
 
 func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {

@@ -2,9 +2,8 @@
 
 // Package telemetry sets up traces, metrics and logs.
 //
-// OpenTelemetry's own environment variables configure where traces and metrics are sent; by default
-// they are not sent. Prometheus can always scrape metrics. Log lines carry the ids of the trace
-// that they belong to.
+// OpenTelemetry's own environment variables configure the destination of traces and metrics. By default, they are not
+// sent. Prometheus can scrape metrics from a port of the program. Log lines contain the id of their trace.
 package telemetry
 
 import (
@@ -34,7 +33,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-// Config has the program's own settings; OpenTelemetry's environment variables are the rest.
+// Config contains our own settings of telemetry, in addition to OpenTelemetry's environment variables.
 type Config struct {
 	// MetricsAddress is the address that Prometheus scrapes, as `host:port`, or `off`.
 	MetricsAddress string `split_words:"true" default:":9464"`
@@ -45,7 +44,7 @@ type Config struct {
 	LogFormat string `split_words:"true" default:"auto"`
 }
 
-// off is the MetricsAddress of programs that Prometheus does not scrape.
+// off is the value of MetricsAddress that disables the metrics port.
 const off = "off"
 
 // Validate checks the settings.
@@ -58,8 +57,8 @@ func (c Config) Validate() error {
 	return checks.Err()
 }
 
-// Telemetry holds the loggers, tracers and meters of a program's components. It is passed as a
-// value: nothing in this project uses OpenTelemetry's globals.
+// Telemetry contains the logger, tracers and meters for a program's components. Callers pass it explicitly, because
+// this project does not use OpenTelemetry's globals.
 type Telemetry struct {
 	Log        *slog.Logger
 	Tracers    trace.TracerProvider
@@ -98,7 +97,7 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithRawSpanLimits(spanLimits())}
 	if exporter == nil {
-		// Callers' trace ids are still propagated, and added to log lines.
+		// Without an exporter, we still propagate callers' trace ids and add them to log lines.
 		options = append(options, sdktrace.WithSampler(sdktrace.NeverSample()))
 	} else {
 		options = append(options, sdktrace.WithBatcher(exporter))
@@ -109,7 +108,8 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	return nil
 }
 
-// spanLimits returns the limits from OpenTelemetry's variables, with ours as defaults.
+// spanLimits returns the span limits from OpenTelemetry's variables, with maxValueBytes as the default length of
+// values.
 func spanLimits() sdktrace.SpanLimits {
 	limits := sdktrace.NewSpanLimits()
 	if limits.AttributeValueLengthLimit < 0 {
@@ -150,8 +150,8 @@ func buildInfo(provider metric.MeterProvider) error {
 	return err
 }
 
-// Shutdown sends pending telemetry, until ctx is done: traces and metrics concurrently, since either may use up the
-// time.
+// Shutdown sends pending telemetry until ctx is done. It sends traces and metrics concurrently, because either may
+// use up the time.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(t.shutdown))
 	var stopping sync.WaitGroup
@@ -162,7 +162,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Component returns the endpoint that Prometheus scrapes; it has no endpoint if metrics are off.
+// Component returns a component with the endpoint that Prometheus scrapes. It returns an empty component if
+// MetricsAddress is off.
 func (t *Telemetry) Component(cfg Config) serve.Component {
 	if cfg.MetricsAddress == off {
 		return serve.Component{}
@@ -172,19 +173,18 @@ func (t *Telemetry) Component(cfg Config) serve.Component {
 	return serve.Component{Endpoints: []serve.Endpoint{{Name: "metrics", Address: cfg.MetricsAddress, Handler: mux}}}
 }
 
-// Interceptor returns the interceptor that traces and measures RPCs, on servers
-// and on clients.
+// Interceptor returns an interceptor that traces and measures RPCs, for servers and for clients.
 func (t *Telemetry) Interceptor() (connect.Interceptor, error) {
 	return otelconnect.NewInterceptor(
 		otelconnect.WithTracerProvider(t.Tracers),
 		otelconnect.WithMeterProvider(t.Meters),
 		otelconnect.WithPropagator(t.Propagator),
-		// Our callers are inside the cluster: their traces are continued.
+		// We continue the traces of callers, because callers are inside the cluster.
 		otelconnect.WithTrustRemote(),
 	)
 }
 
-// Discard returns telemetry that is dropped, for tests and for tools.
+// Discard returns a Telemetry that drops all data, for tests and for tools.
 func Discard() *Telemetry {
 	return &Telemetry{
 		Log:        slog.New(slog.DiscardHandler),

@@ -2,8 +2,7 @@
 
 package blockyaml
 
-// blockScalar proves the literal or folded scalar whose indicator stands at offset
-// at, with all its lines.
+// blockScalar proves a literal or folded scalar, with all its lines. The scalar's indicator is at offset at.
 func (s *scanner) blockScalar(at int) bool {
 	given, ok := s.blockHeader(at)
 	if !ok {
@@ -27,8 +26,8 @@ func (s *scanner) blockScalar(at int) bool {
 	return true
 }
 
-// blockHeader proves the first line of the block scalar whose indicator stands at offset at, and returns its explicit
-// indentation, or 0 without.
+// blockHeader proves the first line of a block scalar, whose indicator is at offset at. It returns the explicit
+// indentation in that line, or 0 if there is none.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false
 	for at++; at < s.line.end; at++ {
@@ -44,9 +43,9 @@ func (s *scanner) blockHeader(at int) (int, bool) {
 	return given, true
 }
 
-// detectIndent returns the indentation of a block scalar without an explicit indentation: the indentation of its first
-// line that is not blank. Blank lines before it must not be indented more. If the scalar is empty, any indentation
-// above parent's will do.
+// detectIndent returns the indentation of a block scalar without an explicit indentation. This is the indentation of
+// the scalar's first line that is not blank. Blank lines before that line must not be indented more. If the scalar is
+// empty, detectIndent returns parent+1.
 func (s *scanner) detectIndent(parent int) (int, bool) {
 	most := 0
 	for pos := s.pos; pos < len(s.data); {

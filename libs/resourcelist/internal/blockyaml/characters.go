@@ -9,17 +9,17 @@ import (
 
 // Classes of bytes, as a bit set.
 const (
-	// control is a byte that is never part of the subset.
+	// control is a byte that the subset never contains.
 	control = 1 << iota
-	// multi begins or continues a character of several bytes.
+	// multi is a byte that begins or continues a character of several bytes.
 	multi
-	// carriage is a carriage return.
+	// carriage is the carriage return.
 	carriage
-	// indicator cannot begin a plain scalar.
+	// indicator is a byte that cannot begin a plain scalar.
 	indicator
-	// inText may terminate a plain scalar: a colon or a number sign.
+	// inText is a byte that may terminate a plain scalar: a colon or a number sign.
 	inText
-	// inFlow may be part of a plain scalar inside a flow collection. YAML allows far more there.
+	// inFlow is a byte that a plain scalar inside a flow collection may contain. YAML allows far more bytes there.
 	inFlow
 )
 
@@ -75,8 +75,8 @@ func isPrintable(data []byte) bool {
 // byteOrderMark is allowed at the very beginning only.
 const byteOrderMark = '\uFEFF'
 
-// printableRune reports the same for a character of several bytes. It is false for the
-// characters that YAML 1.1 reads as line breaks (U+0085, U+2028, U+2029).
+// printableRune reports whether a character of several bytes is valid UTF-8 and need not be escaped. It returns false
+// for the characters that YAML 1.1 reads as line breaks (U+0085, U+2028, U+2029).
 func printableRune(r rune, size int) bool {
 	switch {
 	case r == utf8.RuneError && size == 1:

@@ -4,8 +4,8 @@ package blockyaml
 
 import "bytes"
 
-// addEntry records the top-level entry with its key between the offsets at and colon. Its type is Null until a value
-// is found.
+// addEntry appends a top-level entry, whose key is between the offsets at and colon. The entry's type is Null until a
+// value is found. addEntry returns false if the key contains escapes or is a duplicate.
 func (s *scanner) addEntry(at, colon int) bool {
 	key := s.data[at:colon]
 	if quote := key[0]; quote == '"' || quote == '\'' {
@@ -29,15 +29,15 @@ func (s *scanner) addEntry(at, colon int) bool {
 	return true
 }
 
-// setType records the type of the current top-level entry, if the value at hand is
-// that entry's.
+// setType records the type of the current value if it is the value of a top-level entry.
 func (s *scanner) setType(typ Type) {
 	if s.depth == 0 {
 		s.entries[len(s.entries)-1].Type = typ
 	}
 }
 
-// setScalar records a scalar as the current value. A nil text stands for a more complicated scalar.
+// setScalar records that the current value is a scalar with the given text. The text is nil if the scalar contains
+// escapes or spans several lines.
 func (s *scanner) setScalar(text []byte) {
 	s.setType(Scalar)
 	if s.depth == 0 {
@@ -45,7 +45,7 @@ func (s *scanner) setScalar(text []byte) {
 	}
 }
 
-// setPlain records a plain scalar as the current value, without trailing blanks.
+// setPlain records that the current value is a plain scalar with the given text, without trailing blanks.
 func (s *scanner) setPlain(text []byte) {
 	if s.depth == 0 {
 		text = bytes.TrimRight(text, " \t")

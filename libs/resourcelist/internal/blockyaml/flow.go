@@ -2,8 +2,8 @@
 
 package blockyaml
 
-// maxFlow bounds a flow collection's bytes, so that each key in it is within maxKey,
-// and its depth.
+// maxFlow is the maximum size of a flow collection in bytes, so that no key in it exceeds maxKey. maxFlowDepth is the
+// maximum nesting.
 const (
 	maxFlow      = 1024
 	maxFlowDepth = 8
@@ -36,7 +36,7 @@ func (s *scanner) flowNode(at, depth int) (int, bool) {
 	return s.flowPlain(at)
 }
 
-// flowCollection returns the offset past the collection at offset at with that closing byte.
+// flowCollection returns the offset past the flow collection at offset at, which ends with the byte closing.
 func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
 	at = s.pastSpaces(at + 1)
 	if at < s.line.end && s.data[at] == closing {
@@ -65,7 +65,7 @@ func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
 	}
 }
 
-// flowKey returns the offset of the value that belongs to the key at offset at.
+// flowKey returns the offset of the value after the key at offset at.
 func (s *scanner) flowKey(at int) (int, bool) {
 	if at == s.line.end {
 		return 0, false
@@ -82,7 +82,8 @@ func (s *scanner) flowKey(at int) (int, bool) {
 	return s.pastSpaces(at + 1), true
 }
 
-// flowPlain returns the offset past a plain scalar without blanks or indicators.
+// flowPlain returns the offset past the plain scalar at offset at. It accepts only scalars without blanks and
+// indicators.
 func (s *scanner) flowPlain(at int) (int, bool) {
 	end := at
 	for end < s.line.end && classes[s.data[end]]&inFlow != 0 {
@@ -91,7 +92,7 @@ func (s *scanner) flowPlain(at int) (int, bool) {
 	return end, end > at
 }
 
-// pastSpaces returns the offset of the first byte from at that is not a space.
+// pastSpaces returns the offset of the first byte that is not a space, from offset at on.
 func (s *scanner) pastSpaces(at int) int {
 	for at < s.line.end && s.data[at] == ' ' {
 		at++

@@ -36,8 +36,7 @@ func lineAt(data []byte, start int) line {
 	return l
 }
 
-// skipStart moves past a byte order mark and a marker of the document's start, if
-// the document begins with them.
+// skipStart skips a byte order mark and a first line "---", if the document begins with them.
 func (s *scanner) skipStart() {
 	s.pos = len(s.data) - len(bytes.TrimPrefix(s.data, []byte(string(byteOrderMark))))
 	first := lineAt(s.data, s.pos)
@@ -58,8 +57,8 @@ func (s *scanner) nextLine() bool {
 	return false
 }
 
-// skipSpaces returns the offset of the next text in the current line, from offset at, which follows an indicator. It
-// returns false if only a comment or nothing follows.
+// skipSpaces returns the offset of the next text in the current line. It starts at offset at, just after an
+// indicator. It returns false if only a comment or nothing follows.
 func (s *scanner) skipSpaces(at int) (int, bool) {
 	begin := at
 	for at < s.line.end && s.data[at] == ' ' {
@@ -69,7 +68,7 @@ func (s *scanner) skipSpaces(at int) (int, bool) {
 	return at, at < s.line.end && !comment
 }
 
-// endsLine reports whether nothing but a comment follows in the current line from offset at.
+// endsLine reports whether the rest of the current line, from offset at, is empty or a comment.
 func (s *scanner) endsLine(at int) bool {
 	_, more := s.skipSpaces(at)
 	return !more

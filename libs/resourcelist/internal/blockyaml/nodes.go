@@ -2,7 +2,7 @@
 
 package blockyaml
 
-// proveItem proves the sequence item whose dash stands at offset at.
+// proveItem proves the sequence item whose dash is at offset at.
 func (s *scanner) proveItem(at int) bool {
 	at, more := s.skipSpaces(at + 1)
 	if !more {
@@ -12,7 +12,7 @@ func (s *scanner) proveItem(at int) bool {
 	return s.proveNode(at)
 }
 
-// proveEntry proves the entry of the innermost mapping with its key between the offsets at and colon.
+// proveEntry proves an entry of the innermost mapping. The entry's key is between the offsets at and colon.
 func (s *scanner) proveEntry(at, colon int) bool {
 	if s.depth == 0 && !s.addEntry(at, colon) {
 		return false

@@ -2,12 +2,10 @@
 
 package blockyaml
 
-// maxKey bounds a key's bytes. YAML looks no further than 1024 characters for the
-// colon of a key.
+// maxKey is the maximum length of a key in bytes. YAML searches only 1024 characters for the colon after a key.
 const maxKey = 1024
 
-// findColon returns the offset of the colon after the key at offset at, and false if no
-// key stands there.
+// findColon returns the offset of the colon after the key at offset at. It returns false if there is no key.
 func (s *scanner) findColon(at int) (int, bool) {
 	limit := min(s.line.end, at+maxKey)
 	if c := s.data[at]; c == '"' || c == '\'' {
@@ -39,7 +37,7 @@ func (s *scanner) plainStart(at int) bool {
 	return classes[s.data[at]]&indicator == 0
 }
 
-// provePlain proves a plain scalar from offset at to the end of the line, which may continue on the next lines.
+// provePlain proves the line of a plain scalar that begins at offset at. The scalar may continue on the next lines.
 func (s *scanner) provePlain(at int) bool {
 	end, ok := s.plainText(at)
 	if ok {
@@ -48,15 +46,15 @@ func (s *scanner) provePlain(at int) bool {
 	return ok
 }
 
-// proveContinuation proves another line of a plain scalar, from offset at.
+// proveContinuation proves a further line of a plain scalar. The line's text begins at offset at.
 func (s *scanner) proveContinuation(at int) bool {
 	_, ok := s.plainText(at)
 	s.setScalar(nil)
 	return ok
 }
 
-// plainText proves a line of a plain scalar from offset at, and returns the offset past its text, including blanks. A
-// comment terminates the scalar too.
+// plainText proves a line of a plain scalar from offset at, and returns the offset past the text and the blanks after
+// it. A comment terminates the scalar.
 func (s *scanner) plainText(at int) (int, bool) {
 	for i := at; i < s.line.end; i++ {
 		if classes[s.data[i]]&inText == 0 {

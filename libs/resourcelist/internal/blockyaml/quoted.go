@@ -30,8 +30,8 @@ func (s *scanner) moveTo(at int) {
 	s.pos = s.line.next
 }
 
-// quoteEnd returns the offset past the quoted scalar at offset at, and false if it does not end before limit or may be
-// invalid.
+// quoteEnd returns the offset past the quoted scalar at offset at. It returns false if the scalar does not end before
+// limit or may be invalid.
 func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	double := s.data[at] == '"'
 	for i := at + 1; i < limit; {
@@ -58,14 +58,15 @@ func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	return 0, false
 }
 
-// escapeSize returns the length of the escape sequence at the start of b, and 0 if it may be invalid.
+// escapeSize returns the length of the escape sequence at the start of b. It returns 0 if the sequence may be
+// invalid.
 func escapeSize(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
 	switch b[1] {
 	case '\r', '\n':
-		return 1 // the line break itself is read as any other
+		return 1 // the backslash; the caller reads the line break
 	case '0', 'a', 'b', 't', '\t', 'n', 'v', 'f', 'r', 'e', ' ', '"', '\'', '\\', 'N', '_', 'L', 'P':
 		return 2
 	case 'x':
@@ -78,8 +79,7 @@ func escapeSize(b []byte) int {
 	return 0
 }
 
-// hexEscapeSize is escapeSize for a character that is given by so many hexadecimal
-// digits.
+// hexEscapeSize implements escapeSize for an escape sequence with the given number of hexadecimal digits.
 func hexEscapeSize(b []byte, digits int) int {
 	if len(b) < 2+digits {
 		return 0

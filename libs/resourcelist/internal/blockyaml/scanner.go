@@ -2,17 +2,16 @@
 
 package blockyaml
 
-// maxDepth bounds the collections inside each other. YAML's own bound is far above;
-// real lists stay far below.
+// maxDepth is the maximum nesting of collections. YAML's own limit is far above it, and real lists are far below it.
 const maxDepth = 128
 
-// maxEntries limits the top-level entries; a ResourceList contains five.
+// maxEntries is the maximum number of top-level entries. A ResourceList contains five.
 const maxEntries = 8
 
 // scanner reads a document line by line.
 type scanner struct {
 	data []byte
-	pos  int  // where the next line begins
+	pos  int  // offset of the next line
 	line line // the current line
 
 	state   state
@@ -21,8 +20,8 @@ type scanner struct {
 	entries []Entry
 }
 
-// collection is a block mapping or sequence at column indent. A sequence may be indented like the mapping that
-// contains it.
+// collection is a block mapping or sequence that begins at column indent. A sequence may begin at the same column as
+// the mapping that contains it.
 type collection struct {
 	typ    Type
 	indent int
@@ -32,7 +31,7 @@ type collection struct {
 type state uint8
 
 const (
-	// complete: nothing; the line begins an entry or an item.
+	// complete: no text; the next line begins an entry or an item.
 	complete state = iota
 	// due: a value for the last key or dash.
 	due
@@ -48,7 +47,7 @@ func (s *scanner) innermost() collection {
 	return s.nested[s.depth-1]
 }
 
-// readLine proves the current line, and those after it that its value extends to.
+// readLine proves the current line, and the lines after it that belong to the same quoted or block scalar.
 func (s *scanner) readLine() bool {
 	at, indent, before := s.line.text, s.line.indent(), s.state
 	s.state = complete
@@ -68,8 +67,8 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling proves a line that starts the next entry or item of an open collection, and closes the collections
-// inside it.
+// proveSibling proves a line that starts the next entry or item of an open collection. It closes the collections
+// inside that collection.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
 	for s.depth > 0 && (s.innermost().indent > indent || s.innermost() == collection{Sequence, indent} && !dash) {
