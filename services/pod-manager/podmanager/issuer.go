@@ -40,7 +40,7 @@ var issuedByDefault = []string{
 	"image-resolver-tls=spiffe://function-runner/image-resolver",
 }
 
-// secrets returns the names of the Secrets with keys.
+// secrets returns the names of the Secrets that contain keys of certificates.
 func (c *IssuerConfig) secrets() []string {
 	if c.Secret == "" {
 		return nil

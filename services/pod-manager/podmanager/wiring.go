@@ -26,10 +26,10 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// drainDelay is the time in which a stopping pod still accepts calls.
+// drainDelay is the time for which a stopping pod still accepts calls.
 const drainDelay = time.Second
 
-// wrapperEvaluationTime is the default limit of an evaluation in a wrapper server.
+// wrapperEvaluationTime is the wrapper server's own default for the limit of an evaluation.
 const wrapperEvaluationTime = 5 * time.Minute
 
 // minGracePeriod is the minimum grace period of pods. It is the grace period if FNR_MAX_EVALUATION_TIME is 0, which
@@ -71,7 +71,7 @@ func (c *Config) ownNamespace() (string, error) {
 	return kube.OwnNamespace()
 }
 
-// templates returns the source of pod templates.
+// templates returns the source of the template of function pods.
 func (c *Config) templates(client kubernetes.Interface, frame program.Frame) (*kube.Templates, error) {
 	namespace := ""
 	if c.Template != "" {

@@ -220,7 +220,7 @@ func parseSelector(query url.Values) labels.Selector {
 	return s
 }
 
-// serveRequest carries out a request.
+// serveRequest carries out a request, and returns the object or list for the response.
 func (s *Server) serveRequest(r request) (any, error) {
 	switch r.verb {
 	case "create", "update":
@@ -251,7 +251,7 @@ func (s *Server) serveRequest(r request) (any, error) {
 	return nil, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: r.resource}, r.verb)
 }
 
-// listOf returns a list with its type.
+// listOf returns the objects that a list request selects, as a list with its kind.
 func (s *Server) listOf(r request) any {
 	objects, version := s.listObjects(r.resource, r.selector)
 	kind, group := setKind(kinds[r.resource]())

@@ -71,7 +71,7 @@ func New(observe func(watch.EventType, Object)) *Server {
 	return s
 }
 
-// SetQuota sets the number of pods at which the server refuses further pods, like a ResourceQuota. Zero means no
+// SetQuota sets the maximum number of pods, like a ResourceQuota. The server refuses further pods. Zero means no
 // quota.
 func (s *Server) SetQuota(pods int) {
 	s.mu.Lock()

@@ -100,7 +100,7 @@ func repository(prefix, image, defaultPrefix string) (string, error) {
 	return name.Repository, err
 }
 
-// binary reads binaryExecutor.
+// binary reads the field binaryExecutor.
 func (s settings) binary(o object) *Binary {
 	b := &Binary{Tags: readTags(o), Path: o.text("path"), Prefork: s.prefork}
 	if !o.has("tags") || o.fields["tags"] != nil && len(b.Tags) == 0 && len(*o.problems) == 0 {
@@ -128,7 +128,7 @@ func readTags(o object) []string {
 	return slices.Compact(tags)
 }
 
-// pod reads podExecutor.
+// pod reads the field podExecutor.
 func (s settings) pod(o object) *Pod {
 	p := &Pod{Tags: readTags(o), Settings: s.entry, MinPods: s.minPods}
 	p.Settings.TTL = o.duration("timeToLive", minTTL)

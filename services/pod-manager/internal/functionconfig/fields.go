@@ -27,7 +27,7 @@ type object struct {
 	problems *problems
 }
 
-// wrong records an invalid value of a field.
+// wrong adds the problem that a field has an invalid value. wanted describes valid values.
 func (o object) wrong(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it has to be %s", o.at(field), shown(value), wanted)
 }

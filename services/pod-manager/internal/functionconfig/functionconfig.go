@@ -41,7 +41,7 @@ type Config struct {
 type Binary struct {
 	// Tags are tags of the images and constraints on their versions.
 	Tags []string
-	// Path is the binary: absolute, or relative to the directory of functions.
+	// Path is the path of the binary. It is absolute, or relative to the directory of functions.
 	Path string
 	// Prefork is the number of spare processes, or nil.
 	Prefork *int
@@ -51,7 +51,7 @@ type Binary struct {
 type Pod struct {
 	// Tags are tags of the images and constraints on their versions. An empty list means all tags and digests.
 	Tags []string
-	// Settings are the settings of the images, without an image name.
+	// Settings contains the settings of the images. Settings.Image is empty.
 	Settings cacheconfig.Entry
 	// MinPods is the minimum number of pods for each listed tag. For a version constraint, it applies to the newest
 	// tag that satisfies the constraint.

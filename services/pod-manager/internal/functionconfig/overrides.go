@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// readOverrides reads templateOverrides, or returns nil.
+// readOverrides reads the field templateOverrides. It returns nil if the field is missing or empty.
 func readOverrides(o object, secrets []string) *podspec.Overrides {
 	if len(o.fields) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func secretsOf(c podspec.ContainerOverrides) []string {
 	return names
 }
 
-// checkEnv reports variables that Kubernetes would reject in each pod.
+// checkEnv adds problems for environment variables that Kubernetes would reject in each pod.
 func checkEnv(o object, env []corev1.EnvVar) {
 	for i, variable := range env {
 		switch {

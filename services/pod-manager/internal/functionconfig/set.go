@@ -196,7 +196,7 @@ func (p *problems) once(text string) {
 	}
 }
 
-// Problems returns the problems of an object.
+// Problems returns the problems of the object with a name, as texts for users.
 func (s *Set) Problems(name string) []string {
 	if s == nil {
 		return nil

@@ -25,7 +25,7 @@ type settings struct {
 // maxSettings is the maximum size of the annotation in bytes. It is several times the size of all settings.
 const maxSettings = 4 << 10
 
-// readSettings reads the annotation. A problem disables all of its settings.
+// readSettings parses the text of the annotation [SettingsAnnotation]. A problem disables all of its settings.
 func readSettings(text string, found *problems) settings {
 	if len(text) > maxSettings {
 		found.add("the annotation %s has %d bytes: it may have up to %d", SettingsAnnotation, len(text), maxSettings)

@@ -40,7 +40,7 @@ type FunctionConfigs struct {
 	log    *slog.Logger
 	// dirty signals that an object changed. Its capacity is 1.
 	dirty chan struct{}
-	// statuses contains the names of objects whose status may be outdated.
+	// statuses is the queue of the names of objects whose status may have to be written.
 	statuses workqueue.TypedRateLimitingInterface[string]
 	compiled atomic.Pointer[compiled]
 
@@ -115,7 +115,7 @@ func (f *FunctionConfigs) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// followInformer applies the objects of an informer, and writes their statuses, until ctx is cancelled.
+// followInformer applies the informer's objects after each change, and writes their statuses, until ctx is cancelled.
 func (f *FunctionConfigs) followInformer(
 	ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer,
 ) error {

@@ -89,7 +89,7 @@ func (c *Cluster) recreateService(service *corev1.Service) {
 	}
 }
 
-// createMissingService creates the Service of a pod, unless the pod is being deleted.
+// createMissingService queues a task that creates the missing Service of a pod, unless the pod is being deleted.
 func (c *Cluster) createMissingService(pod *corev1.Pod) {
 	id := pod.Labels[podspec.LabelID]
 	c.enqueueGarbageTask(id, func(ctx context.Context) {

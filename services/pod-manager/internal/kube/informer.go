@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
-// source lists and watches objects of a kind.
+// source is a client that lists and watches objects of a kind.
 type source[T runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (T, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)

@@ -67,7 +67,8 @@ type Cluster struct {
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
-	// sending serializes status updates of pods, so that an older update never follows a newer update.
+	// sending is locked while a status update of a pod is built and sent, so that no older update follows a newer
+	// update.
 	sending sync.Mutex
 	// deleting contains the UIDs of the pods that this process is deleting together with their Services.
 	deleting sync.Map

@@ -54,7 +54,7 @@ func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, u
 // isGone reports whether a request failed because the pod no longer exists, or because another pod uses its name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
-// Delete deletes a pod and its Service.
+// Delete deletes a pod and its Service, unless another replica owns the function by then.
 func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)

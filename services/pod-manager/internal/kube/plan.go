@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// garbage is the result of a scan.
+// garbage contains the objects that a scan found.
 type garbage struct {
 	podlessServices []*corev1.Service // to delete
 	withoutService  []*corev1.Pod     // pods of this program that need a Service
@@ -27,7 +27,7 @@ const (
 	minPodAge = 5 * time.Second
 )
 
-// findGarbage finds the garbage among all pods and Services of the informers.
+// findGarbage returns the garbage among the informers' pods and Services.
 func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage {
 	var found garbage
 	hasService := make(map[string]bool, len(services))

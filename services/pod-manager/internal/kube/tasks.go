@@ -42,7 +42,7 @@ type tasks struct {
 	running, runningLater int
 }
 
-// line contains the tasks for the pods with one id.
+// line contains the waiting tasks of an id.
 type line struct {
 	tasks   []task
 	running bool

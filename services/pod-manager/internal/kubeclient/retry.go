@@ -61,7 +61,7 @@ func (t transient) Unwrap() error { return t.error }
 // [NewBackoff].
 type Backoff struct{ waits retry.Backoff }
 
-// NewBackoff returns the backoff for requests to the API server.
+// NewBackoff returns a Backoff for requests to the API server.
 func NewBackoff() *Backoff {
 	return &Backoff{retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}}
 }

@@ -18,7 +18,7 @@ type loop struct {
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// lookUpImage looks up an image in the background, and passes the result to the loop.
+	// lookUpImage looks up an image in the background. The loop then calls found with the result.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
@@ -128,7 +128,7 @@ func (l *loop) standDown(reason string) {
 	}
 }
 
-// answerLease sends the answer to a waiting lease.
+// answerLease passes the answer for a waiting lease to the lease's caller.
 func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	if w, ok := l.waiters[id]; ok {
 		delete(l.waiters, id)

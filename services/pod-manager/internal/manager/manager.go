@@ -37,7 +37,7 @@ type Cluster interface {
 // Prober probes pods in the background. It passes the results to [Inbox.Handle].
 type Prober interface {
 	Probe(action pool.Probe)
-	// Forget cancels the probe of a deleted pod.
+	// Forget cancels the probe of a deleted pod. It leaves the probe of a new pod with the same name alone.
 	Forget(pod, uid string)
 }
 

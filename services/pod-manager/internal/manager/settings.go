@@ -72,7 +72,7 @@ func (s Settings) poolConfig() pool.Config {
 	return config
 }
 
-// limitsOf returns the limits of a function.
+// limitsOf returns the limits of a function: its own limits, and defaults for the rest.
 func (s Settings) limitsOf(f pool.Function) pool.Limits {
 	limits, entry := s.Defaults, s.entryOf(f)
 	override(&limits.TTL, entry.TTL)
@@ -86,7 +86,7 @@ func (s Settings) limitsOf(f pool.Function) pool.Limits {
 	return limits
 }
 
-// workloadOf returns the workload of a function's pods.
+// workloadOf returns the workload of a function's pods: the image with the function's own settings.
 func (s Settings) workloadOf(f podspec.Function) podspec.Workload {
 	key := pool.Function{Reference: f.Reference, Digest: f.Digest}
 	return s.workloadWith(f, s.limitsOf(key), s.entryOf(key))

@@ -69,7 +69,7 @@ func (k *Keeper) isOverdue(now time.Time) bool {
 	return now.Sub(since) >= joinTimeout
 }
 
-// isRefusal reports whether the Kubernetes API itself refused a request.
+// isRefusal reports whether the API server responded with an error, as opposed to no response.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)

@@ -24,11 +24,11 @@ import (
 const (
 	// renewInterval is the interval at which this replica renews its Lease.
 	renewInterval = 3 * time.Second
-	// retryInterval is the delay after a failed renewal or list.
+	// retryInterval is the delay before the next cycle after a failed renewal or list.
 	retryInterval = time.Second
-	// minPause is the minimum delay between two cycles.
+	// minPause is the minimum delay between two cycles. A cycle is a renewal and a list.
 	minPause = 100 * time.Millisecond
-	// requestTimeout limits each request.
+	// requestTimeout limits each request to the Kubernetes API.
 	requestTimeout = 5 * time.Second
 	// actsFor is the time for which a replica acts as an owner after a renewal. It starts when the request is sent.
 	// It is shorter than aliveFor, which starts when a peer observes the renewal. It is long enough for a renewal and
@@ -177,7 +177,7 @@ func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 // notice the change within seconds.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
-// Started allows this replica to own functions after its start.
+// Started ends the effect of [Config.Starting], so that this replica may own functions.
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
 // Leave makes this replica own no functions for the rest of its life, for a reason.

@@ -21,11 +21,11 @@ type Member struct {
 	Name string
 	// Holder identifies the process that writes the Lease.
 	Holder string
-	// Generation counts the processes that held the Lease.
+	// Generation is the number of processes that have held the Lease so far.
 	Generation int32
 	// Address is the replica's address for gateways, as host:port. It is empty if gateways cannot reach the replica.
 	Address string
-	// StoodDown is the reason for owning nothing. It is empty if the replica owns functions.
+	// StoodDown is the reason that the replica owns no functions. It is empty if the replica owns functions.
 	StoodDown string
 }
 

@@ -122,5 +122,5 @@ func hashParts(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(b.String()))
 }
 
-// ID returns the id in a name from [PodName].
+// ID returns the id in a pod's name. The name must be from [PodName].
 func ID(pod string) string { return pod[:max(len(pod)-suffixLength-1, 0)] }

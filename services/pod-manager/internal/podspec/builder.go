@@ -251,7 +251,7 @@ func (b Builder) Service(r Request) *corev1.Service {
 	return service
 }
 
-// ServiceOf returns the Service of an existing pod.
+// ServiceOf returns the Service of an existing pod, built from a template.
 func (b Builder) ServiceOf(pod *corev1.Pod, t Template) *corev1.Service {
 	o, _ := Identify(pod)
 	f := Function{Reference: o.Function.Reference, Digest: o.Function.Digest}

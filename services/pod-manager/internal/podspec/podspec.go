@@ -57,7 +57,8 @@ type Function struct {
 	Digest string
 	// Command is the command of the image's containers: Entrypoint, then Cmd.
 	Command []string
-	// Architecture is the architecture of the digest, in the form of node labels. It is empty if it is unknown.
+	// Architecture is the architecture of the digest, such as "amd64", as in node labels. It is empty if it is
+	// unknown.
 	Architecture string
 	// User is the image's user. Empty means root.
 	User string

@@ -155,7 +155,7 @@ func userService(raw map[string]any) (*corev1.Service, []string, error) {
 	return service, warnings, completeService(service, raw)
 }
 
-// completeService validates a Service and adds defaults. raw is the Service's source.
+// completeService adds defaults to a Service, and validates it. raw is the Service as the user wrote it.
 func completeService(service *corev1.Service, raw map[string]any) error {
 	if len(service.Spec.Ports) == 0 {
 		service.Spec.Ports = builtinService().Spec.Ports

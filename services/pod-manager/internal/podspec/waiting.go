@@ -44,7 +44,7 @@ var remedies = map[string]remedy{
 	"PostStartHookError":         change,
 }
 
-// crashLoop is the kubelet's reason for a container that exited too often.
+// crashLoop is the kubelet's reason while a container that exited repeatedly waits for its restart.
 const crashLoop = "CrashLoopBackOff"
 
 // waitingProblem returns the problem of a waiting container. It is nil if the container will start by itself.

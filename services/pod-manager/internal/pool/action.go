@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Action is a decision of the machine. Callers carry it out in the background.
+// Action is a decision of the [Machine]. The Machine's caller carries it out in the background.
 type Action interface{ isAction() }
 
 // Grant grants a lease on a pod.

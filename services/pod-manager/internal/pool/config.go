@@ -4,7 +4,7 @@ package pool
 
 import "time"
 
-// Function identifies a pool: its pods run this image.
+// Function identifies a function, and the pool whose pods run the function's image.
 type Function struct {
 	// Reference is the canonical image name with tag, without digest.
 	Reference string

@@ -29,13 +29,13 @@ type LeaseRequested struct {
 // LeaseEnded ends a granted or waiting lease. Unknown leases are ignored.
 type LeaseEnded struct {
 	Lease LeaseID
-	// Broken describes the pod's failure. It is empty for a healthy pod.
+	// Broken describes the pod's failure, as the caller reports it. It is empty if the caller found no failure.
 	Broken string
 	// Abandoned is true if the caller gave up waiting before the pod answered.
 	Abandoned bool
 }
 
-// PodObserved is the state of a pod in Kubernetes, sent for each change.
+// PodObserved reports the state of a pod in Kubernetes. It is sent after each change.
 type PodObserved struct{ Observation }
 
 // Observation is the state of a pod in Kubernetes.
@@ -60,7 +60,7 @@ type Observation struct {
 	Reason string
 	// Address is the address of the wrapper server, as host:port. It is empty while the pod has no address.
 	Address string
-	// HealthAddress is the address for probes. It is empty if probes use Address.
+	// HealthAddress is the address to which probes are sent. If it is empty, probes are sent to Address.
 	HealthAddress string
 	Node          string
 	// Ready is true if Kubernetes reports the pod as ready.
@@ -110,9 +110,11 @@ type ProblemKind int
 const (
 	// None means that there is no problem.
 	None ProblemKind = iota
-	// Stuck means that the pod may become ready by itself, for instance once a node is free.
+	// Stuck means that the pod may become ready by itself, but a user may have to change something. An example is a
+	// failing image pull.
 	Stuck
-	// Held means that the pod becomes ready by itself as soon as the Kubernetes API recovers.
+	// Held means that the pod becomes ready by itself after a temporary cause, for instance once a node is free or
+	// the Kubernetes API recovers.
 	Held
 	// Lost means that this pod will not serve, for instance after an eviction, but another pod may.
 	Lost

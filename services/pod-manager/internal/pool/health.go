@@ -139,7 +139,7 @@ func (p *pod) lateProblem(expected string) Problem {
 	return Problem{Kind: Fatal, Reason: reason}
 }
 
-// lastProgress returns the last reported progress of a pod that does not become ready.
+// lastProgress returns a text about the last reported progress of a pod that does not become ready.
 func (p *pod) lastProgress() string {
 	switch reason := cmp.Or(p.observed.Problem.Reason, p.observed.Reason); {
 	case reason != "":
@@ -207,7 +207,7 @@ func (f *failure) forgetOld(since time.Time) {
 	}
 }
 
-// faultClass returns the error class for waiting leases.
+// faultClass returns the class of the error that waiting leases get.
 func (k ProblemKind) faultClass() fault.Class {
 	switch k {
 	case Lost, Held:

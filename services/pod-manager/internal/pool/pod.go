@@ -92,7 +92,7 @@ type pod struct {
 	removal removal
 }
 
-// use counts a pod's leases.
+// use contains numbers about a pod's leases.
 type use struct {
 	leases    int // current leases
 	total     int64

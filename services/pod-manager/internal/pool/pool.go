@@ -137,7 +137,7 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	return false
 }
 
-// needsTick reports whether a timeout of the pool is running.
+// needsTick reports whether a timeout of the pool is running, so that the next tick must check the pool.
 func (p *pool) needsTick(now time.Time) bool {
 	if !p.isManaged() {
 		return false

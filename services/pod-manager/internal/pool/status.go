@@ -12,7 +12,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// PodState is the public state of a pod.
+// PodState is the state of a pod in the API.
 type PodState = podmanagerv1.Pod_State
 
 // The states.
@@ -33,7 +33,7 @@ func (m *Machine) Functions() []Function {
 	return functions
 }
 
-// CountPods calls count for each function and state with the number of pods.
+// CountPods calls count with the number of pods of each function in each state.
 func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	for _, p := range m.pools {
 		counts := make(map[PodState]int)
@@ -95,7 +95,7 @@ func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	return s
 }
 
-// publicState returns the public state of a pod.
+// publicState returns the state of a pod in the API.
 func (p *pod) publicState() PodState {
 	switch {
 	case p.state == ready:

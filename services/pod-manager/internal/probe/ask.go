@@ -70,7 +70,7 @@ func (a asker) askUntilServing(ctx context.Context, p pool.Probe) error {
 	}
 }
 
-// dialPod connects to a pod or its Service, even if the node still lacks the Service's rules.
+// dialPod connects to a pod or its Service. It retries early, because the node may not have the Service's rules yet.
 func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
 }

@@ -36,7 +36,7 @@ type Prober struct {
 	current map[string]*probe // latest probe of each pod, by name
 }
 
-// probe is the probe of a pod.
+// probe is a probe of a pod, from its request until its result or cancellation.
 type probe struct {
 	action pool.Probe
 	ended  context.CancelFunc // cancels the current turn; it is nil between turns

@@ -31,7 +31,7 @@ func (q *queue) next() *probe {
 	return nil
 }
 
-// removeNext removes a probe, cancelled or not. The queue must not be empty.
+// removeNext removes and returns the next probe, which may be cancelled. The queue must not be empty.
 func (q *queue) removeNext() (next *probe) {
 	last := len(q.fresh) - 1
 	switch {

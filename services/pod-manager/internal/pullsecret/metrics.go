@@ -40,7 +40,7 @@ func (m *metrics) countWrite(ctx context.Context, err error) {
 	m.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// recordAttempt records the result of an attempt.
+// recordAttempt records the result of an attempt to reconcile the Secret.
 func (m *metrics) recordAttempt(ctx context.Context, ok bool) {
 	value := int64(0)
 	if ok {
