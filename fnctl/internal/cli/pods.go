@@ -132,7 +132,7 @@ func (c *podsCommand) showPools(list *podmanagerv1.ListPoolsResponse) {
 // stop the command this way.
 func (c *podsCommand) followPools(ctx context.Context, gateway *client.Gateway) error {
 	out, table, changes := c.env.outPrinter(), c.newTable(), &pods.Changes{}
-	rows := []pods.Row{pods.Header} // kept until all pools were reported, so that the columns fit
+	rows := []pods.Row{pods.Header} // stored until the gateway has sent all pools, so that the columns fit
 	synced := false
 	err := gateway.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
 		synced = synced || change.GetSynced() != nil

@@ -130,7 +130,7 @@ func (c *renderCommand) prepareCheck() error {
 	return nil
 }
 
-// run renders a package, and writes the report in the format that the user wants.
+// run renders a package, and writes the report in the format of --results-format.
 func (c *renderCommand) run(ctx context.Context, dir string) error {
 	rep := &report.Report{Dir: dir}
 	rep.Failure = c.renderPackage(ctx, dir, rep)

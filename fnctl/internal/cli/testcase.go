@@ -35,7 +35,7 @@ const (
 	evalTest   = "eval"
 )
 
-// testConfig is the configuration of a test. Fields that matter to kpt alone are left out.
+// testConfig is the configuration of a test. It omits fields that only kpt uses.
 type testConfig struct {
 	TestType      string            `yaml:"testType"`
 	ExitCode      int               `yaml:"exitCode"`

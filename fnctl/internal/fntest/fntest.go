@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fntest serves Go functions as KRM functions, for tests that want a real
-// gateway.
+// Package fntest serves Go functions as KRM functions, for tests that need a real gateway.
 package fntest
 
 import (

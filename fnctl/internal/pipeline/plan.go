@@ -101,8 +101,9 @@ func (e *PlanError) Rendering() *Rendering {
 	return &Rendering{Mutations: step}
 }
 
-// NewPlan determines the functions to run for a package. It reports every error that can be found without
-// running a function; an invalid field as a [kptfile.FieldError], and an error of a function as a [PlanError].
+// NewPlan determines the functions to run for a package. It reports every error that can be found without running a
+// function. The error is a [kptfile.FieldError] for an invalid field, and a [PlanError] for a function that cannot
+// run.
 func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	plan := &Plan{Package: pkg}
 	for _, sub := range pkg.Subpackages {

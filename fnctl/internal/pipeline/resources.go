@@ -92,7 +92,7 @@ func checkPlaces(resources []*yaml.RNode, words wording) error {
 	for _, r := range resources {
 		file, index := pkgtree.File(r)
 		if file == "" {
-			continue // its list contains no information about files
+			continue // the list contains no information about files
 		}
 		if !pkgtree.MayWrite(path.Clean(file)) {
 			return fmt.Errorf(words.outside, r.GetKind(), r.GetName(), file)

@@ -32,7 +32,7 @@ const (
 type disk struct {
 	dir  string
 	root *os.Root
-	// left is the number of bytes that may still be read.
+	// left is the remaining number of bytes that may be read, starting at maxPackageBytes.
 	left int64
 }
 

@@ -15,14 +15,13 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// PackageAnnotation names the package of a resource. Functions see it, as under kpt; it is removed
-// before a resource is written.
+// PackageAnnotation names the package of a resource. Functions receive it, as in kpt. It is removed before a resource
+// is written.
 const PackageAnnotation = "internal.config.kubernetes.io/package-path"
 
 // Package is a package in a [Tree].
 type Package struct {
-	// Path is the package's directory, relative to the tree's root, with slashes;
-	// "." for the root.
+	// Path is the package's directory, relative to the tree's root, with slashes. It is "." for the root.
 	Path string
 	// Kptfile is nil if the tree was read without packages.
 	Kptfile *kptfile.Kptfile

@@ -33,13 +33,13 @@ type file struct {
 	resources []*yaml.RNode
 }
 
-// Read reads the tree of packages below dir, which must have a Kptfile. Files that
-// a package's .krmignore names are left out.
+// Read reads the tree of packages below dir, which must have a Kptfile. It omits files that a package's .krmignore
+// names.
 func Read(dir string) (*Tree, error) {
 	return read(dir, func(r *reader) (*Package, error) { return r.readPackage(".") })
 }
 
-// ReadKptfile reads the Kptfile of a package alone, for a package whose other files cannot be read.
+// ReadKptfile reads only the Kptfile of a package, for a package whose other files cannot be read.
 func ReadKptfile(dir string) (*Tree, error) {
 	return read(dir, func(r *reader) (*Package, error) {
 		data, err := r.read(kptfile.FileName)

@@ -23,9 +23,9 @@ type staging struct {
 	dirs []string
 }
 
-// step renames a file into its place, or deletes it.
+// step replaces a file by a temporary file, or deletes the file.
 type step struct {
-	path string // the path of the change
+	path string // path of the change
 	temp string // file that replaces target, empty for a deletion
 	// target is the file to replace or delete. If path is a symbolic link to a changed file, target is the linked
 	// file, so that the link stays.

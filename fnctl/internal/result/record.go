@@ -37,7 +37,7 @@ type Field struct {
 	ProposedValue string `yaml:"proposedValue,omitempty"`
 }
 
-// File names a resource by its place.
+// File identifies a resource by its file and its index in the file.
 type File struct {
 	Path  string `yaml:"path,omitempty"`
 	Index int    `yaml:"index,omitempty"`

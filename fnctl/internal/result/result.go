@@ -31,7 +31,7 @@ type Result struct {
 	File string
 }
 
-// String returns the result as one line, unless its message has several.
+// String returns the result as a single line if its message is a single line.
 func (r Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s]", r.Severity)

@@ -73,7 +73,7 @@ func (c Call) root() *span {
 	return &span{name: "call", took: c.Took, children: []*span{gateway}}
 }
 
-// note returns the result and the place of an evaluation.
+// note returns a line about an evaluation: its evaluator or error code, its pod and its reason.
 func note(e *gatewayv1.Evaluation) string {
 	parts := []string{cmp.Or(e.GetEvaluator(), e.GetCode())}
 	if e.GetPod() != "" {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// usualWidth is the width where there is no terminal.
+	// usualWidth is the number of columns if the output is not a terminal.
 	usualWidth = 80
 	// minName is the minimum width of a function's name, and fixed the width of all further columns.
 	minName = 12

@@ -188,7 +188,8 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 // maxLog is the maximum number of lines of a function's log on a terminal.
 const maxLog = 20
 
-// showLog shows the log of a function; on terminals only its end, where the reason of a failure is.
+// showLog shows the log of a function. On terminals it shows only the end of the log, which contains the reason of a
+// failure.
 func (p *Progress) showLog(text string) {
 	all := slices.Collect(strings.Lines(strings.TrimSpace(text)))
 	if left := len(all) - maxLog; p.Live && left > 0 {

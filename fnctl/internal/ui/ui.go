@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui shows progress and results to users, in colour if they want it.
+// Package ui shows progress and results to users, optionally in colour.
 package ui
 
 import (
@@ -87,8 +87,9 @@ func (p *Printer) writeResults(results []result.Result) {
 // sequence matches sequences that move the cursor or change colours.
 var sequence = regexp.MustCompile(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 
-// writeBlock writes a text, if there is one, indented below a function. It removes whole colour sequences, because
-// functions often log in colour, and Printable would remove only the control characters.
+// writeBlock writes a text, indented below the line of a function. It writes nothing for an empty text. It removes
+// whole colour sequences, because functions often log in colour, and Printable would remove only the control
+// characters.
 func (p *Printer) writeBlock(text string, paint paint) {
 	text = sequence.ReplaceAllString(text, "")
 	for line := range strings.Lines(Printable(strings.TrimSpace(text))) {

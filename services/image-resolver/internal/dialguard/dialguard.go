@@ -30,7 +30,7 @@ type Restriction struct {
 	Host string
 	// Private is true if private addresses are permitted.
 	Private bool
-	// OnPrivate is called before a connection to a private address; it may be nil.
+	// OnPrivate is called before a connection to a private address. It may be nil.
 	OnPrivate func()
 }
 

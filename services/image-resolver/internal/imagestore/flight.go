@@ -13,8 +13,7 @@ import (
 // errClosed is the error of a closed store.
 var errClosed = errors.New("the image store is closed")
 
-// flights are the pulls that are under way in this process, by image. The zero value is ready to
-// use.
+// flights are the running pulls of this process, by image. The zero value is ready to use.
 type flights struct {
 	mu     sync.Mutex
 	byKey  map[string]*flight
@@ -133,7 +132,7 @@ func (f *flights) cancelPull(key string, p *flight) {
 	}
 }
 
-// forgetPull makes the next caller begin another pull. The caller holds mu.
+// forgetPull removes a pull from f, so that the next caller starts another pull. The caller must hold mu.
 func (f *flights) forgetPull(key string, p *flight) {
 	if f.byKey[key] == p {
 		delete(f.byKey, key)

@@ -87,10 +87,10 @@ func (s *pullSlots) acquire(ctx context.Context, registry string) (release func(
 	}, nil
 }
 
-// pullTimeout bounds a pull, since slots are few.
+// pullTimeout bounds the time of a pull, so that a hanging pull frees its slot.
 const pullTimeout = 2 * time.Hour
 
-// fetchImage puts an image into the store, unless another process has just done so.
+// fetchImage puts an image into the store, unless another process has stored it in the meantime.
 func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, p *flight) error {
 	lock, err := s.lockForPull(ctx, key, p.setPhase)
 	if err != nil {
@@ -166,7 +166,7 @@ type pull struct {
 	repository, digest string
 	report             func(string)
 	manifest           *oci.Manifest
-	done               int   // layers
+	done               int   // number of applied layers
 	bytes              int64 // total of the downloaded layers
 	said               time.Time
 }
@@ -227,7 +227,7 @@ func missingHosts(hosts string) string {
 	return "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
 }
 
-// unprivileged is the user of a sandbox whose image names none.
+// unprivileged is the user of a sandbox if the image names no user.
 const unprivileged = 65532
 
 // missingUsers returns a function for AddLines, which adds the users of a sandbox to /etc/passwd, because programs

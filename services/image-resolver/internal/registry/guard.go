@@ -159,7 +159,8 @@ func (e *plaintextError) Error() string {
 	return fmt.Sprintf("plain HTTP to %s is rejected: it is not listed as insecure", e.host)
 }
 
-// boundedBody is a body that fails when it grows too large.
+// boundedBody is the body of an answer. Reading fails if the body exceeds maxAnswer, or if all answers of the session
+// exceed maxSession.
 type boundedBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // readers have none

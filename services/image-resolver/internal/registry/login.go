@@ -29,7 +29,7 @@ const (
 	clientID = "function-runner"
 )
 
-// challenge is the authentication that a registry requires. The zero challenge requires none.
+// challenge is the authentication that a registry requires. The zero challenge requires no authentication.
 type challenge struct{ scheme, realm, service, scope string }
 
 // parseChallenge returns the challenge to answer: Bearer if the header contains it, else the first challenge.
@@ -170,8 +170,8 @@ func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn
 	return token, err
 }
 
-// tokenScopes returns the scopes of a token. The scope of a challenge stands first, since some token servers read only
-// the first. We ignore the scope of a ping's challenge, which is a placeholder.
+// tokenScopes returns the scopes of a token. The scope of a challenge is first, because some token servers read only
+// the first scope. We ignore the scope of a ping's challenge, which is a placeholder.
 func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {
@@ -222,7 +222,7 @@ func (s *Session) requestToken(
 	return answer.Token, nil
 }
 
-// authorizer adds headers to requests, by host. A redirect to another host gets none.
+// authorizer adds the Authorization header for the host of a request. A redirect to another host gets no header.
 type authorizer struct {
 	next    http.RoundTripper
 	headers map[string]string
@@ -247,7 +247,7 @@ func (e *tokenError) Error() string {
 		e.host, e.contentType)
 }
 
-// slowError is a token server that took too long.
+// slowError is the error of a token server that did not answer within tokenTimeout.
 type slowError struct{ host string }
 
 func (e *slowError) Error() string {

@@ -34,7 +34,7 @@ type Credentials interface {
 
 // Config configures a Client.
 type Config struct {
-	// Transport sends requests; it decides on trust and proxies.
+	// Transport sends requests. It selects certificates and proxies.
 	Transport   http.RoundTripper
 	Credentials Credentials
 	// Insecure are the registries, as host or host:port, for which plain HTTP is permitted.
@@ -42,7 +42,7 @@ type Config struct {
 	// Local lists registries that may be at local addresses, in addition to the registries in Insecure and the
 	// mirrors.
 	Local []string
-	// PublicOnly rejects private addresses of registries that are in none of these lists.
+	// PublicOnly rejects private addresses of registries that are in neither Insecure, Local nor the mirrors.
 	PublicOnly bool
 	// InsecureSetting and TLSPathsSetting are the names of the settings for insecure registries and for directories of
 	// certificates.

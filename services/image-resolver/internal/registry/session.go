@@ -50,7 +50,7 @@ func (c *Client) openSession(
 	return s, s.login(ctx)
 }
 
-// reportAttempt reports the error of an attempt to the callers, whose time may be over before the last attempt.
+// reportAttempt reports the error of an attempt to the callers, whose deadlines may expire before the last attempt.
 func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)

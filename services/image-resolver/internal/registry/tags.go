@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// tagsPerPage is the requested size of a page; some registries reject more than 1000.
+	// tagsPerPage is the requested size of a page. Some registries reject more than 1000.
 	tagsPerPage = 1000
 	// maxTags is the maximum number of tags in a list. Some repositories contain a tag for each commit, and a hostile
 	// registry may send any number of tags.

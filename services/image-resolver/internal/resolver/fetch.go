@@ -48,7 +48,8 @@ func (r *Resolver) imageKey(name imagename.Name, platform oci.Platform) key {
 	return k
 }
 
-// lifetimeOf returns the lifetime of an answer. Digests are immutable; a failure to fetch a digest expires.
+// lifetimeOf returns the lifetime of an answer. An image by digest never expires, because digests are immutable. A
+// failure to fetch a digest expires.
 func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trust makes the connections to registries: TLS 1.2 and up with verified certificates, by the system's
-// authorities and the authorities of configured directories, and through the proxies of the environment.
+// Package trust connects to registries by TLS 1.2 or newer. It verifies certificates with the system's authorities
+// and the authorities in configured directories. It uses the proxies of the environment.
 package trust
 
 import (
@@ -151,8 +151,8 @@ func (d *directory) readChanges() (changed bool, err error) {
 	return old != nil, nil
 }
 
-// Names of the files in a directory, as in a Kubernetes TLS secret or in docker's directories. Authorities are added to
-// the system's authorities; the client certificate is sent to registries that require it.
+// Names of the files in a directory, as in a Kubernetes TLS secret or in docker's directories. The authorities are
+// used in addition to the system's authorities. The client certificate is sent to registries that require it.
 var (
 	authorityFiles = []string{"ca.crt", "ca.pem"}
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}

@@ -76,8 +76,8 @@ func (t *Tree) AddLines(name string, missing func(content string) string) error 
 	return t.writeEntry(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(all))}, at, strings.NewReader(all))
 }
 
-// Directory makes a missing directory, such as an image's working directory. A symbolic link to a directory of the
-// image suffices.
+// Directory makes a missing directory, such as an image's working directory. It keeps a symbolic link to a directory
+// of the image.
 func (t *Tree) Directory(name string) error {
 	name, err := cleanName(name)
 	if err != nil {

@@ -42,8 +42,8 @@ func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) e
 	return nil
 }
 
-// decompress returns the content of a layer. The first bytes identify its compression, since media types are often
-// wrong.
+// decompress returns the content of a layer. It recognizes the compression by the first bytes, because media types
+// are often wrong.
 func decompress(layer io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReaderSize(layer, 64<<10)
 	magic, err := buffered.Peek(4)
@@ -66,7 +66,7 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// growth is an uncompressed layer that fails when all layers together become too large, or when ctx is done.
+// growth reads an uncompressed layer. Reading fails if all layers together become too large, or if ctx is done.
 type growth struct {
 	io.Reader
 	ctx  context.Context //nolint:containedctx // a reader has no other way to know it

@@ -33,13 +33,13 @@ func (w *walk) down(name string) error {
 	return nil
 }
 
-// up goes back to the directory above.
+// up returns to the parent of the last directory.
 func (w *walk) up() {
 	_ = w.dir().Close()
 	w.open, w.at = w.open[:len(w.open)-1], path.Dir(w.at)
 }
 
-// top goes back to the root.
+// top returns to the root.
 func (w *walk) top() {
 	for len(w.open) > 0 {
 		w.up()
