@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// Slack is the timer slack of function and server threads: the time by which a sleep may be longer. Above a
-// millisecond there is little left to save.
+// Slack is the timer slack of function and server threads: the time by which the kernel may lengthen a sleep. More
+// than a millisecond would save little more.
 const Slack = time.Millisecond
 
-// Own calls f on a thread that runs no other goroutine before or after, because f changes the thread irreversibly. Go
-// stops a thread whose goroutine exits locked, and starts new threads from other threads. Own returns after f.
+// Own calls f on a thread that runs no other goroutine afterwards, because f may change the thread irreversibly: Go
+// stops a thread whose locked goroutine exits, and never starts new threads from a locked thread. Own returns when f
+// has returned.
 //
-// A panic of f crashes the program. If the thread may not send signals to other threads, as on some kernels, f must
-// allocate little: a garbage collection that begins on the thread cannot interrupt the other threads, and waits for
-// their next function call instead.
+// A panic of f crashes the program. If f takes the thread's right to signal other threads, as on some kernels, f must
+// allocate little. A garbage collection that begins on such a thread cannot interrupt the other threads, and must
+// wait for their next function call.
 func Own(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -27,7 +28,8 @@ func Own(f func()) {
 			f()
 			return
 		}
-		// The main thread exits only with the program. It is reserved for f until then.
+		// The main thread cannot be stopped without the program. We block it with this goroutine, so that f runs on
+		// another thread.
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		Own(f)

@@ -4,5 +4,5 @@
 
 package thread
 
-// isMain returns false: only Linux threads are changed irreversibly.
+// isMain returns false, because f changes threads irreversibly only on Linux.
 func isMain() bool { return false }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package typo suggests names for misspelled names.
+// Package typo finds the name that a misspelled name most likely stands for.
 package typo
 
 import "strings"
 
-// Nearest returns the first of the names with the fewest letters to insert, delete or replace, regardless of case. It
-// is empty if more than maxEdits letters are wrong, or as many as the name contains.
+// Nearest returns the name that differs from wrong by the fewest letters to insert, delete or replace, regardless of
+// case. It returns the first name if several differ equally. It returns an empty string if all names differ by more
+// than maxEdits letters, or by as many letters as they contain.
 func Nearest(wrong string, names []string, maxEdits int) string {
 	nearest, fewest := "", maxEdits+1
 	for _, name := range names {
@@ -17,7 +18,7 @@ func Nearest(wrong string, names []string, maxEdits int) string {
 	return nearest
 }
 
-// countEdits counts the letters to insert, delete or replace to make b of a.
+// countEdits returns the minimum number of letters to insert, delete or replace to turn a into b.
 func countEdits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

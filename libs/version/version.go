@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version has the version of the programs.
+// Package version contains the version of the programs.
 package version
 
 import (
@@ -8,11 +8,11 @@ import (
 	"runtime/debug"
 )
 
-// stamped is set by a release build, with the linker's -X.
+// stamped is the version of a release build, which sets it with the linker's -X.
 var stamped string
 
-// String returns the version of this program: the release's version, or else the commit as far as Go recorded it, or
-// else "devel".
+// String returns the version of this program: the version of the release, or the version that Go recorded for the
+// commit, or "devel".
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -21,7 +21,7 @@ func String() string {
 	return of(stamped, info)
 }
 
-// of returns the version that the build recorded, in this order.
+// of implements String with the given values.
 func of(stamped string, info *debug.BuildInfo) string {
 	built := info.Main.Version
 	if built == "(devel)" {

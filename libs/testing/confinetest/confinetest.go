@@ -19,16 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program says how to start a program that confines functions. It must serve as soon as it runs.
+// Program configures the start of a program that confines functions. The program must not wait for anything before it
+// serves.
 type Program struct {
 	Path string
 	Args []string
 	Env  []string
-	// Flags is true if flags set the program's settings, and the environment does not.
+	// Flags is true if the program's settings are flags instead of environment variables.
 	Flags bool
 }
 
-// startTimeout bounds the time for a program to start or to refuse on a busy machine.
+// startTimeout limits the time until a program has started or exited, even on a busy machine.
 const startTimeout = time.Minute
 
 // Run starts the program on kernels without Landlock and without seccomp filters. With FNR_CONFINE=require it must exit
@@ -70,8 +71,8 @@ type exit struct{ syscall.WaitStatus }
 // Success reports whether the exit code is zero.
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
-// startAt starts the program and returns its log until it has started or exited. Ended stops a running program, and
-// returns its exit status.
+// startAt starts the program and waits until it serves or exits. It returns the program's log until then. Ended stops
+// the program if it still runs, and returns its exit status.
 func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

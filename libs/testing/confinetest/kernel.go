@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onThreadWithout calls start on a thread for which the kernel lacks a system call. Processes that start forks inherit
-// that. The thread exits afterwards.
+// onThreadWithout calls start on a thread for which a system call seems to be missing from the kernel. Processes that
+// start forks inherit this state. The thread exits afterwards.
 func onThreadWithout(call uintptr, start func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: Go then destroys the thread with its goroutine
+		runtime.LockOSThread() // not unlocked, so that Go destroys the thread with its goroutine
 		err := concealCall(call)
 		if err == nil {
 			err = start()
@@ -27,7 +27,7 @@ func onThreadWithout(call uintptr, start func() error) error {
 	return <-result
 }
 
-// concealCall makes the kernel answer a call of this thread as an unknown call.
+// concealCall makes the kernel answer a system call by this thread as it answers an unknown call.
 func concealCall(call uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)

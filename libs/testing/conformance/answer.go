@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// Answer returns the code and the message of the server's own answer to an evaluation with the given timeout. A gRPC
-// client would answer instead of the server, since it also enforces the deadline.
+// Answer evaluates fn with the given timeout, and returns the code and the message of the server's answer. It does
+// not use a gRPC client, because that also enforces the deadline and would return its own error.
 func Answer(t *testing.T, fn Function, within time.Duration) (code, message string) {
 	t.Helper()
 	status, body := postJSON(t, fn, http.Header{"Connect-Timeout-Ms": {strconv.FormatInt(within.Milliseconds(), 10)}})
@@ -31,8 +31,9 @@ func Answer(t *testing.T, fn Function, within time.Duration) (code, message stri
 	return answer.Code, answer.Message
 }
 
-// CheckWaited checks the answer to an evaluation whose deadline passes during a wait: its beginning, and the cause of
-// the wait. On a busy machine, a short deadline may pass before the wait begins.
+// CheckWaited checks the answer to an evaluation whose deadline passes during a wait. The message must begin with
+// beginning and contain waits, the cause of the wait. CheckWaited retries with longer deadlines, because on a busy
+// machine, a short deadline may pass before the wait begins.
 func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	t.Helper()
 	for timeout := 50 * time.Millisecond; ; timeout *= 4 {
@@ -47,7 +48,7 @@ func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	}
 }
 
-// postJSON requests an evaluation of List as users of curl do.
+// postJSON requests an evaluation of List with plain HTTP and JSON, as users of curl do.
 func postJSON(t *testing.T, fn Function, header http.Header) (status string, answer []byte) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"image": fn.Image, "resourceList": []byte(List)})

@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// callTimeout is the deadline of callers of endless functions.
+// callTimeout is the timeout of calls of endless functions.
 const callTimeout = 300 * time.Millisecond
 
-// testCancel cancels calls of endless functions.
+// testCancel tests that endless functions stop when their caller leaves or the deadline passes.
 func testCancel(t *testing.T, target Target) {
 	for _, behaviour := range []string{"hang", "hang-with-child", "ignore-sigterm"} {
 		t.Run(behaviour, func(t *testing.T) {
@@ -51,8 +51,8 @@ func cancelCall(t *testing.T, fn Function) {
 	}
 }
 
-// checkTimedOut checks the server's own answer to a call that has this timeout. With none, the deadline passes
-// before the server begins.
+// checkTimedOut checks the server's answer to a call with the given timeout. With the timeout 0, the deadline passes
+// before the evaluation begins.
 func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason string) {
 	t.Helper()
 	code, message := Answer(t, fn, timeout)
@@ -63,7 +63,7 @@ func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason stri
 	checkText(t, message, "function evaluation timed out for "+fn.Image+": "+reason)
 }
 
-// testManyCallers starts more callers than there are slots for functions.
+// testManyCallers tests more concurrent callers than there are slots for functions.
 func testManyCallers(t *testing.T, target Target) {
 	fn := target.Serve(t, "sleep=20ms")
 	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, fn.Address))

@@ -18,16 +18,16 @@ import (
 
 // Target is an implementation under test.
 type Target struct {
-	// Serve returns the address at which the implementation serves the function with that behaviour. It is called once for
-	// each behaviour, and its processes must live as long as t.
+	// Serve starts to serve the function with the given behaviour until t ends, and returns the served function. It
+	// is called at least once for each behaviour.
 	Serve func(t *testing.T, behaviour string) Function
-	// Texts are the texts of failures, which differ between Porch's evaluators.
+	// Texts contains the texts of failures, which differ between Porch's evaluators.
 	Texts Texts
-	// NamesFunctions is true for gateways: they serve many functions and find them by image. They check requests before
-	// they evaluate them.
+	// NamesFunctions is true for gateways, which serve many functions and select the function by its image. Gateways
+	// check requests before they evaluate them.
 	NamesFunctions bool
-	// UnknownImage is the code for an image that does not exist; OK stands for NotFound. It counts
-	// with NamesFunctions only.
+	// UnknownImage is the code for an image that does not exist. OK means NotFound. It is used only if NamesFunctions
+	// is true.
 	UnknownImage codes.Code
 }
 
@@ -35,28 +35,28 @@ type Target struct {
 type Function struct {
 	// Address is the server's address, as host:port.
 	Address string
-	// Image is its image.
+	// Image is the image to request the function by.
 	Image string
 	// Dir is the directory of the implementation's binary if this process starts it, so that the suite can look for
 	// leftover processes. It is empty for a remote implementation.
 	Dir string
 }
 
-// Texts are patterns of failures' texts, with %[1]q for the image.
+// Texts contains patterns of the texts of failures. In them, %[1]q stands for the image.
 type Texts struct {
-	// Prefix begins all of them, and the messages that are the same everywhere.
+	// Prefix is the beginning of all texts, including those that are the same for all targets.
 	Prefix string
-	// Exit1 is for a function that exits 1 with results and a log.
+	// Exit1 is the text for a function that exits with 1, results and a log.
 	Exit1 string
 	// Exit1Garbage is the text for a function that exits with 1 and an output that does not parse.
 	Exit1Garbage string
-	// Signal is the text for a function that kills itself. It is empty where a function cannot, because it is the first
-	// process of a pid namespace, as with crun and runc, and in containers.
+	// Signal is the text for a function that kills itself. It is empty if a function cannot kill itself, because it
+	// is the first process of a pid namespace. This is so with crun and runc, and in containers.
 	Signal string
 }
 
-// PodTexts are the error texts of Porch's pod evaluator, which sandboxes and wrapper servers have too,
-// behind a prefix.
+// PodTexts returns the texts of Porch's pod evaluator, with a prefix. Sandboxes and wrapper servers use the same
+// texts.
 func PodTexts(prefix string) Texts {
 	return Texts{
 		Prefix: prefix,
@@ -74,7 +74,8 @@ const MaxMessageBytes = 6 << 20
 // List is a small input.
 const List = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// Run runs the suite. After each case no process of it may be left, while the server still runs.
+// Run runs the suite. It also checks that after each case no process of the function is left while the server still
+// runs.
 func Run(t *testing.T, target Target) {
 	target.Serve = leaveNothing(target.Serve)
 	t.Run("passes bytes through", func(t *testing.T) { testBytes(t, target) })
@@ -87,7 +88,8 @@ func Run(t *testing.T, target Target) {
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing checks that each function has left no process at the end of its case, before the server stops.
+// leaveNothing wraps serve. It checks at the end of each case, before the server stops, that the function has left no
+// process.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()
@@ -123,7 +125,7 @@ func newRequest(f Function, list string) *evaluator.EvaluateFunctionRequest {
 	return &evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)}
 }
 
-// checkOthers fails the test if a server of many functions no longer evaluates the remaining functions.
+// checkOthers fails the test if a server of many functions no longer evaluates other functions.
 func checkOthers(t *testing.T, target Target) {
 	t.Helper()
 	if target.NamesFunctions {
@@ -131,7 +133,7 @@ func checkOthers(t *testing.T, target Target) {
 	}
 }
 
-// checkAlive fails the test if f, which echoes, no longer works.
+// checkAlive fails the test if the server no longer evaluates f, which must return its input.
 func checkAlive(t *testing.T, f Function) {
 	t.Helper()
 	resp, err := evaluateList(t, f, List)

@@ -13,7 +13,7 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// failure is a function that fails, and the error that its caller gets.
+// failure is a test case: a function that fails, and the expected error.
 type failure struct {
 	reason    string
 	behaviour string
@@ -53,7 +53,7 @@ func failureCases(texts Texts) []failure {
 	}
 }
 
-// Further behaviours, in addition to package testfn's: targets install them in their own way.
+// Behaviours in addition to those in package testfn. Each target installs them in its own way.
 const (
 	// Missing is a function whose binary does not exist.
 	Missing = "missing"
@@ -84,7 +84,7 @@ func testFailures(t *testing.T, target Target) {
 	t.Run("log that is not UTF-8", func(t *testing.T) { testUnreadableLog(t, target.Serve(t, "bad-utf8")) })
 }
 
-// testUnreadableLog evaluates a function that fails with a log of which a part is not UTF-8.
+// testUnreadableLog tests a function that fails with a log that is partly not UTF-8.
 func testUnreadableLog(t *testing.T, fn Function) {
 	_, err := evaluateList(t, fn, List)
 	if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {

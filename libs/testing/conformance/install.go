@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// Install puts the function of that behaviour into dir and returns the path of its binary: for
-// Missing there is none.
+// Install installs the function with the given behaviour in dir and returns the path of its binary. For Missing, it
+// installs nothing.
 func Install(t *testing.T, dir, behaviour string) string {
 	t.Helper()
 	path := filepath.Join(dir, behaviour)
@@ -28,10 +28,10 @@ func Install(t *testing.T, dir, behaviour string) string {
 	return path
 }
 
-// longLog logs twice [function.MaxLogBytes], and echoes.
+// longLog is a behaviour that logs twice [function.MaxLogBytes] and returns its input.
 const longLog = "greet=2097152"
 
-// Behaviours are all behaviours that the suite uses.
+// Behaviours returns all behaviours that the suite uses.
 func Behaviours() []string {
 	return []string{
 		"echo", "warn", "ignore-stdin", "exit1", "exit1-garbage", "garbage", "empty", "signal", "bad-utf8",
@@ -40,7 +40,7 @@ func Behaviours() []string {
 	}
 }
 
-// Repository is the repository in test registries with the image of the function of that behaviour.
+// Repository returns the repository, in test registries, for the image of the function with the given behaviour.
 func Repository(behaviour string) string {
 	return "conformance/" + strings.ReplaceAll(behaviour, "=", "-")
 }

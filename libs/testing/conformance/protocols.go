@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// testProtocols calls with every protocol on the same port; all other tests use the official gRPC client.
+// testProtocols tests calls with every protocol on the same port. The other tests use the official gRPC client.
 func testProtocols(t *testing.T, target Target) {
 	fn := target.Serve(t, "echo")
 	for name, options := range map[string][]connect.ClientOption{
@@ -52,7 +52,7 @@ func connectClient(
 		"http://"+fn.Address, options...)
 }
 
-// testCompressed sends a compressed request, which a server rejects.
+// testCompressed tests that the server rejects a compressed request.
 func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -63,7 +63,7 @@ func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) 
 	}
 }
 
-// testPlainJSON calls as users of curl do.
+// testPlainJSON tests a call with plain HTTP and JSON, as users of curl send it.
 func testPlainJSON(t *testing.T, fn Function) {
 	status, answer := postJSON(t, fn, http.Header{})
 	var got struct{ ResourceList []byte }
@@ -72,7 +72,7 @@ func testPlainJSON(t *testing.T, fn Function) {
 	}
 }
 
-// testHealth calls as probes do.
+// testHealth tests health checks as probes send them.
 func testHealth(t *testing.T, target Target) {
 	conn := dialServer(t, target.Serve(t, "echo").Address)
 	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {

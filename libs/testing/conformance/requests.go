@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// lists are inputs that must arrive, and return, byte for byte.
+// lists contains inputs that a function must receive unchanged and whose copy the caller must receive unchanged.
 var lists = map[string]string{
 	"block style":     List,
 	"comments":        "# head\napiVersion: config.kubernetes.io/v1 # line\nkind: ResourceList\nitems:\n# foot\n- a: 1\n",
@@ -60,7 +60,7 @@ func testErrorResults(t *testing.T, fn Function) {
 	}
 }
 
-// aliasBomb is a small list that is enormous once its aliases are expanded.
+// aliasBomb returns a small list that becomes enormous when its aliases are expanded.
 func aliasBomb() string {
 	var b strings.Builder
 	b.WriteString("kind: ResourceList\nitems:\n- &a0 {x: lol}\n")
@@ -70,7 +70,8 @@ func aliasBomb() string {
 	return b.String()
 }
 
-// badRequest is a resource list that servers reject, with this code and a message that contains the text.
+// badRequest is a test case: a resource list that servers must reject, and the expected code and a part of the
+// expected message.
 type badRequest struct {
 	reason string
 	list   string
@@ -121,7 +122,7 @@ func testBadRequests(t *testing.T, target Target) {
 	}
 }
 
-// testLongName sends the name of an image that no registry can have.
+// testLongName tests an image name that is too long for any registry.
 func testLongName(t *testing.T, address string) {
 	_, err := evaluateList(t, Function{Address: address, Image: strings.Repeat("a", 1<<20)}, List)
 	if st := status.Convert(err); st.Code() != codes.InvalidArgument ||
@@ -130,7 +131,7 @@ func testLongName(t *testing.T, address string) {
 	}
 }
 
-// testBadImages names invalid images, and images that do not exist, for which unknown is the code.
+// testBadImages tests invalid image names, and images that do not exist. Unknown is the expected code for the latter.
 func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 	for image, code := range map[string]codes.Code{
 		"":                        codes.InvalidArgument,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cutproxy is a proxy between a client and a server in tests that breaks their connections
+// Package cutproxy contains a proxy for tests. It forwards connections between a client and a server, and breaks them
 // on request.
 package cutproxy
 
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Proxy forwards connections until it cuts them.
+// Proxy forwards connections to a target until Cut is called.
 type Proxy struct {
 	// Address is the proxy's address, as host:port.
 	Address string
@@ -27,7 +27,7 @@ func New(t testing.TB, target string) *Proxy {
 	return NewAt(t, "127.0.0.1:0", target)
 }
 
-// NewAt is New at an address that the caller chooses.
+// NewAt returns a proxy like New, which listens on the given address.
 func NewAt(t testing.TB, address, target string) *Proxy {
 	t.Helper()
 	var lc net.ListenConfig
@@ -55,7 +55,8 @@ func NewAt(t testing.TB, address, target string) *Proxy {
 	return p
 }
 
-// forwardConn connects a client with the target, both ways.
+// forwardConn forwards bytes between the connection of a client and a new connection to the target, in both
+// directions.
 func (p *Proxy) forwardConn(ctx context.Context, running *sync.WaitGroup, in net.Conn, target string) {
 	out, err := new(net.Dialer).DialContext(ctx, "tcp", target)
 	if err != nil {

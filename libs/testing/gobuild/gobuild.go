@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gobuild builds programs for tests with the flags of the Makefile, so that Go's cache has
-// most of their packages.
+// Package gobuild builds programs for tests. It uses the flags of the Makefile, so that Go's build cache contains
+// most packages.
 package gobuild
 
 import (
@@ -31,8 +31,8 @@ func To(path, dir, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", path, pkg)
 	cmd.Dir = dir
-	// Flags of the test's own build, and the workspace, would make another program. The Makefile's flags make the same
-	// program, and find its packages in the cache.
+	// We override the environment, because the flags of the test's own build and the workspace would produce another
+	// program. With the Makefile's flags, Go builds the same program and finds its packages in the cache.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Without checks that the program in the test's directory links none of the packages that banned
-// names, nor any below them. Banned has the reason of each.
+// Without checks that the program in the test's directory links none of the banned packages, and no packages below
+// them. Banned maps the path of a package to the reason.
 func Without(t *testing.T, banned map[string]string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
@@ -26,7 +26,7 @@ func Without(t *testing.T, banned map[string]string) {
 	}
 }
 
-// AtMost checks that the stripped program in the test's directory has at most so many bytes.
+// AtMost checks that the stripped program in the test's directory has at most maxBytes bytes.
 func AtMost(t *testing.T, maxBytes int64) {
 	t.Helper()
 	info, err := os.Stat(Program(t, ".", "."))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leasetest has a pod-manager for tests, whose answers the test configures.
+// Package leasetest contains a fake pod-manager for tests. The test sets its answers.
 package leasetest
 
 import (
@@ -12,17 +12,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// Grant answers a lease, as lease.Manager does.
+// Grant answers a request for a lease, as the Lease method of lease.Manager does.
 type Grant func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error)
 
-// Finish is the outcome of a lease.
+// Finish records how the holder of a lease finished it.
 type Finish struct {
 	Pod     string
 	Outcome lease.Outcome
 	Reason  string
 }
 
-// Manager is a lease.Manager.
+// Manager is a lease.Manager for tests.
 type Manager struct {
 	grant    atomic.Pointer[Grant]
 	active   atomic.Int64
@@ -39,7 +39,7 @@ func NewManager(grant Grant) *Manager {
 	return m
 }
 
-// SetGrant makes grant answer all leases from now on.
+// SetGrant sets the function that answers all requests for leases from now on.
 func (m *Manager) SetGrant(grant Grant) { m.grant.Store(&grant) }
 
 // Lease implements lease.Manager.
@@ -52,10 +52,10 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, granted: granted}, nil
 }
 
-// Active returns the number of held leases.
+// Active returns the number of leases that were granted and not finished.
 func (m *Manager) Active() int { return int(m.active.Load()) }
 
-// AwaitFinish returns the outcome of the next returned lease.
+// AwaitFinish waits until a lease is finished, and returns its outcome. Each call returns the next finished lease.
 func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	t.Helper()
 	select {

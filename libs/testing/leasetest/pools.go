@@ -11,13 +11,13 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// poolBoard holds the current pools.
+// poolBoard stores the pools that ListPools returns.
 type poolBoard struct {
 	mu    sync.Mutex
 	pools map[string]*podmanagerv1.Pool // keyed by digest
 }
 
-// SetPools replaces the pools. Each has a digest of its own.
+// SetPools replaces the pools. Their digests must differ.
 func (b *poolBoard) SetPools(pools ...*podmanagerv1.Pool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logtest keeps log lines in memory, for tests that read them while the program runs.
+// Package logtest stores log lines in memory, for tests that read the lines while the program runs.
 package logtest
 
 import (
@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// Log is a log in memory. The zero Log is empty and ready to use, by any number of
-// goroutines.
+// Log is a log in memory. The zero Log is empty and ready to use. It is safe for concurrent use.
 type Log struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -32,7 +31,7 @@ func (l *Log) String() string {
 // Count returns the number of occurrences of a text in the log.
 func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
 
-// Line returns the first line that contains a text; it is empty if there is none.
+// Line returns the first line that contains a text. It returns an empty string if there is none.
 func (l *Log) Line(with string) string {
 	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, with) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mtlstest issues certificates in tests, into directories as Kubernetes mounts Secrets.
+// Package mtlstest issues certificates in tests. It writes them to directories in the layout of a mounted Secret.
 package mtlstest
 
 import (
@@ -23,15 +23,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// Authority issues certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// PEM is its certificate.
+	// PEM is the authority's certificate.
 	PEM []byte
 }
 
-// NewAuthority returns an authority that is valid from now until life is over.
+// NewAuthority returns an authority whose certificate is valid for the given time from now.
 func NewAuthority(t testing.TB, life time.Duration) *Authority {
 	t.Helper()
 	template := newTemplate(life)
@@ -44,7 +44,7 @@ func NewAuthority(t testing.TB, life time.Duration) *Authority {
 	return a
 }
 
-// Issue returns a certificate for a SPIFFE ID, or any other URI, and its key.
+// Issue returns a certificate for a SPIFFE ID, or any other URI, and the certificate's key.
 func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certificate, key []byte) {
 	t.Helper()
 	uri, err := url.Parse(id)
@@ -63,8 +63,8 @@ func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certific
 	return encodeBlock("CERTIFICATE", cert.Raw), encodeBlock("PRIVATE KEY", der)
 }
 
-// Write writes a new certificate for an ID into dir, together with the authorities to trust in addition to a, as
-// Kubernetes writes a Secret into a volume.
+// Write writes a new certificate for an ID to dir, in the way that Kubernetes writes a Secret to a volume. The file
+// of authorities contains a and others.
 func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, others ...*Authority) {
 	t.Helper()
 	data, err := os.MkdirTemp(dir, "..")
@@ -111,7 +111,8 @@ func replaceLink(t testing.TB, link, target string) {
 	}
 }
 
-// Identity returns the identity of a program with a new certificate for an ID. It is followed until the test is over.
+// Identity returns an identity with a new certificate for an ID. It watches the files of the certificate until the
+// test ends.
 func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +120,7 @@ func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
 	return Open(t, dir)
 }
 
-// Open returns the identity in a directory, which is followed until the test is over.
+// Open returns the identity with the certificate in a directory. It watches the files until the test ends.
 func Open(t testing.TB, dir string) *mtls.Identity {
 	t.Helper()
 	tel := telemetry.Discard()
@@ -131,7 +132,7 @@ func Open(t testing.TB, dir string) *mtls.Identity {
 	return identity
 }
 
-// newTemplate returns a certificate that is valid from now on.
+// newTemplate returns the template of a certificate that is valid for the given time from now.
 func newTemplate(life time.Duration) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	now := time.Now()

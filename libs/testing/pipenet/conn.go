@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// conn is one of the two sides of a connection with a host. Written data is buffered, as by a kernel, and waits while
-// the host is silent.
+// conn is one of the two sides of a connection to a host. It buffers written data, as a kernel does, and holds the
+// data back while the host is silent.
 type conn struct {
 	net.Conn // one side of a net.Pipe
 
@@ -27,7 +27,7 @@ func (h *Host) joinConn(end net.Conn) *conn {
 	h.mu.Lock()
 	h.conns = append(h.conns, c)
 	h.mu.Unlock()
-	go c.forwardWrites() // stops with the connection
+	go c.forwardWrites() // returns when the connection is closed
 	return c
 }
 
@@ -58,7 +58,7 @@ func (c *conn) wakePump() {
 	c.change.Signal()
 }
 
-// forwardWrites forwards the written data, and then the end of the stream.
+// forwardWrites forwards the written data to the other side, and closes the pipe at the end of the stream.
 func (c *conn) forwardWrites() {
 	defer func() { _ = c.Conn.Close() }()
 	for {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pipenet is a network in memory, for tests in virtual time. Its hosts can fall silent, as
-// stopped processes and partitions do, and die.
+// Package pipenet contains a network in memory, for tests in virtual time. A host can fall silent, like a stopped
+// process or a host behind a network partition, and it can die.
 package pipenet
 
 import (
@@ -15,13 +15,13 @@ import (
 	"testing"
 )
 
-// Network is hosts by address, as host:port. The zero Network has none.
+// Network is a set of hosts with their addresses, as host:port. The zero Network contains no hosts.
 type Network struct {
 	mu    sync.Mutex
 	hosts map[string]*Host
 }
 
-// Host is a server.
+// Host is a server in a Network.
 type Host struct {
 	address string
 	silent  atomic.Bool
@@ -34,7 +34,7 @@ type Host struct {
 	conns []*conn
 }
 
-// Serve serves handler at address, over HTTP/2 without encryption, until the test is over.
+// Serve serves handler at address, over HTTP/2 without encryption, until the test ends.
 func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Host {
 	t.Helper()
 	h := &Host{address: address, accept: make(chan net.Conn), closed: make(chan struct{})}
@@ -57,7 +57,8 @@ func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Hos
 	return h
 }
 
-// Dial connects to a host. A silent host accepts connections, as the kernel does for a process.
+// Dial connects to a host. A silent host accepts connections, because the kernel accepts them even for a stopped
+// process.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
 	h := n.hosts[address]
@@ -76,10 +77,11 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	}
 }
 
-// Dials returns how often clients have connected.
+// Dials returns the number of connections that clients have opened.
 func (h *Host) Dials() int { return int(h.dials.Load()) }
 
-// SetSilent makes a host swallow all data, or forward the swallowed data.
+// SetSilent sets whether the host is silent. While it is silent, its connections hold all data back. Afterwards they
+// forward it.
 func (h *Host) SetSilent(silent bool) {
 	h.silent.Store(silent)
 	h.mu.Lock()
@@ -100,7 +102,7 @@ func (h *Host) Kill() {
 	h.conns = nil
 }
 
-// Revive accepts connections again.
+// Revive makes a killed host accept connections again.
 func (h *Host) Revive() { h.dead.Store(false) }
 
 // Accept implements net.Listener.

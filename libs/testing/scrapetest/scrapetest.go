@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scrapetest reads metrics in tests as Prometheus does.
+// Package scrapetest reads a program's metrics in tests, in the way that Prometheus does.
 package scrapetest
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servetest runs a service, on its own port on the loopback interface, or a task in a test,
-// as programs run them.
+// Package servetest runs a service or a task in a test, in the way that programs do. A service listens on a free port
+// of the loopback interface.
 package servetest
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Start runs the service that build makes until the test is over, and returns the address of its first endpoint, as
-// host:port. The test fails if the service does.
+// Start runs the service that build makes until the test ends, and returns the address of its first endpoint, as
+// host:port. The test fails if the service fails.
 func Start(t testing.TB, build func(program.Frame) (serve.Component, error)) string {
 	t.Helper()
 	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
@@ -39,8 +39,8 @@ func Start(t testing.TB, build func(program.Frame) (serve.Component, error)) str
 	return listener.Addr().String()
 }
 
-// Go runs a task until the test is over, or until stop is called, which waits for the task. The test fails if the task
-// does.
+// Go runs a task until the test ends or stop is called. Stop waits for the end of the task. The test fails if the
+// task fails.
 func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -56,7 +56,7 @@ func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// awaitReady returns when health checks succeed.
+// awaitReady waits until health checks succeed.
 func awaitReady(t testing.TB, health *serve.Health) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Bounds for waiting until the kernel has started and reaped processes.
+// Maximum wait until the expected processes run or have exited, and the pause between two checks.
 const (
 	waitTimeout = 5 * time.Minute
 	pause       = 5 * time.Millisecond
 )
 
-// Running returns the pids of the processes whose program is in dir, without zombies.
+// Running returns the pids of the processes whose program is in dir. It leaves out zombies.
 func Running(dir string) []int {
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
@@ -40,8 +40,8 @@ func Running(dir string) []int {
 	return pids
 }
 
-// Abandoned returns the processes whose program is in dir and whose input is no pipe of this process. A spare process,
-// and its children, have a pipe as input, whose other side is in this process.
+// Abandoned returns the processes whose program is in dir, except spare processes and their children. It recognizes
+// the latter by their input: a pipe whose other side is open in this process.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -89,7 +89,7 @@ func Kill(dir string) {
 	}
 }
 
-// awaitCount waits until n processes from dir are found, and returns the last found processes.
+// awaitCount calls find until it returns n processes or the time is up, and returns the result of the last call.
 func awaitCount(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
 	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {

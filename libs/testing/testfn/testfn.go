@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testfn gives tests real functions to run: a program with behaviours selected by name (its
-// command lists them), and functions that find its processes.
+// Package testfn installs real functions for tests: a program whose name selects its behaviour (see its command for a
+// list). It also finds the processes of this program.
 package testfn
 
 import (
@@ -18,9 +18,9 @@ import (
 // program is the import path of the test function.
 const program = "github.com/krm-function-runner/function-runner/libs/testing/testfn/cmd/testfn"
 
-// Install puts the test function into dir, which must exist and belong to the test, under each of names. A name is a
-// behaviour, such as "echo" or "sleep=50ms", or any other name if the behaviour is given as an argument. The test fails
-// if a process from dir still runs after it.
+// Install installs the test function in dir under each of the names. The directory must exist and belong to the test.
+// A name is a behaviour, such as "echo" or "sleep=50ms", or any other name if the behaviour is given as an argument.
+// The test fails if a process of a program in dir is left at its end.
 func Install(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	binary, err := build()
@@ -35,11 +35,12 @@ func Install(t testing.TB, dir string, names ...string) {
 	t.Cleanup(func() { AssertNoneLeft(t, dir) })
 }
 
-// Built is the environment variable with the path of the program, for tests that run as a user who cannot build it.
+// Built is the name of an environment variable with the path of the built program. It is for tests that run as a user
+// who cannot build the program.
 const Built = "TESTFN_BUILT"
 
-// build builds the program, statically and once per test process, and returns it. Its bytes are
-// kept rather than a file, which nothing would remove.
+// build builds the program statically, once per test process, and returns its bytes. We store the bytes instead of a
+// file, because no test would remove the file.
 var build = sync.OnceValues(func() ([]byte, error) {
 	if path := os.Getenv(Built); path != "" {
 		return os.ReadFile(path)
@@ -56,9 +57,8 @@ var build = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// writeProgram writes an executable file. No process may be forked at the same time: it would hold
-// the file open for writing for a moment, and the kernel does not execute such a file ("text file
-// busy").
+// writeProgram writes an executable file. It prevents forks meanwhile, because a forked process would inherit the
+// file open for writing for a moment, and the kernel does not execute such a file ("text file busy").
 func writeProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaseserver serves a lease.Manager in a test, as pod-manager does.
+// Package leaseserver serves a lease.Manager in tests, as the pod-manager does.
 package leaseserver
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// Start serves m until the test is over, and returns its address. A nil channel never closes.
+// Start serves m until the test ends, and returns the address. Stopping is passed to [lease.Handler]. It may be nil.
 func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
 	t.Helper()
 	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {

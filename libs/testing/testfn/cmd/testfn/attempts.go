@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts are forbidden actions of functions, each with its target. If they succeed, they change nothing of
-// importance.
+// attempts contains actions that functions must not be able to do, by name. Each action has a target. An action that
+// succeeds does no harm.
 var attempts = map[string]func(target string) error{
 	"read":       func(path string) error { _, err := os.ReadFile(path); return err },
 	"list":       func(path string) error { _, err := os.ReadDir(path); return err },
@@ -126,13 +126,13 @@ const (
 	fsSetFlags   = 0x40086602
 )
 
-// Numbers of system calls that are missing from golang.org/x/sys: file_setattr, and a number that no kernel uses yet.
+// Numbers of system calls that are missing in golang.org/x/sys: file_setattr, and a number that no kernel uses yet.
 const (
 	fileSetAttributes = 469
 	newCall           = 500
 )
 
-// inTempFile attempts something with the descriptor of an empty file.
+// inTempFile returns an action that calls attempt with the descriptor of an empty file.
 func inTempFile(attempt func(fd int) error) func(string) error {
 	return func(string) error {
 		f, err := os.CreateTemp("", "attempt")
@@ -142,13 +142,13 @@ func inTempFile(attempt func(fd int) error) func(string) error {
 	}
 }
 
-// seize would trace a process, if the next argument were right.
+// seize is PTRACE_SEIZE. With our invalid argument, it never succeeds in tracing a process.
 const seize = 0x4206
 
-// noUser has no processes.
+// noUser is the id of a user without processes.
 const noUser = 1 << 30
 
-// x32Getpid is a call of programs for amd64 with 32-bit pointers.
+// x32Getpid is the number of getpid for amd64 programs with 32-bit pointers.
 const x32Getpid = 0x40000000 + 39
 
 func onPID(attempt func(pid int) error) func(string) error {
@@ -176,7 +176,7 @@ func callKernel(number int, args ...int) error {
 
 func addressOf[T any](value *T) int { return int(uintptr(unsafe.Pointer(value))) }
 
-// makeEmptyFiles makes so many empty files in the temporary directory.
+// makeEmptyFiles makes count empty files in the temporary directory.
 func makeEmptyFiles(count string) error {
 	n, err := strconv.Atoi(count)
 	exitOnError(err)
@@ -190,7 +190,7 @@ func makeEmptyFiles(count string) error {
 	return nil
 }
 
-// makeFile makes a file in the temporary directory, which must not be there already.
+// makeFile makes a file in the temporary directory. It fails if the file already exists.
 func makeFile(string) error {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "left"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -203,7 +203,7 @@ func makeDevice(string) error {
 	return syscall.Mknod(filepath.Join(os.TempDir(), "null"), syscall.S_IFCHR|0o600, 1<<8|3)
 }
 
-// forkSelf starts so many children, which hang.
+// forkSelf starts count children, which hang.
 func forkSelf(count string) error {
 	n, err := strconv.Atoi(count)
 	exitOnError(err)
@@ -233,7 +233,7 @@ func joinGroup(target string) error {
 	return err
 }
 
-// setOwner has the kernel send a signal to pid whenever a pipe becomes readable.
+// setOwner requests that the kernel sends a signal to pid whenever a pipe becomes readable.
 func setOwner(pid int) error {
 	const setOwner = 8
 	return onPipe(setOwner, pid)
@@ -253,7 +253,7 @@ func onPipe(command, argument int) error {
 	return callKernel(syscall.SYS_FCNTL, int(r.Fd()), command, argument)
 }
 
-// watchNames subscribes to names in a directory.
+// watchNames subscribes to the names of new files in a directory, with inotify.
 func watchNames(path string) error {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
 	if err != nil {
@@ -264,7 +264,7 @@ func watchNames(path string) error {
 	return err
 }
 
-// notifyNames subscribes to names in a directory by a signal.
+// notifyNames requests a signal for each new file in a directory.
 func notifyNames(string) error {
 	dir, err := os.Open(os.TempDir())
 	exitOnError(err)
@@ -273,14 +273,14 @@ func notifyNames(string) error {
 	return callKernel(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
 }
 
-// askLimit queries a limit of another process, by the call that sets it too.
+// askLimit queries a limit of another process, with the call that can also set limits.
 func askLimit(pid int) error {
 	var limit syscall.Rlimit
 	return callKernel(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, addressOf(&limit))
 }
 
-// readMemory reads a byte of another process, at an arbitrary address: the kernel first checks the permission of this
-// process.
+// readMemory reads a byte of another process at an arbitrary address. The address does not matter, because the kernel
+// first checks whether this process may read.
 func readMemory(pid int) error {
 	var b byte
 	local := syscall.Iovec{Base: &b, Len: 1}

@@ -4,8 +4,8 @@
 
 package main
 
-// attempts is empty: confinement is for Linux.
+// attempts is empty, because functions are confined only on Linux.
 var attempts map[string]func(target string) error
 
-// restoreDefault does nothing: Go handles no signal that tests send.
+// restoreDefault does nothing, because tests send no signals that Go handles.
 func restoreDefault(int) {}

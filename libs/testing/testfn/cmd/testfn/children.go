@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// startSelf starts this program with another behaviour. The new process has our pipes.
+// startSelf starts this program with another behaviour. The new process inherits our pipes.
 func startSelf(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	return startWith([]*os.File{os.Stdin, os.Stdout, os.Stderr}, behaviour, attr)
 }
 
-// startQuiet starts this program with another behaviour, without our pipes.
+// startQuiet starts this program with another behaviour. The new process does not inherit our pipes.
 func startQuiet(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	exitOnError(err)
@@ -32,7 +32,7 @@ func startWith(files []*os.File, behaviour string, attr syscall.SysProcAttr) *os
 }
 
 func hangWithChild(string) int {
-	writeText(os.Stderr, "about to hang\n") // first, so that a test that sees the child can rely on it
+	writeText(os.Stderr, "about to hang\n") // first, so that the log is complete when a test sees the child
 	startSelf("hang", syscall.SysProcAttr{})
 	return hang("")
 }
@@ -54,8 +54,8 @@ func makeOrphan(string) int {
 	return echo("")
 }
 
-// hold leaves its output to a child that writes the second half of the list after the duration value. The child is a
-// daemon, which left the session, if value has the suffix ",daemon".
+// hold writes the first half of the list and exits. A child inherits the output, and writes the second half after the
+// duration value. If value has the suffix ",daemon", the child is a daemon in another session.
 func hold(value string) int {
 	value, isDaemon := strings.CutSuffix(value, ",daemon")
 	list := readInput()
@@ -83,8 +83,8 @@ func holdRest(value string) int {
 	return 0
 }
 
-// startDaemon behaves as daemons do: a child in a new session starts the daemon and exits, so that the daemon's parent
-// becomes init.
+// startDaemon starts a daemon in the usual way: a child in a new session starts the daemon and exits, so that init
+// becomes the daemon's parent.
 func startDaemon(string) int {
 	_, err := startQuiet("detach", syscall.SysProcAttr{Setsid: true}).Wait()
 	exitOnError(err)
@@ -96,7 +96,7 @@ func detachChild(string) int {
 	return 0
 }
 
-// listDaemons leaves value daemons, each in a separate session.
+// listDaemons starts as many daemons as value says, each in a separate session.
 func listDaemons(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)
@@ -114,6 +114,6 @@ func leaveGroup(string) int {
 	if err := syscall.Setpgid(0, group); err != nil {
 		writeText(os.Stderr, "cannot leave: "+err.Error()+"\n")
 	}
-	startSelf("hang", syscall.SysProcAttr{}) // the attempt is over when the child exits
+	startSelf("hang", syscall.SysProcAttr{}) // a test sees by this child that the attempt is over
 	return hang("")
 }

@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// runForeign runs a program that makes a system call by the numbers of 32-bit programs: exit(0).
+// runForeign runs a program that calls exit(0) with the system call number of 32-bit programs.
 func runForeign(string) error {
 	if runtime.GOARCH != "amd64" {
-		return syscall.ENOSYS // other machines have no such way
+		return syscall.ENOSYS // only amd64 has these numbers
 	}
 	path := filepath.Join(os.TempDir(), "foreign")
 	exitOnError(os.WriteFile(path, foreignProgram(), 0o700))
@@ -30,7 +30,7 @@ func runForeign(string) error {
 	return nil
 }
 
-// foreignProgram returns an executable of 64 bits: a header, a segment, and the code "mov eax, 1; xor ebx, ebx; int
+// foreignProgram returns a 64-bit executable with a header, a segment, and the code "mov eax, 1; xor ebx, ebx; int
 // 0x80".
 func foreignProgram() []byte {
 	const base, headers = 0x400000, 64 + 56

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command testfn is a KRM function for tests: well-behaved or broken in many ways.
+// Command testfn is a KRM function for tests. It is well-behaved, or broken in one of many ways.
 //
 // Its first argument, or else the name of the started program, selects its behaviour; some behaviours expect a value
 // after an equals sign, as in "sleep=50ms". Behaviours that exit by themselves read their input first unless their
-// comment says otherwise. Behaviours that hang give up after ten minutes, so that a broken test does not leave
-// processes for ever.
+// comment says otherwise. Behaviours that hang exit after ten minutes, so that a broken test does not leave processes
+// for ever.
 package main
 
 import (
@@ -81,12 +81,12 @@ func main() {
 		os.Exit(usageStatus)
 	}
 	if size := os.Getenv("TESTFN_GREETING"); size != "" {
-		floodOutput(os.Stderr, size) // before its input: with more than 64 KiB, it is no spare process for long
+		floodOutput(os.Stderr, size) // before its input, so that more than 64 KiB end a spare process
 	}
 	os.Exit(behave(value))
 }
 
-// exitOnError exits on an error that no test provokes.
+// exitOnError exits if err is not nil. It is for errors that no test provokes.
 func exitOnError(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testfn:", err)

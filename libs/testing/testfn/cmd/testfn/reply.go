@@ -36,7 +36,7 @@ func writeText(f *os.File, text string) {
 	exitOnError(err)
 }
 
-// writeReply reads the input, writes output and log, and returns code.
+// writeReply reads the input, writes output to stdout and log to stderr, and returns code.
 func writeReply(output, log string, code int) int {
 	readInput()
 	writeText(os.Stdout, output)
@@ -77,7 +77,7 @@ func allocateMemory(value string) int {
 	return echo("")
 }
 
-// useMemory uses so many bytes of memory, which it returns.
+// useMemory allocates and writes as many bytes of memory as value says, and returns them.
 func useMemory(value string) []byte {
 	size, err := strconv.Atoi(value)
 	exitOnError(err)

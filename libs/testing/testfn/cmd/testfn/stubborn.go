@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// hangTime is the length of "for ever".
+// hangTime is the time after which functions that hang exit.
 const hangTime = 10 * time.Minute
 
 func hang(string) int {
@@ -55,7 +55,7 @@ func floodBoth(string) int {
 	return floodOutput(os.Stdout, "")
 }
 
-// floodOutput writes size bytes to f, endlessly if size is empty. A closed pipe also kills it, by SIGPIPE.
+// floodOutput writes size bytes to f, endlessly if size is empty. If the pipe is closed, SIGPIPE kills the program.
 func floodOutput(f *os.File, size string) int {
 	left := math.MaxInt
 	if size != "" {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// fillDisk writes files of a mebibyte to the temporary directory, and hangs.
+// fillDisk writes as many files of a mebibyte as value says to the temporary directory, and hangs.
 func fillDisk(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)
@@ -22,7 +22,7 @@ func fillDisk(value string) int {
 	return hang("")
 }
 
-// nestDirectories makes nested directories, and hangs.
+// nestDirectories makes as many nested directories as value says in the temporary directory, and hangs.
 func nestDirectories(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)
