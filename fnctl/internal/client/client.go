@@ -109,7 +109,7 @@ func (g *Gateway) Close() {
 // Evaluate runs a function once. It returns a [FunctionError] if the function failed, and else a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if ctx.Value(traceKey{}) == nil {
-		ctx, _ = Traced(ctx) // the trace id finds a failed evaluation in the gateway's log
+		ctx, _ = Traced(ctx) // users find a failed evaluation in the gateway's log by the trace id
 	}
 	resp, err := g.rpc.EvaluateFunction(withTraceparent(ctx), &evaluator.EvaluateFunctionRequest{
 		ResourceList: req.ResourceList, Image: req.Image, Tag: req.Tag,

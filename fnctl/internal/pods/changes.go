@@ -49,7 +49,7 @@ func (c *Changes) replace(k key, rows []Row) []Row {
 	return changed
 }
 
-// timeless returns the row without the cells that change with time alone.
+// timeless returns the row without the age and TTL, which change even if the pod does not.
 func (r Row) timeless() Row {
 	r.Age, r.TTL = "", ""
 	return r

@@ -71,7 +71,7 @@ func empty(pool *podmanagerv1.Pool) string {
 // resolving reports whether a pool holds leases that wait for their image to be resolved.
 func resolving(pool *podmanagerv1.Pool) bool { return pool.GetKey().GetDigest() == "" }
 
-// left returns the time until an unused pod expires.
+// left returns the remaining time until an unused pod expires, as text.
 func left(pod *podmanagerv1.Pod, now time.Time) string {
 	switch {
 	case pod.GetActive() > 0:

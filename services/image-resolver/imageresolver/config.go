@@ -27,9 +27,9 @@ type Config struct {
 	Callers []string `default:"spiffe://function-runner/gateway,spiffe://function-runner/pod-manager"`
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
-	// Platform lists the platforms to choose from in multi-platform images if a caller names none, as os/architecture or
-	// os/architecture/variant, separated by commas, in order of preference. Empty means linux on this machine's
-	// architecture.
+	// Platform lists the platforms to choose from in multi-platform images if a caller names no platform. The
+	// platforms are os/architecture or os/architecture/variant, separated by commas, in order of preference. Empty
+	// means linux on this machine's architecture.
 	Platform string `split_words:"true"`
 
 	// AuthSecretPath is a docker configuration file with credentials. It is read again when it changes. For each
@@ -52,8 +52,8 @@ type Config struct {
 	// contains the cause.
 	InternalRegistries []string `split_words:"true" default:"*"`
 	// Mirrors are mirrors to try before a registry, as registry=host/prefix. The registry may also be a prefix of
-	// repositories, such as gcr.io/kpt-fn; the longest prefix is tried first. Several mirrors of the same registry are
-	// tried in order.
+	// repositories, such as gcr.io/kpt-fn. The longest prefix is tried first. Several mirrors of the same registry
+	// are tried in order.
 	Mirrors Pairs `split_words:"true"`
 
 	// CacheTagTTL is the lifetime of an answer about a tag. The resolver refreshes an answer in the background at

@@ -26,7 +26,7 @@ type Local struct {
 	prefix   string
 
 	mu      sync.Mutex
-	pending map[string][]imagestore.Name // by digest, for images that are not in the store yet
+	pending map[string][]imagestore.Name // names of images that are not in the store yet, by digest
 }
 
 // maxPending is the maximum number of images in Local.pending, and of names for each of them.

@@ -27,7 +27,7 @@ type Store struct {
 }
 
 // OpenStore opens a store whose images are pulled with the credentials, authorities and mirrors of r. The members of
-// group may read them too; zero means no group. The caller must close the store before the tasks of r stop.
+// group may also read the images. Zero means no group. The caller must close the store before the tasks of r stop.
 func OpenStore(cfg StoreConfig, r *Resolver, group int, log *slog.Logger) (*Store, error) {
 	return openStore(cfg, imagestore.Registries{Client: r.registry}, group, log)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 )
 
-// helperLifetime is short, since tokens of clouds expire by themselves.
+// helperLifetime is the lifetime of cached answers of helpers. It is short because tokens of clouds expire early.
 var helperLifetime = cache.Lifetime{TTL: time.Minute, Failure: 5 * time.Second}
 
 // Config configures a Store.
@@ -35,7 +35,7 @@ type Config struct {
 	Changed func()
 }
 
-// Credential is a credential for a registry. The zero Credential means that none is configured.
+// Credential is a credential for a registry. The zero Credential means that no credential is configured.
 type Credential struct {
 	// Auth is the secret.
 	Auth authn.AuthConfig
@@ -93,9 +93,9 @@ func newHelpers() *cache.Cache[helperKey, types.AuthConfig] {
 	})
 }
 
-// Lookup returns the credential for a repository, such as "ghcr.io/org/image", or
-// none. Errors are of class fault.Precondition if a helper fails, and
-// fault.Unavailable if it does not answer.
+// Lookup returns the credential for a repository, such as "ghcr.io/org/image". It is zero if no credential is
+// configured. Errors are of class fault.Precondition if a helper fails, and fault.Unavailable if a helper does not
+// answer.
 func (s *Store) Lookup(ctx context.Context, repository string) (Credential, error) {
 	return s.find(ctx, repository, false)
 }

@@ -45,7 +45,8 @@ const (
 
 // Source provides the content of images.
 type Source interface {
-	// Image returns the layers of an image, whose manifest and configuration have their digests.
+	// Image returns the manifest of an image and its configuration's list of layers. Sources must verify the digests
+	// of both.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
 	// Layer calls read with the content of a layer. If read fails and another registry has the layer, Layer calls
 	// read again with the content from its beginning.

@@ -28,7 +28,8 @@ const (
 	record = "image.json"
 )
 
-// Mount points in a root file system. They must exist, since the file system is read-only.
+// Mount points in a root file system. They must exist, because sandboxes mount over them and the root file system is
+// read-only.
 var (
 	mountDirectories = []string{"proc", "dev", "tmp", "sys"}
 	mountFiles       = []string{"etc/resolv.conf", "etc/hosts", "etc/hostname"}

@@ -27,7 +27,7 @@ import (
 type Config struct {
 	// DefaultPrefix is the prefix of image names without a slash.
 	DefaultPrefix string
-	// Platforms are the platforms to choose from if a request names none.
+	// Platforms are the platforms to choose from if a request names no platform.
 	Platforms oci.Platforms
 	Registry  *registry.Client
 	// MaxBytes bounds the cache.
@@ -69,7 +69,7 @@ type Result struct {
 	// Reference is the canonical name with tag and without digest.
 	Reference string
 	Image     *oci.Image
-	// Age is the time since the registry's answer.
+	// Age is the time since the registry sent the answer.
 	Age time.Duration
 }
 

@@ -75,7 +75,7 @@ func (a *Authority) Server(t testing.TB, end time.Time) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
-// Pool returns a pool with the authority alone.
+// Pool returns a certificate pool that contains only the authority.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
