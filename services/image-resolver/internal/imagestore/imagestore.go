@@ -45,8 +45,8 @@ const (
 
 // Source provides the content of images.
 type Source interface {
-	// Image returns the manifest of an image and its configuration's list of layers. Sources must verify the digests
-	// of both.
+	// Image returns the manifest of an image and the part of its configuration about files. Sources must verify the
+	// digests of the manifest and the configuration.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
 	// Layer calls read with the content of a layer. If read fails and another registry has the layer, Layer calls
 	// read again with the content from its beginning.
