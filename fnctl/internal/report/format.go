@@ -141,7 +141,7 @@ func (r *Report) functions() []function {
 }
 
 // locate returns a result with the file and line of the resource or field that the result is about. The file is empty
-// if the package does not contain it.
+// if the result names neither a file nor a resource of the package.
 func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResult {
 	located := locatedResult{
 		Message: strings.TrimSpace(record.Message), Severity: cmp.Or(strings.ToLower(record.Severity), string(result.Info)),
