@@ -98,7 +98,7 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reportProblems replaces the problems of a watch, and reports the problems of all watches.
+// reportProblems stores the problems of a watch, and then calls b.report with the problems of all watches.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

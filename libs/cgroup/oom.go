@@ -38,9 +38,9 @@ func NewKills(root string) *Kills {
 	return &Kills{}
 }
 
-// Explain must be called for each process that was killed by a SIGKILL that we did not send. If the kernel killed it
-// for memory, it returns the cause and the remedy, and otherwise an empty string. Each of the kernel's kills explains
-// a single process.
+// Explain returns the cause and the remedy if the kernel killed a process for memory, and otherwise an empty string.
+// Callers must call it for each process that was killed by a SIGKILL that they did not send. Each kill of the kernel
+// explains a single process.
 func (k *Kills) Explain() string {
 	if k == nil || k.counter == "" {
 		return ""
@@ -58,7 +58,7 @@ func (k *Kills) Explain() string {
 // Text returns the message for a function that ran out of memory: the cause and the remedy.
 func (k *Kills) Text() string { return "out of memory: " + k.remedy() }
 
-// countKills reads the number of kills, or false if it is unknown.
+// countKills reads the number of kills. It returns false if the number is unknown.
 func (k *Kills) countKills() (kills int64, ok bool) {
 	content, err := os.ReadFile(k.counter)
 	if err != nil {

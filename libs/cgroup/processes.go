@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// usualProcesses is the assumed limit of a container without its own limit: the limit of the pod or the node, which is
-// not visible in the container.
+// usualProcesses is the limit that we assume if the container itself has none. The limit of the pod or the node then
+// applies, but a container cannot see it.
 const usualProcesses = 4096
 
 // Processes returns the maximum number of processes and threads in the control group at root, and their current number.

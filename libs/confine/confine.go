@@ -66,8 +66,8 @@ const (
 	KillFirst = 1000
 )
 
-// Limits are resource limits of a process and its later children, in addition to [MaxFiles] and [MaxCore]. Zero means
-// no limit.
+// Limits contains resource limits of a process and its later children, in addition to [MaxFiles] and [MaxCore]. Zero
+// means no limit.
 type Limits struct {
 	// FileBytes limits the size of each file, and DataBytes the private memory of each process.
 	FileBytes, DataBytes int64

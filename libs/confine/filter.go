@@ -88,7 +88,7 @@ func compareCalls(calls []call) []bpf.Instruction {
 		case len(c.cases) > 0:
 			instructions := c.instructions()
 			program = slices.Concat([]bpf.Instruction{
-				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(instructions))}, //nolint:gosec // likewise
+				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(instructions))}, //nolint:gosec // bounded
 			}, instructions, program)
 		case c.answer == forbidden:
 			program = slices.Insert(program, 0, skipIf(c.number, beyond-2))

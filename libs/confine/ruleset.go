@@ -80,7 +80,7 @@ func (k kernel) handled() uint64 {
 		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE // the seccomp filter forbids truncate instead
 	}
 	if k.abi < abiIoctl {
-		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // functions can open no device for which it matters
+		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // functions cannot open devices with dangerous ioctls
 	}
 	return rights
 }

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// sharedDirs are the directories of [Config.Shared].
+// sharedDirs contains the directories of [Config.Shared] and their original entries.
 type sharedDirs struct {
 	paths []string
 	// kept contains the entries that existed before the first function started. EmptyShared keeps them.

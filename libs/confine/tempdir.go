@@ -26,7 +26,8 @@ type TempDir struct {
 	shared sharedDirs
 }
 
-// withTempDir returns env with TMPDIR, and with HOME if the process lacks a usable home directory.
+// withTempDir returns env with the directory as TMPDIR. It also sets HOME to the directory if the home directory in
+// env is not usable.
 func (d *TempDir) withTempDir(env []string) []string {
 	if d == nil {
 		return env
@@ -44,14 +45,15 @@ func (d *TempDir) withTempDir(env []string) []string {
 	return append(env, "TMPDIR="+d.path, "HOME="+home)
 }
 
-// countShared makes the contents of shared directories count in the limits.
+// countShared adds the contents of the shared directories to the contents that the limits count.
 func (d *TempDir) countShared(shared sharedDirs) {
 	if d != nil {
 		d.shared = shared
 	}
 }
 
-// Remove removes the directory. If a process still writes to it, it is removed together with a later directory.
+// Remove removes the directory. If that fails, because a process still writes to it, the removal of a later directory
+// retries it.
 func (d *TempDir) Remove() error {
 	if d == nil {
 		return nil
@@ -59,8 +61,9 @@ func (d *TempDir) Remove() error {
 	return d.dirs.removeDir(d.path)
 }
 
-// RemoveLater removes the directory after the evaluation, unless many removals are pending: on a file system with a
-// journal, a removal lasts as long as a small function runs.
+// RemoveLater removes the directory in the background, so that the answer does not wait: on a file system with a
+// journal, a removal lasts as long as a small function runs. If too many removals are pending, it removes the
+// directory immediately.
 func (d *TempDir) RemoveLater() {
 	if d == nil {
 		return

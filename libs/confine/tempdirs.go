@@ -22,8 +22,8 @@ import (
 // No other directory may use it, because sweep removes such directories.
 const tempPrefix = "fnr-function-files-"
 
-// tempDirs makes temporary directories in a directory of this program's own, whose lock
-// tells other programs that it is in use.
+// tempDirs makes temporary directories below a base directory, which only this program uses. The lock on the base
+// directory shows other programs that it is in use, so that they do not remove it.
 type tempDirs struct {
 	base     string
 	lock     *os.File
@@ -94,7 +94,7 @@ func sweep(parent string) {
 	}
 }
 
-// makeDir creates a directory; it returns nil if functions get no directories.
+// makeDir creates the temporary directory of a process. It returns nil if t is nil.
 func (t *tempDirs) makeDir() (*TempDir, error) {
 	if t == nil {
 		return nil, nil //nolint:nilnil // functions go without
@@ -106,7 +106,7 @@ func (t *tempDirs) makeDir() (*TempDir, error) {
 	return &TempDir{dirs: t, path: path}, nil
 }
 
-// removeDir removes a directory, and retries failed removals.
+// removeDir removes a directory, and also the directories whose earlier removal failed.
 func (t *tempDirs) removeDir(path string) error {
 	t.mu.Lock()
 	paths := t.unremoved
@@ -124,8 +124,8 @@ func (t *tempDirs) removeDir(path string) error {
 	return errors.Join(errs...)
 }
 
-// restoreMode makes the parent of all temporary directories usable again: a function can change its mode, because the
-// user owns it.
+// restoreMode restores the mode of the base directory. A function can change the mode, because the function's user
+// owns the directory.
 func (t *tempDirs) restoreMode() error {
 	info, err := t.lock.Stat()
 	if err != nil || info.Mode().Perm() == 0o700 {
@@ -134,7 +134,8 @@ func (t *tempDirs) restoreMode() error {
 	return t.lock.Chmod(0o700)
 }
 
-// removeLater removes a directory in a while. It reports false if it does not.
+// removeLater removes a directory after removeAfter, in the background. It returns false if too many removals are
+// pending or t is closed.
 func (t *tempDirs) removeLater(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +167,7 @@ func (t *tempDirs) close() {
 	_ = t.lock.Close()
 }
 
-// removeAll removes a directory even if a function removed its own rights in it.
+// removeAll removes a directory, even if a function has removed the permissions of directories in it.
 func removeAll(path string) error {
 	if os.Remove(path) == nil { // most are empty
 		return nil
@@ -180,7 +181,8 @@ func removeAll(path string) error {
 	return os.RemoveAll(path)
 }
 
-// restoreRights makes all directories below path usable again. It follows no link out of it.
+// restoreRights makes path and all directories below it accessible again. It does not follow symbolic links out of
+// path.
 func restoreRights(path string) error {
 	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a directory needs to be searched
 		return err

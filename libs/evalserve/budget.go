@@ -104,7 +104,7 @@ type source struct {
 	conn, peer string // client's address with port and without port
 }
 
-// stage is the stage of an evaluation in which its reservation waits.
+// stage is the stage of an evaluation at which its reservation waits.
 type stage int
 
 const (

@@ -71,10 +71,10 @@ func Of(ctx context.Context) *Reservation {
 	return nil
 }
 
-// NewHandler returns the handler of a service, and its path, like Connect's generated function. Responses are not
-// compressed.
+// NewHandler returns the path and the handler of the service, as Connect's generated function does. The handler does
+// not compress responses.
 func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, handler http.Handler) {
-	// The first interceptor is the outermost one: tracing measures whole messages.
+	// exchangeLists is the first and therefore outermost interceptor, so that tracing measures whole messages.
 	options = append([]connect.HandlerOption{connect.WithInterceptors(exchangeLists(cfg.MaxMessageBytes))}, options...)
 	// Connect must not compress messages, because response inserts the list into the message that Connect writes.
 	options = append(options, connect.WithCompressMinBytes(math.MaxInt))

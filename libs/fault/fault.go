@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Class is the class of an error. Each class is described by the situation in which an error has it.
+// Class is the class of an error. The comment on each class describes the errors that belong to it.
 type Class int
 
 const (

@@ -40,7 +40,7 @@ type Launch struct {
 	// launchers that cannot set such a limit: the runner kills a function that creates more files. TempBytes is the
 	// size of these two file systems in memory, by which the runner identifies them.
 	TempFiles, TempBytes int64
-	// User and Group are the ids of the launcher's process; user zero means the runner's user and group.
+	// User and Group are the ids with which the launcher runs. User zero means the runner's user and group.
 	User, Group uint32
 	// Starter, if not nil, starts the launcher, so that the kernel kills the launcher when this program exits. The
 	// launcher must then kill the processes of its sandbox.
@@ -93,8 +93,8 @@ func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	return append(files, theirs), arguments, nil
 }
 
-// sendArguments limits a process of the launcher and then writes its arguments to pipe, which it closes. It reports no
-// error if the process has exited.
+// sendArguments sets the limits of the launcher's process, and then writes the arguments to pipe and closes it. It
+// returns no error if the process has already exited.
 func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGroup) error {
 	if l != nil && l.Limits != nil {
 		if err := l.Limits().Set(pid, l.User, l.Group); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -123,7 +123,7 @@ func (l *Launch) launchStarter() *Starter {
 	return l.Starter
 }
 
-// userCredential returns the user of the process; nil means the runner's user.
+// userCredential returns the user and group of the process. It returns nil for the runner's user.
 func (l *Launch) userCredential() *syscall.Credential {
 	if l == nil || l.User == 0 {
 		return nil

@@ -110,9 +110,9 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the spare processes of all functions for which which returns true, by [Command.Function]. The Runner
-// starts further spare processes only after another evaluation of the function. Forget returns after the processes
-// have exited. Running evaluations continue.
+// Forget kills the spare processes of the functions that which selects by their names (see [Command.Function]). The
+// Runner starts further spare processes only after another evaluation of the function. Forget returns after the
+// processes have exited. Running evaluations continue.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
 	ending := r.policy.forgetFunctions(which)

@@ -108,7 +108,7 @@ func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	return true
 }
 
-// forgetFunctions removes the sets of all functions for which which returns true, and returns the processes in them.
+// forgetFunctions removes the sets of the functions that which selects, and returns the processes in the sets.
 func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
 		if !which(set.cmd.Function()) {

@@ -146,8 +146,7 @@ func (p *process) closePipes() {
 	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.arguments, p.spare.input, p.handle})
 }
 
-// closeAll closes pipes. It ignores errors, since they need no action: some pipes are nil
-// or closed already.
+// closeAll closes files. It ignores errors, because some files are nil or already closed.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()
@@ -188,8 +187,8 @@ func (p *process) killedFor() error {
 	return p.reason
 }
 
-// killLocked kills the main process, which may have left its group, and the rest of the group. The caller holds mu:
-// after reaping, the ids may belong to another process.
+// killLocked kills the process group, and the main process separately, because it may have left the group. The caller
+// holds mu, so that the process is not reaped meanwhile and its ids do not belong to another process.
 func (p *process) killLocked() {
 	if p.reaped {
 		return
@@ -336,8 +335,8 @@ type registry struct {
 	// mistake it for an orphan.
 	starts sync.RWMutex
 	mu     sync.Mutex
-	// running counts the registrations of each pid, which is also the session's id. There are briefly two if a pid is
-	// reused before its last owner is removed.
+	// running maps the pid of each function, which is also the id of its session, to the number of registrations. The
+	// number is briefly two if the kernel reuses a pid before its last owner is removed.
 	running map[int]int
 	// outputs contains the pipes from which the output of functions is being read, as targets of links in
 	// /proc/PID/fd.

@@ -60,7 +60,7 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the signal that killed the main process, or zero if it exited.
 	Signal syscall.Signal
-	// Status is the state of the main process in the words of os/exec: "exit status 1", "signal: killed".
+	// Status describes how the main process ended, as os/exec does: "exit status 1", "signal: killed".
 	Status string
 	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container ran out of memory,
 	// or of processes.

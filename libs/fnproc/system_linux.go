@@ -103,9 +103,9 @@ func enlargePipes(size int, pipes ...*os.File) {
 
 // withSlack calls start on a thread with timer slack, which the new process inherits.
 //
-// The monitor thread of Go's runtime sleeps for 20 microseconds at a stretch while there is work; with Linux's default
-// slack it wakes after 70. A function runs for milliseconds and does not need the monitor: waking it cost a fifth of
-// the function's processor time. On kernels without slack, start is called anyway.
+// While a Go program is busy, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds. With Linux's
+// default slack, it wakes after 70 microseconds. A function runs for milliseconds and does not need the monitor,
+// whose wake-ups cost a fifth of the function's processor time. On kernels without slack, start is called anyway.
 func withSlack(start func() (*os.Process, error)) (*os.Process, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -35,7 +35,7 @@ const (
 	processes
 )
 
-// Usage is the usage of a resource: bytes of memory, or processes and threads.
+// Usage is a container's usage of a resource, in bytes of memory or in processes and threads.
 type Usage struct {
 	Limit int64
 	// Free is the amount that functions may still use. It is negative if they use too much.

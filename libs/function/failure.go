@@ -180,7 +180,7 @@ func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure
 	return f
 }
 
-// boundDetail returns a detail if it fits into a header, and otherwise a shortened copy of its known fields.
+// boundDetail returns detail unchanged if it fits into a header, and otherwise a shortened copy of its known fields.
 func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.FunctionFailure {
 	if proto.Size(detail) <= maxDetail {
 		return detail

@@ -267,7 +267,8 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 // Prepare starts the spare processes of cmd before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget kills the spare processes of functions, by [fnproc.Command.Function], and returns after they have exited.
+// Forget kills the spare processes of the functions that which selects by their names (see
+// [fnproc.Command.Function]). It returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
 // NotStarted returns the error that [Service.Evaluate] returns for a function of image if its start fails with err.

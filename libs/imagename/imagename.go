@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagename gives each container image a single canonical name.
+// Package imagename converts the name of a container image to its canonical name.
 //
 // Different spellings of an image must yield the same name wherever names are compared: in the exec evaluator's
 // configuration, in pools of pods and in policies. Images of different registries never get the same name.
@@ -36,9 +36,9 @@ type Name struct {
 	Digest string
 }
 
-// Parse returns the canonical name of image. A name without a slash gets defaultPrefix, a name without registry is an
-// image of docker.io, and a name with neither tag nor digest gets the tag "latest". The registry is in lower case,
-// since host names are case-insensitive. Errors are of class fault.Invalid.
+// Parse returns the canonical name of image. It adds defaultPrefix to a name without a slash, docker.io to a name
+// without a registry, and the tag "latest" to a name with neither tag nor digest. It converts the registry to lower
+// case, because host names are case-insensitive. Errors have the class fault.Invalid.
 func Parse(image, defaultPrefix string) (Name, error) {
 	if image == "" {
 		return Name{}, fault.New(fault.Invalid, "no image given: name the function's container image")

@@ -12,7 +12,8 @@ import "time"
 const (
 	// Grace is the total time for which a client may pause.
 	Grace = 30 * time.Second
-	// BytesPerSecond is the minimum rate of a continuous transfer: half a megabit per second, which a slow link achieves.
+	// BytesPerSecond is the minimum rate of a continuous transfer. It is half a megabit per second, which even slow
+	// links achieve.
 	BytesPerSecond = 64 << 10
 	// pieceBytes is the maximum size of a single write. It is small enough to distinguish a client that reads slowly
 	// from a client that does not read, and one piece earns only a part of Grace.

@@ -48,7 +48,8 @@ func ShortNames(
 // not resolved yet.
 func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
 
-// Short returns a duration in its one or two largest units, such as "3m5s", and "0s" for a negative duration.
+// Short formats a duration with its one or two largest units, such as "3m5s". It returns "0s" for a negative
+// duration.
 func Short(d time.Duration) string {
 	s := int64(max(d, 0) / time.Second)
 	switch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program runs the main function of every server: telemetry, the life cycle, signals and
-// exit codes.
+// Package program implements the parts that the main functions of all servers share: telemetry, life cycle, signals
+// and exit codes.
 package program
 
 import (

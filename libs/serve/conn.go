@@ -21,8 +21,8 @@ type listener struct {
 	limits *limits
 	tls    *tls.Config   // nil if no client may use TLS
 	age    time.Duration // maximum age of connections; 0 means no maximum
-	// rejected is called with the peer of each new connection that is closed, and evicted with the peer of each idle
-	// connection that is closed.
+	// rejected is called for each new connection that the listener closes because of the limits, and evicted for each
+	// idle connection that it closes in favor of a new connection.
 	rejected, evicted func(peer string)
 	// failed is called for each TLS handshake that fails.
 	failed func(peer string, err error)

@@ -60,7 +60,7 @@ func formatAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// LevelDetail is the level of verbosity 3: log lines of evaluations then identify their lists by hashes.
+// LevelDetail is the level of verbosity 3, at which log lines of evaluations contain the hashes of their lists.
 const LevelDetail = slog.LevelInfo - 2
 
 // level maps Porch's verbosity to a level. Verbosity 2 is the default and shows information; 4 and above show

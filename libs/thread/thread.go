@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package thread runs code on threads of the operating system whose state it changes.
+// Package thread runs code that changes the state of its operating system thread.
 package thread
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance contains the requirements for every implementation of Porch's FunctionEvaluator service, as tests
-// that run against any of them: the wrapper server, the gateway with its exec evaluator, and the gateway with pods. The
-// functions are in package testfn.
+// Package conformance contains the requirements for every implementation of Porch's FunctionEvaluator service, as
+// tests that run against any of them: the wrapper server, the gateway with its exec evaluator, and the gateway with
+// pods. The functions that the tests evaluate are in package testfn.
 package conformance
 
 import (

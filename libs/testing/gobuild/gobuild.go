@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Program builds the main package pkg, as `go build` finds it in the directory dir, and returns the program's path. The
-// program's directory is removed after the test.
+// Program builds the main package pkg in the directory dir, as `go build` does, and returns the program's path. The
+// program is removed after the test.
 func Program(t testing.TB, dir, pkg string) string {
 	t.Helper()
 	abs, err := filepath.Abs(filepath.Join(dir, pkg))
@@ -26,7 +26,7 @@ func Program(t testing.TB, dir, pkg string) string {
 	return path
 }
 
-// To builds the main package pkg, as `go build` finds it in the directory dir, to path.
+// To builds the main package pkg in the directory dir, as `go build` does, and writes the program to path.
 func To(path, dir, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", path, pkg)

@@ -4,7 +4,7 @@ package blockyaml
 
 import "bytes"
 
-// line is a line of the document, as offsets into it.
+// line describes a line of the document by offsets in the document.
 type line struct {
 	start int // the first byte
 	text  int // the first byte that is not a space

@@ -27,15 +27,15 @@ type collection struct {
 	indent int
 }
 
-// state describes the text that a line still needs.
+// state describes which text must or may follow the lines so far.
 type state uint8
 
 const (
 	// complete: no text; the next line begins an entry or an item.
 	complete state = iota
-	// due: a value for the last key or dash.
+	// due: the value of the last key or dash.
 	due
-	// continuable: possibly more lines of a plain scalar.
+	// continuable: none, but the next line may continue a plain scalar.
 	continuable
 )
 

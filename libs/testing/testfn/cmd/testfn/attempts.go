@@ -296,8 +296,8 @@ func dialTarget(network, to string) error {
 	return err
 }
 
-// inheritDescriptors returns an error that lists the open descriptors of this process, in addition to its standard
-// input and outputs, and Go's own descriptors.
+// inheritDescriptors returns an error that lists the descriptors that this process inherited, except standard input,
+// output and error.
 func inheritDescriptors(string) error {
 	var inherited []string
 	for fd := 3; fd < 256; fd++ {

@@ -37,7 +37,7 @@ func hangWithChild(string) int {
 	return hang("")
 }
 
-// hangWithOrphan hangs, with a process in its session whose parent has exited.
+// hangWithOrphan hangs, and leaves an orphan in its session: a process whose parent has exited.
 func hangWithOrphan(string) int {
 	_, err := startSelf("detach-in-session", syscall.SysProcAttr{}).Wait()
 	exitOnError(err)
