@@ -15,7 +15,7 @@ const (
 // kernel contains the features that the running kernel and the container allow.
 type kernel struct {
 	abi     int  // version of Landlock, or 0 without Landlock
-	seccomp bool // filters
+	seccomp bool // true if seccomp filters can be loaded
 }
 
 // missingFeatures returns the restrictions that this kernel lacks.

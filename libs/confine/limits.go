@@ -68,7 +68,7 @@ func (l Limits) setAll(pid int) error {
 			return fmt.Errorf("limit a process: %w", err)
 		}
 	}
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(strconv.Itoa(KillFirst)), 0) // no promise
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(strconv.Itoa(KillFirst)), 0) // errors are ignored
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (c *counter) countEntries(dir *os.File, depth int) bool {
 func (c *counter) countEntry(dir *os.File, name string, depth int) bool {
 	var stat unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return errors.Is(err, unix.ENOENT) // removed in between
+		return errors.Is(err, unix.ENOENT) // the entry was removed after it was listed
 	}
 	const blockSize = 512 // unit of Blocks on all file systems
 	c.files--

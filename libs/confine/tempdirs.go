@@ -29,7 +29,7 @@ type tempDirs struct {
 	lock     *os.File
 	maxBytes int64
 	maxFiles int64
-	removals sync.WaitGroup // waits for removeLater
+	removals sync.WaitGroup // pending removals of removeLater
 
 	mu        sync.Mutex
 	unremoved []string // failed removals, to be retried
@@ -169,7 +169,7 @@ func (t *tempDirs) close() {
 
 // removeAll removes a directory, even if a function has removed the permissions of directories in it.
 func removeAll(path string) error {
-	if os.Remove(path) == nil { // most are empty
+	if os.Remove(path) == nil { // most directories are empty
 		return nil
 	}
 	if os.RemoveAll(path) == nil {

@@ -195,7 +195,7 @@ func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.policy.dropProcess(set, p) {
-		return // retired before
+		return // retired already
 	}
 	why := outcomeOf(state).Status
 	if reason := p.killedFor(); reason != nil {

@@ -103,7 +103,7 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 		Path: p.cmd.Path, Dir: p.cmd.Dir, Readable: p.cmd.Readable, Network: p.cmd.Network, Shared: p.cmd.Shared,
 	}
 	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (started *os.Process, err error) {
-		attr.Env = append([]string{}, env...) // nil would mean our own
+		attr.Env = append([]string{}, env...) // nil would mean our own environment
 		closed := p.cmd.Launch.launchStarter().runOnThread(func() {
 			started, err = withSlack(func() (*os.Process, error) {
 				return functions.startFunction(func() (*os.Process, error) {
@@ -120,7 +120,7 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 	if err := p.cmd.Launch.sendArguments(p.Pid, arguments, &p.background); err != nil {
 		p.kill(err)
 		_, _ = p.reap()
-		p.handle = newHandle(*pidfd) // closes it
+		p.handle = newHandle(*pidfd) // the owner of the pidfd, which closePipes closes
 		p.temp.RemoveLater()
 		return err
 	}
@@ -201,7 +201,7 @@ func (p *process) killLocked() {
 // process must call it once.
 func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Lock()
-	p.killLocked() // rest of the group
+	p.killLocked() // kills the rest of the group
 	p.mu.Unlock()
 	p.interruptPipes()
 	p.unwatchTempDir()

@@ -214,7 +214,7 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 	for _, entry := range entries {
 		child, err := strconv.Atoi(entry.Name())
 		if err != nil {
-			continue // no process
+			continue // not a process
 		}
 		// An error means that the process has exited.
 		if stat, err := fs.ReadFile(proc, entry.Name()+"/stat"); err == nil && parentOf(stat) == pid {

@@ -130,7 +130,7 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 // unknown.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
-		return 0 // the launcher sets it
+		return 0 // the launcher sets the limit
 	}
 	limit, _ := cgroup.MemoryLimit(cgroup.Container)
 	return limit
@@ -139,7 +139,7 @@ func (c ServiceConfig) goMemory() int64 {
 // keep returns the number of spare processes for a function. It returns 0 once evaluations in this pod run alone.
 func (s *Service) keep(function string) int {
 	switch {
-	case s.pod != nil && s.pod.alone.Load(): // nil while the service is made
+	case s.pod != nil && s.pod.alone.Load(): // nil during NewService
 		return 0
 	case s.cfg.Keep != nil:
 		return s.cfg.Keep(function)

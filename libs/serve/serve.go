@@ -111,7 +111,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	case <-ctx.Done():
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
-		took := drainServers(failed, cfg.DrainDelay, servers) // shorter if a component fails
+		took := drainServers(failed, cfg.DrainDelay, servers) // ends early if a component fails
 		log.InfoContext(ctx, "drained", "seconds", took)
 	case <-failed.Done():
 		health.setReady(false)

@@ -64,7 +64,7 @@ const (
 func testFailures(t *testing.T, target Target) {
 	for _, f := range failureCases(target.Texts) {
 		if f.text == "" {
-			continue // impossible for this target
+			continue // the failure is impossible for this target
 		}
 		t.Run(f.behaviour, func(t *testing.T) {
 			fn := target.Serve(t, f.behaviour)

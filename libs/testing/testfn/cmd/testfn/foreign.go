@@ -40,8 +40,8 @@ func foreignProgram() []byte {
 	elf = le.AppendUint16(elf, 2)  // an executable
 	elf = le.AppendUint16(elf, 62) // machine: amd64
 	elf = le.AppendUint32(elf, 1)
-	elf = le.AppendUint64(elf, base+headers) // where it begins
-	elf = le.AppendUint64(elf, 64)           // where the segment's header is
+	elf = le.AppendUint64(elf, base+headers) // entry point
+	elf = le.AppendUint64(elf, 64)           // offset of the program header
 	elf = le.AppendUint64(elf, 0)
 	elf = le.AppendUint32(elf, 0)
 	for _, v := range []uint16{64, 56, 1, 0, 0, 0} { // sizes and counts of headers
