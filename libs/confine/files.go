@@ -64,7 +64,7 @@ type fileRule struct {
 // fileRules is a list of Landlock rules. Callers must close its files with closeFiles.
 type fileRules []fileRule
 
-// openFiles opens the files that all functions may use. It skips missing files.
+// openFiles opens the files that every function is permitted to use. It skips missing files.
 func (cfg Config) openFiles() fileRules {
 	var rules fileRules
 	for _, path := range cfg.readablePaths() {

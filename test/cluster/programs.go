@@ -51,7 +51,7 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 	return nil
 }
 
-// openRegistry returns the open registry of a cluster.
+// openRegistry returns the registry of a cluster that requires no credentials.
 func openRegistry(ctx context.Context, l layout.Layout, running state.State) (image.Registry, error) {
 	described, err := describeCluster(l, running).Registry(layout.Open.Name)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	Validators = "validators"
 )
 
-// saved is a function as kpt writes it.
-type saved struct {
+// savedFunction is a function as kpt writes it.
+type savedFunction struct {
 	Image      string            `yaml:"image,omitempty"`
 	Exec       string            `yaml:"exec,omitempty"`
 	ConfigPath string            `yaml:"configPath,omitempty"`
@@ -88,7 +88,7 @@ func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, erro
 
 // encode returns a function as a node of a Kptfile.
 func encode(f Function) (*yaml.Node, error) {
-	data, err := yaml.Marshal(saved{
+	data, err := yaml.Marshal(savedFunction{
 		Image: f.Image, Exec: f.Exec, ConfigPath: f.ConfigPath, ConfigMap: f.ConfigMap, Tag: f.Tag,
 		Selectors: f.Selectors, Exclude: f.Exclude,
 	})

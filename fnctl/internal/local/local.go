@@ -58,7 +58,7 @@ func (e *Evaluator) execute(
 ) (pipeline.Response, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	out, log := &bounded{limit: e.MaxOutputBytes, full: stop}, &bounded{limit: e.MaxOutputBytes, full: stop}
+	out, log := &limitedBuffer{limit: e.MaxOutputBytes, full: stop}, &limitedBuffer{limit: e.MaxOutputBytes, full: stop}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = e.Environment
 	cmd.Stdin = bytes.NewReader(list)
@@ -140,14 +140,14 @@ func programFailure(name string, exited *exec.ExitError, resp pipeline.Response)
 	return &client.FunctionError{Image: name, Message: exited.Error(), Failure: details}
 }
 
-// bounded is a buffer that calls full when output exceeds its limit.
-type bounded struct {
+// limitedBuffer is a buffer that calls full when output exceeds its limit.
+type limitedBuffer struct {
 	buf   bytes.Buffer
 	limit int
 	full  context.CancelCauseFunc
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedBuffer) Write(p []byte) (int, error) {
 	if b.buf.Len()+len(p) > b.limit {
 		err := fmt.Errorf("it wrote more than %d bytes (--max-message-size)", b.limit)
 		b.full(err)

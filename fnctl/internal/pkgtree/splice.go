@@ -52,8 +52,8 @@ func encodeStatus(value *yaml.RNode, style string) (string, error) {
 	return out.String(), err
 }
 
-// cutStatus returns the text before and after the status of a resource. If the resource has no status, it splits the
-// text at the place for a new status: before the comments at the end of the file, as in kpt.
+// cutStatus returns the text before and after the status of a resource. If the resource has no status, cutStatus
+// splits the text where kpt would write one: before the comments at the end of the file.
 func cutStatus(text string) (head, tail string) {
 	var fresh yaml.Node
 	if yaml.Unmarshal([]byte(text), &fresh) != nil || len(fresh.Content) != 1 {

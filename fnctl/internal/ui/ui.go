@@ -72,7 +72,7 @@ func diffLine(text string) string {
 	return Printable(text)
 }
 
-// writeResults writes results, the worst first and otherwise in their order.
+// writeResults writes results by severity, errors first. Results of the same severity keep their order.
 func (p *Printer) writeResults(results []result.Result) {
 	rank := func(r result.Result) int {
 		return slices.Index([]result.Severity{result.Error, result.Warning, result.Info}, r.Severity)

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// configured follows Porch's resources. board receives the local binaries of FunctionConfigs.
-type configured struct {
+// porchFollower follows Porch's resources. board receives the local binaries of FunctionConfigs.
+type porchFollower struct {
 	*kube.PorchResources
 	board *binaries.Board
 }
@@ -29,11 +29,11 @@ type configured struct {
 func (c *Config) functionConfigs(
 	templates *kube.Templates, use func(podspec.Template), configure func(*functionconfig.Set),
 	clock *kubeclient.Clock, client kubernetes.Interface, frame program.Frame,
-) (configured, error) {
+) (porchFollower, error) {
 	log := frame.Telemetry.Log
 	dynamic, discover, err := kubeclient.ConnectDynamic(c.Kubeconfig, clock, log)
 	if err != nil {
-		return configured{}, err
+		return porchFollower{}, err
 	}
 	var configs *kube.FunctionConfigs
 	board := binaries.NewBoard(func(p binaries.Problems) { configs.ReportBinaries(p) })
@@ -47,7 +47,7 @@ func (c *Config) functionConfigs(
 	resources, err := kube.NewPorchResources(kube.PorchResourcesConfig{
 		Client: client, Dynamic: dynamic, Discover: discover, Namespace: c.Namespace, Telemetry: frame.Telemetry,
 	}, configs, templates, use)
-	return configured{resources, board}, err
+	return porchFollower{resources, board}, err
 }
 
 // localBinaries returns the local binaries of FunctionConfigs in the form that gateways receive.

@@ -44,7 +44,7 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	// The scheme passthrough makes each attempt look up the name again, because the DNS name of a new Service may not
 	// exist yet.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
-		grpc.WithTransportCredentials(framed{transport}), grpc.WithContextDialer(c.dial))...)
+		grpc.WithTransportCredentials(frameLimitedCredentials{transport}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
 		return nil, err
 	}

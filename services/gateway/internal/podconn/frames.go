@@ -29,14 +29,14 @@ const (
 
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
-// framed adds a limit of small frames to connections. Otherwise a pod could answer in frames of one byte, and such an
-// answer would need thirty times its size in memory, outside of the memory budget.
-type framed struct {
+// frameLimitedCredentials adds a limit of small frames to connections. Otherwise a pod could answer in frames of one
+// byte, and such an answer would need thirty times its size in memory, outside of the memory budget.
+type frameLimitedCredentials struct {
 	credentials.TransportCredentials
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (f framed) ClientHandshake(
+func (f frameLimitedCredentials) ClientHandshake(
 	ctx context.Context, authority string, raw net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := f.TransportCredentials.ClientHandshake(ctx, authority, raw)
@@ -47,8 +47,8 @@ func (f framed) ClientHandshake(
 }
 
 // Clone implements credentials.TransportCredentials.
-func (f framed) Clone() credentials.TransportCredentials {
-	return framed{f.TransportCredentials.Clone()}
+func (f frameLimitedCredentials) Clone() credentials.TransportCredentials {
+	return frameLimitedCredentials{f.TransportCredentials.Clone()}
 }
 
 // framedConn is a connection that fails if its peer sends too many small frames. Only one goroutine may call Read.

@@ -15,7 +15,7 @@ import (
 // it has one name, one environment and one network setting.
 const maxCommands = 8
 
-// run contains everything that determines the command of an image's function.
+// run contains everything that determines the command line with which an image's function is started.
 type run struct {
 	name     string
 	resolved *imageresolverv1.ResolveImageResponse
@@ -51,7 +51,7 @@ type command struct {
 
 // commandFor returns the command of a run. It calls start to create the command, unless the image has a stored
 // command for the run. Stored commands stay valid, because images do not change.
-func (h *held) commandFor(
+func (h *imageRef) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {
 	if made, ok := h.storedCommand(r); ok {
@@ -75,7 +75,7 @@ func (h *held) commandFor(
 }
 
 // storedCommand returns the stored command of a run.
-func (h *held) storedCommand(r run) (fnproc.Command, bool) {
+func (h *imageRef) storedCommand(r run) (fnproc.Command, bool) {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
 	i := slices.IndexFunc(h.commands, func(c command) bool { return c.startsLike(r) })

@@ -23,13 +23,13 @@ func (s *starts) start(fn sandbox.Function) (fnproc.Command, *fnproc.StartError)
 }
 
 // heldImage returns an image with a program.
-func heldImage(t testing.TB) *held {
+func heldImage(t testing.TB) *imageRef {
 	t.Helper()
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "fn"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{images: map[string]*kept{}}
+	k := &keeper{images: map[string]*openImage{}}
 	image, err := k.openImage("sha256:a", func() (string, func(), error) { return root, func() {}, nil })
 	if err != nil {
 		t.Fatal(err)

@@ -18,11 +18,11 @@ const keepFor = function.PreforkUnused + time.Minute
 // keeper stores open images, so that their spare processes can use the files between evaluations.
 type keeper struct {
 	mu     sync.Mutex
-	images map[string]*kept // by digest
+	images map[string]*openImage // by digest
 }
 
-// kept is an open image.
-type kept struct {
+// openImage is an open image.
+type openImage struct {
 	root    string
 	release func()
 	users   int
@@ -31,14 +31,14 @@ type kept struct {
 	commands []command
 }
 
-// held is a reference to an open image. The image stays open until releaseImage.
-type held struct {
-	*kept
+// imageRef is a reference to an open image. The image stays open until releaseImage.
+type imageRef struct {
+	*openImage
 	keeper *keeper
 }
 
 // openImage returns a reference to the image with a digest. It calls open if the image is not open yet.
-func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*held, error) {
+func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*imageRef, error) {
 	if image := k.holdImage(digest); image != nil {
 		return image, nil
 	}
@@ -52,15 +52,15 @@ func (k *keeper) openImage(digest string, open func() (root string, release func
 	if ok {
 		release() // a concurrent evaluation opened the same image
 	} else {
-		image = &kept{root: root, release: release}
+		image = &openImage{root: root, release: release}
 		k.images[digest] = image
 	}
 	image.users++
-	return &held{kept: image, keeper: k}, nil
+	return &imageRef{openImage: image, keeper: k}, nil
 }
 
 // holdImage returns a reference to the image with a digest, or nil if the image is not open.
-func (k *keeper) holdImage(digest string) *held {
+func (k *keeper) holdImage(digest string) *imageRef {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	image, ok := k.images[digest]
@@ -68,11 +68,11 @@ func (k *keeper) holdImage(digest string) *held {
 		return nil
 	}
 	image.users++
-	return &held{kept: image, keeper: k}
+	return &imageRef{openImage: image, keeper: k}
 }
 
 // releaseImage releases the reference.
-func (h *held) releaseImage() {
+func (h *imageRef) releaseImage() {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
 	h.users--
@@ -101,10 +101,10 @@ func (k *keeper) closeUnused(since time.Time) {
 }
 
 // takeUnused removes and returns the images that were not used after since.
-func (k *keeper) takeUnused(since time.Time) map[string]*kept {
+func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	taken := map[string]*kept{}
+	taken := map[string]*openImage{}
 	for digest, image := range k.images {
 		if image.users == 0 && !image.used.After(since) {
 			taken[digest] = image

@@ -23,14 +23,14 @@ func TestImagesStayOpenForSpareProcesses(t *testing.T) {
 			opened.Add(1)
 			return "/root", func() { released.Add(1) }, nil
 		}
-		k := keeper{images: map[string]*kept{}}
+		k := keeper{images: map[string]*openImage{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			k.run(ctx)
 		}()
-		use := func() *held {
+		use := func() *imageRef {
 			image, err := k.openImage("sha256:a", open)
 			if err != nil {
 				t.Fatal(err)
@@ -66,7 +66,7 @@ func TestImagesStayOpenForSpareProcesses(t *testing.T) {
 }
 
 func TestImageThatCannotBeOpened(t *testing.T) {
-	k := keeper{images: map[string]*kept{}}
+	k := keeper{images: map[string]*openImage{}}
 	refused := errors.New("refused")
 	_, err := k.openImage("sha256:a", func() (string, func(), error) { return "", nil, refused })
 	if !errors.Is(err, refused) || len(k.images) != 0 {
@@ -77,8 +77,8 @@ func TestImageThatCannotBeOpened(t *testing.T) {
 // TestIdleImagesAreClosedWhenTheStoreIsFull closes the images that no evaluation uses, after their spare processes.
 func TestIdleImagesAreClosedWhenTheStoreIsFull(t *testing.T) {
 	var events []string
-	k := keeper{images: map[string]*kept{}}
-	use := func(digest string) *held {
+	k := keeper{images: map[string]*openImage{}}
+	use := func(digest string) *imageRef {
 		image, err := k.openImage(digest, func() (string, func(), error) {
 			return "/root", func() { events = append(events, "closed "+digest) }, nil
 		})

@@ -60,7 +60,7 @@ func New(cfg Config) (*Evaluator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluator{cfg: cfg, took: phases.Took, kept: keeper{images: map[string]*kept{}}}
+	e := &Evaluator{cfg: cfg, took: phases.Took, kept: keeper{images: map[string]*openImage{}}}
 	cfg.Service.Sandboxed, cfg.Service.OwnFiles = !cfg.Launcher.Direct(), true
 	cfg.Service.Wording, cfg.Service.Took = function.WrapperWording, phases.Took
 	cfg.Service.Admit = admission.New(admission.ForEvaluations(cfg.Service.Slots(), cfg.Queue)).Admit
@@ -111,7 +111,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 // openImage resolves and opens the image of a request. It returns the open image and the resolver's answer.
 func (e *Evaluator) openImage(
 	ctx context.Context, req evaluation.Request,
-) (*held, *imageresolverv1.ResolveImageResponse, error) {
+) (*imageRef, *imageresolverv1.ResolveImageResponse, error) {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
 	start, doing := time.Now(), "looking up the image"

@@ -76,7 +76,7 @@ func TestCallersSeeWhatAPullDoes(t *testing.T) {
 	var waiting []measure.Waiting
 	images := pulled{func() { waiting = active.Waiting(9) }}
 	e := &Evaluator{
-		cfg: Config{Resolver: images, Images: images}, kept: keeper{images: map[string]*kept{}},
+		cfg: Config{Resolver: images, Images: images}, kept: keeper{images: map[string]*openImage{}},
 		took: func(context.Context, string, time.Duration) {},
 	}
 	measured := active.Begin("fn:v1")

@@ -21,8 +21,8 @@ func (e *Error) Error() string {
 	return e.Host + " is a local address, or resolves to one"
 }
 
-// restricted is the context key of requests that must not reach local addresses.
-type restricted struct{}
+// restrictionKey is the context key of requests that must not reach local addresses.
+type restrictionKey struct{}
 
 // Restriction forbids a request to reach local addresses and, unless Private is set, private addresses.
 type Restriction struct {
@@ -36,19 +36,19 @@ type Restriction struct {
 
 // Restrict returns ctx for a request with a restriction.
 func Restrict(ctx context.Context, r Restriction) context.Context {
-	return context.WithValue(ctx, restricted{}, r)
+	return context.WithValue(ctx, restrictionKey{}, r)
 }
 
 // Lift returns ctx without the restriction. Requests through a proxy require this, because their connection leads to
 // the proxy, which may be local.
 func Lift(ctx context.Context) context.Context {
-	return context.WithValue(ctx, restricted{}, nil)
+	return context.WithValue(ctx, restrictionKey{}, nil)
 }
 
 // Check returns an [Error] if ctx does not permit address, as IP:port. Callers must pass the resolved address of the
 // connection.
 func Check(ctx context.Context, address string) error {
-	r, ok := ctx.Value(restricted{}).(Restriction)
+	r, ok := ctx.Value(restrictionKey{}).(Restriction)
 	if !ok {
 		return nil
 	}

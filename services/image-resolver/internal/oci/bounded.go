@@ -109,7 +109,7 @@ func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) 
 // present is true if a document contains a field.
 type present bool
 
-// UnmarshalJSON records that there is a value.
+// UnmarshalJSON sets p to true, because JSON contains a value for the field. The value itself is not needed.
 func (p *present) UnmarshalJSON([]byte) error {
 	*p = true
 	return nil

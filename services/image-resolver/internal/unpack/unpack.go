@@ -163,7 +163,7 @@ func (t *Tree) countEntry(name string) error {
 	return t.countBytes(name, entryBytes)
 }
 
-// countBytes counts bytes against the limits.
+// countBytes adds bytes to the size of the tree. It returns an error if the tree exceeds its limit.
 func (t *Tree) countBytes(name string, bytes int64) error {
 	if bytes > t.limits.Bytes-t.bytes {
 		return fault.New(fault.Precondition, "with %s it takes more than %d MiB unpacked, which is the limit",

@@ -25,12 +25,12 @@ type watcher struct {
 	body     *io.PipeWriter
 
 	mu      sync.Mutex
-	waiting []delayed
+	waiting []watchLine
 	wake    chan struct{} // capacity 1
 }
 
-// delayed is a line in the response of a watch, with the time when it reaches the client.
-type delayed struct {
+// watchLine is a line in the response of a watch, with the time when it reaches the client.
+type watchLine struct {
 	at   time.Time
 	line []byte
 }
@@ -95,7 +95,7 @@ func (w *watcher) sendEvent(event watch.EventType, object Object) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting = append(w.waiting, delayed{time.Now().Add(w.link.lag()), append(line, '\n')})
+	w.waiting = append(w.waiting, watchLine{time.Now().Add(w.link.lag()), append(line, '\n')})
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -123,11 +123,11 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-func (w *watcher) sendFirst() (delayed, bool) {
+func (w *watcher) sendFirst() (watchLine, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) == 0 {
-		return delayed{}, false
+		return watchLine{}, false
 	}
 	next := w.waiting[0]
 	w.waiting = w.waiting[1:]

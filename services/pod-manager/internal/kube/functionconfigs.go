@@ -42,7 +42,7 @@ type FunctionConfigs struct {
 	dirty chan struct{}
 	// statuses is the queue of the names of objects whose status may have to be written.
 	statuses workqueue.TypedRateLimitingInterface[string]
-	compiled atomic.Pointer[compiled]
+	compiled atomic.Pointer[functionConfigSnapshot]
 
 	mu sync.Mutex
 	// binaries contains the errors of local binaries, by the name of the object, as exec evaluators report them. It
@@ -55,8 +55,8 @@ type FunctionConfigs struct {
 	denied time.Time
 }
 
-// compiled contains the decoded objects and the settings that follow from them. It is immutable.
-type compiled struct {
+// functionConfigSnapshot contains the decoded objects and the settings that follow from them. It is immutable.
+type functionConfigSnapshot struct {
 	set     *functionconfig.Set
 	configs map[string]*functionconfig.Config // by name
 	since   map[string]time.Time              // time when an object's generation first appeared, by name
@@ -64,7 +64,7 @@ type compiled struct {
 
 // addConfig adds an object. If before contains the same generation, addConfig copies the time when it first
 // appeared.
-func (c *compiled) addConfig(config *functionconfig.Config, before *compiled) {
+func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before *functionConfigSnapshot) {
 	c.configs[config.Name], c.since[config.Name] = config, time.Now()
 	if before == nil {
 		return
@@ -203,7 +203,7 @@ func sameMeaning(a, b *unstructured.Unstructured) bool {
 // applyObjects compiles the objects, passes the result to Changed, and queues the statuses.
 func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructured.Unstructured) {
 	before := f.compiled.Load()
-	next := &compiled{configs: map[string]*functionconfig.Config{}, since: map[string]time.Time{}}
+	next := &functionConfigSnapshot{configs: map[string]*functionconfig.Config{}, since: map[string]time.Time{}}
 	configs := make([]*functionconfig.Config, 0, len(objects))
 	for _, u := range objects {
 		if u.GetDeletionTimestamp() != nil {
@@ -224,7 +224,7 @@ func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructu
 }
 
 // logChange logs the problems that the objects before did not have.
-func (f *FunctionConfigs) logChange(ctx context.Context, before, now *compiled) {
+func (f *FunctionConfigs) logChange(ctx context.Context, before, now *functionConfigSnapshot) {
 	problems := 0
 	for name := range now.configs {
 		found := now.set.Problems(name)

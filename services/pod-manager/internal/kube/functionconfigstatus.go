@@ -113,7 +113,7 @@ func ofGateway(observed, problem string) bool {
 }
 
 // forgetDeleted removes deleted objects from the record of written statuses.
-func (f *FunctionConfigs) forgetDeleted(now *compiled) {
+func (f *FunctionConfigs) forgetDeleted(now *functionConfigSnapshot) {
 	there := make(map[string]bool, len(now.configs))
 	for _, c := range now.configs {
 		there[c.UID] = true

@@ -73,8 +73,8 @@ func (m *Machine) incapacity(p *pool) string {
 	return m.connectivity.lost
 }
 
-// trustReadiness makes a pod of another owner ready or starting, as Kubernetes reports it. This replica does not
-// probe such pods, but must be able to grant leases on them when their owner cannot be reached.
+// trustReadiness copies the readiness that Kubernetes reports to the state of a pod that another replica owns. This
+// replica does not probe such pods, but must be able to grant leases on them when their owner cannot be reached.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:

@@ -27,8 +27,8 @@ type login struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// copied is the content of the pull secret, in the format that every kubelet reads.
-type copied struct {
+// dockerAuths is the content of the pull secret, in the format that every kubelet reads.
+type dockerAuths struct {
 	Auths map[string]copiedLogin `json:"auths"`
 }
 
@@ -44,7 +44,7 @@ func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	if err := json.Unmarshal(content, &file); err != nil {
 		return nil, nil, errors.New("it is not a docker configuration: " + describeSyntaxError(err))
 	}
-	out := copied{Auths: make(map[string]copiedLogin)}
+	out := dockerAuths{Auths: make(map[string]copiedLogin)}
 	for _, registry := range slices.Sorted(maps.Keys(file.Auths)) {
 		auth, problem := file.Auths[registry].basicAuth()
 		if problem != "" {
@@ -69,7 +69,7 @@ func describeSyntaxError(err error) string {
 }
 
 // warnOfHelpers returns a warning for each registry whose credentials come from a helper program.
-func (f dockerConfig) warnOfHelpers(out copied) []string {
+func (f dockerConfig) warnOfHelpers(out dockerAuths) []string {
 	const remedy = "kubelets do not run docker's credential helpers: give the nodes a credential provider for it, " +
 		"or put a user and a password into the file"
 	var warnings []string

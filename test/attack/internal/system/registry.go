@@ -18,7 +18,7 @@ import (
 // the other callers. The rest are for attacks.
 const registries = 5
 
-// newRegistries chooses the addresses of the registries.
+// newRegistries chooses an unused address for each registry.
 func (s *System) newRegistries() error {
 	for range registries {
 		address, err := s.freeAddress()
