@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command style counts forms of sentences and names that CONTRIBUTING.md discourages. It counts them in each module
-// of the repository, in the documents and in the commits. A form must not be more frequent than its goal. Where a
-// form is more frequent already, its number must not rise above the limit in limits.json. The flag --update lowers
-// these limits to the present numbers.
+// of the repository, in the documents and in the commits, and fails if a form is more frequent than its goal.
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -21,10 +18,8 @@ import (
 
 func main() {
 	root := flag.String("root", "..", "the repository's directory")
-	limits := flag.String("limits", "style/limits.json", "file with the limits")
-	update := flag.Bool("update", false, "lower the limits to the present numbers")
 	flag.Parse()
-	if err := run(*root, *limits, *update); err != nil {
+	if err := run(*root); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -33,27 +28,12 @@ func main() {
 // part is a part of the repository with its own counts: a module, the documents, or the commits.
 type part = string
 
-func run(root, limitsFile string, update bool) error {
+func run(root string) error {
 	present, err := measureForms(root)
 	if err != nil {
 		return err
 	}
-	limits := map[part]map[string]int{}
-	text, err := os.ReadFile(limitsFile)
-	if err == nil {
-		err = json.Unmarshal(text, &limits)
-	}
-	if err != nil {
-		return err
-	}
-	if update {
-		text, err := json.MarshalIndent(lowerLimits(limits, present), "", "  ")
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(limitsFile, append(text, '\n'), 0o644)
-	}
-	if problems := findProblems(limits, present); len(problems) > 0 {
+	if problems := findProblems(present); len(problems) > 0 {
 		return fmt.Errorf("%s\nuse nouns and the field's terms instead (CONTRIBUTING.md#words)", strings.Join(problems, "\n"))
 	}
 	return nil
@@ -70,41 +50,18 @@ func allForms(p part) []form {
 	return append([]form{fragment, oneWordFunction, participleType}, commentForms...)
 }
 
-// findProblems returns a message for each form that exceeds both its goal and its limit in a part.
-func findProblems(limits map[part]map[string]int, present map[part]counts) []string {
+// findProblems describes each form that is more frequent than its goal.
+func findProblems(present map[part]counts) []string {
 	var problems []string
 	for _, p := range slices.Sorted(maps.Keys(present)) {
 		for _, f := range allForms(p) {
-			n := *present[p].countOf(f)
-			if limit := limits[p][f.name]; !n.reachesGoal(f) && n.found > limit {
-				problems = append(problems, fmt.Sprintf("%s: %d times %q in %d, at most %d or %g of %g",
-					p, n.found, f.name, n.of, limit, f.goal, f.per))
+			if n := *present[p].countOf(f); !n.reachesGoal(f) {
+				problems = append(problems, fmt.Sprintf("%s: %d times %q in %d, at most %g of %g",
+					p, n.found, f.name, n.of, f.goal, f.per))
 			}
 		}
 	}
 	return problems
-}
-
-// lowerLimits returns new limits for the forms that do not reach their goals. A new limit is the lower of the old
-// limit and the present number.
-func lowerLimits(limits map[part]map[string]int, present map[part]counts) map[part]map[string]int {
-	lowered := map[part]map[string]int{}
-	for p, counted := range present {
-		for _, f := range allForms(p) {
-			n := *counted.countOf(f)
-			if n.reachesGoal(f) {
-				continue
-			}
-			if lowered[p] == nil {
-				lowered[p] = map[string]int{}
-			}
-			lowered[p][f.name] = n.found
-			if limit, ok := limits[p][f.name]; ok {
-				lowered[p][f.name] = min(limit, n.found)
-			}
-		}
-	}
-	return lowered
 }
 
 var generated = regexp.MustCompile(`_test\.go$|^libs/gen/|(^|/)testdata/`)
