@@ -67,7 +67,8 @@ func TestImagesAreServed(t *testing.T) {
 
 // TestImagesThatCannotBeMade has a registry end if its images have no files.
 func TestImagesThatCannotBeMade(t *testing.T) {
-	specs := []image.Spec{functionImage("team", nil, image.File{Path: "/function", Source: filepath.Join(t.TempDir(), "no")})}
+	missing := image.File{Path: "/function", Source: filepath.Join(t.TempDir(), "no")}
+	specs := []image.Spec{functionImage("team", nil, missing)}
 	if err := serveRegistry(t.Context(), t.TempDir(), specs, io.Discard); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that the file is missing", err)
 	}

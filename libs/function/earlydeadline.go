@@ -18,7 +18,7 @@ func WordEarlyDeadline() connect.Interceptor {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			resp, err := next(ctx, req)
 			asked, ok := req.Any().(*evaluator.EvaluateFunctionRequest)
-			// nolint:errorlint // An error that only wraps ctx.Err has the service's text already.
+			//nolint:errorlint // An error that only wraps ctx.Err has the service's text already.
 			if ok && err != nil && err == ctx.Err() {
 				return nil, Interrupted(err, asked.GetImage(), 0, "before it began")
 			}

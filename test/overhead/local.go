@@ -114,8 +114,8 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 	}
 	var ways []way
 	for _, jobs := range []int{1, runtime.GOMAXPROCS(0)} {
-		run := b.runCommand(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", tree, "--local", "-o", "unwrap",
-			"--jobs", strconv.Itoa(jobs))
+		run := b.runCommand(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", tree, "--local",
+			"-o", "unwrap", "--jobs", strconv.Itoa(jobs))
 		ways = append(ways, way{fmt.Sprintf("jobs=%d", jobs), run, 0, ""})
 	}
 	list := resourceList(1)

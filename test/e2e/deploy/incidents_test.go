@@ -86,8 +86,9 @@ var incidents = []incident{
 		},
 	},
 	{
-		name: "no Kubernetes API", alerts: []string{"FunctionRunnerKubernetesAPIFails", "FunctionRunnerNoOwner"}, cause: noAPI,
-		also: slices.Concat(failing, []string{"FunctionRunnerPullSecretStale", "FunctionRunnerCertificatesNotRenewed"}),
+		name: "no Kubernetes API", cause: noAPI,
+		alerts: []string{"FunctionRunnerKubernetesAPIFails", "FunctionRunnerNoOwner"},
+		also:   slices.Concat(failing, []string{"FunctionRunnerPullSecretStale", "FunctionRunnerCertificatesNotRenewed"}),
 		look: look{
 			"FunctionRunnerKubernetesAPIFails", "pods.json: Kubernetes API", regexp.MustCompile("watch interrupted.*refused"),
 		},

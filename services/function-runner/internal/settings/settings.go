@@ -19,8 +19,8 @@ import (
 )
 
 type (
-	// Gateway, PodManager and ImageResolver are distinct names for embedding. Embedded configurations need no prefix
-	// in the names of their variables, so that a single variable sets a setting of several services.
+	// Gateway is a name for embedding, as are PodManager and ImageResolver. Embedded configurations need no prefix in
+	// the names of their variables, so that a single variable sets a setting of several services.
 	Gateway = gateway.Config
 	// PodManager is such a name too.
 	PodManager = podmanager.Config

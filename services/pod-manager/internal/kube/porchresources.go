@@ -212,7 +212,7 @@ func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVer
 ) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	from := permanentErrorSource{c.config.Dynamic.Resource(resource).Namespace(c.config.Namespace), end}
+	from := guardedSource{c.config.Dynamic.Resource(resource).Namespace(c.config.Namespace), end}
 	selected := func(o *metav1.ListOptions) {
 		if name != "" {
 			o.FieldSelector = "metadata.name=" + name
@@ -235,28 +235,28 @@ func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVer
 	return context.Cause(ctx)
 }
 
-// permanentErrorSource is a source that ends the watch if the resource is missing or forbidden. Without it, client-go
+// guardedSource is a source that ends the watch if the resource is missing or forbidden. Without it, client-go
 // would retry every half minute.
-type permanentErrorSource struct {
+type guardedSource struct {
 	objects dynamic.ResourceInterface
 	end     context.CancelCauseFunc
 }
 
 // List implements source.
-func (g permanentErrorSource) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (g guardedSource) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := g.objects.List(ctx, options)
 	return list, g.stopUnlessTransient(ctx, err)
 }
 
 // Watch implements source.
-func (g permanentErrorSource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (g guardedSource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := g.objects.Watch(ctx, options)
 	return w, g.stopUnlessTransient(ctx, err)
 }
 
 // stopUnlessTransient ends the watch if the resource is missing or forbidden. It returns all other errors, for
 // client-go to retry.
-func (g permanentErrorSource) stopUnlessTransient(ctx context.Context, err error) error {
+func (g guardedSource) stopUnlessTransient(ctx context.Context, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return err
 	}
