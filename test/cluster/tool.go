@@ -20,10 +20,11 @@ func (o *options) tools() map[string]func() (component.Component, error) {
 		return func() (component.Component, error) { return pinned(), nil }
 	}
 	return map[string]func() (component.Component, error){
-		"ko":       always(component.Ko),
-		"kubectl":  always(component.Kubernetes),
-		"porch":    func() (component.Component, error) { return component.Porch(o.root) },
-		"skaffold": always(component.Skaffold),
+		"ko":        always(component.Ko),
+		"kubectl":   always(component.Kubernetes),
+		"kustomize": always(component.Kustomize),
+		"porch":     func() (component.Component, error) { return component.Porch(o.root) },
+		"skaffold":  always(component.Skaffold),
 	}
 }
 

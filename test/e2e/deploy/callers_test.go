@@ -120,9 +120,12 @@ func (p place) kustomizeReachesIt(t *testing.T, fnctl string) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(suite.Context(t), "sh", "-ec", `GOBIN=$PWD/bin GOFLAGS= go install `+
-		`sigs.k8s.io/kustomize/kustomize/v5@v5.8.1 && `+
-		`eval "$("$0" docker install bin)" && kustomize build --enable-alpha-plugins .`, fnctl)
+	kustomize := os.Getenv("FNR_KUSTOMIZE")
+	if kustomize == "" {
+		t.Fatal("FNR_KUSTOMIZE is not set: make e2e-one sets it")
+	}
+	cmd := exec.CommandContext(suite.Context(t), "sh", "-ec",
+		`eval "$("$0" docker install bin)" && "$1" build --enable-alpha-plugins .`, fnctl, kustomize)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "FNCTL_NAMESPACE="+p.system)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "namespace: from-the-cluster") {

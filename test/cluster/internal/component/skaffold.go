@@ -36,3 +36,8 @@ func Skaffold() Component {
 		},
 	}
 }
+
+// Kustomize returns the component with kustomize.
+func Kustomize() Component {
+	return toolComponent("kustomize", "v5.8.1", "sigs.k8s.io/kustomize/kustomize/v5", ".")
+}
