@@ -150,10 +150,9 @@ func (b *Budget) enqueue(w *waiter) error {
 // checkQueue returns an error if the queue has become too long with its last entry, w. The caller holds mu.
 func (b *Budget) checkQueue(w *waiter) error {
 	window := int64(b.windows.Request)
-	count, countPeer := 0, 0
+	countPeer := 0
 	var all, peer, conn int64 // bytes in receive buffers
 	for _, o := range b.queue {
-		count++
 		if o.from.peer == w.from.peer {
 			countPeer++
 		}
@@ -173,7 +172,7 @@ func (b *Budget) checkQueue(w *waiter) error {
 	switch {
 	case w.stage == answered:
 		return nil
-	case count > maxQueued, w.stage == unread && !first && all > b.limit/unreadDivisor:
+	case len(b.queue) > maxQueued, w.stage == unread && !first && all > b.limit/unreadDivisor:
 		return b.errFull()
 	case countPeer > maxQueued/2, w.stage == unread && !first && (peer > b.limit/unreadDivisor/2 || conn > b.maxUnread()):
 		return errExhausted("too many requests from %s wait for the server's memory: send fewer at a time, use more "+
