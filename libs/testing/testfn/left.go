@@ -40,6 +40,21 @@ func Running(dir string) []int {
 	return pids
 }
 
+// runningPrograms returns Running without the copies of a process that have not yet executed a program. Before a Go
+// program starts its first child, the runtime clones it once more to try pidfds, and that copy exits at once.
+func runningPrograms(dir string) []int {
+	return slices.DeleteFunc(Running(dir), func(pid int) bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, fields, ok := strings.Cut(string(stat), ") ") // after the name: state, five numbers, flags
+		if err != nil || !ok {
+			return true // exited concurrently
+		}
+		flags, _ := strconv.ParseUint(strings.Fields(fields)[6], 10, 64)
+		const forkedWithoutExec = 0x40 // PF_FORKNOEXEC of the kernel
+		return flags&forkedWithoutExec != 0
+	})
+}
+
 // Abandoned returns the processes whose program is in dir, except spare processes and their children. It recognizes
 // the latter by their input: a pipe whose other side is open in this process.
 func Abandoned(dir string) []int {
@@ -59,7 +74,7 @@ func Abandoned(dir string) []int {
 // AwaitRunning waits until exactly n processes from dir run.
 func AwaitRunning(t testing.TB, dir string, n int) {
 	t.Helper()
-	if pids := awaitCount(Running, dir, n); len(pids) != n {
+	if pids := awaitCount(runningPrograms, dir, n); len(pids) != n {
 		t.Fatalf("%d processes from %s run, not %d: %s", len(pids), dir, n, describeProcesses(pids))
 	}
 }
