@@ -118,9 +118,7 @@ func TestFailedRefresh(t *testing.T) {
 	}{
 		"source is away": {"an old answer is better than none", fault.New(fault.Unavailable, "no route"), -1},
 		"source says no": {
-			"an answer that was taken back is not given",
-			fault.New(fault.Precondition, "deleted"),
-			fault.Precondition,
+			"an answer that was taken back is not given", fault.New(fault.Precondition, "deleted"), fault.Precondition,
 		},
 	}
 	for name, tc := range tests {
@@ -162,31 +160,19 @@ func TestFailureIsRememberedBriefly(t *testing.T) {
 		life   cache.Lifetime
 	}{
 		"brief": {
-			"an unknown image must not load its registry",
-			fault.New(fault.Precondition, "unknown"),
-			life.Failure,
-			false,
-			life,
+			"an unknown image must not load its registry", fault.New(fault.Precondition, "unknown"), life.Failure, false, life,
 		},
 		"retry hint": {
 			"a registry that says when is not asked before",
-			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute),
-			time.Minute,
-			false,
-			life,
+			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute), time.Minute, false, life,
 		},
 		"long hint": {
-			"no longer than an answer would hold",
-			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour),
-			life.TTL,
-			false,
-			life,
+			"no longer than an answer would hold", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour),
+			life.TTL, false, life,
 		},
 		"of a digest": {
 			"what holds for ever is not kept away for ever",
-			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute),
-			time.Minute,
-			false,
+			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute), time.Minute, false,
 			cache.Lifetime{Failure: time.Second},
 		},
 		"forgotten": {"new credentials may help at once", fault.New(fault.Precondition, "unauthorized"), 0, true, life},

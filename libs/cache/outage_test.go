@@ -56,10 +56,7 @@ func TestOutageDelaysNoCaller(t *testing.T) {
 				pass(time.Minute) // the last fetch ends
 				synctest.Wait()
 				pass(staleWait)
-				if _, err := s.Get(
-					t.Context(),
-					"k",
-				); !slices.Contains(
+				if _, err := s.Get(t.Context(), "k"); !slices.Contains(
 					[]fault.Class{fault.Unavailable, fault.Exhausted},
 					fault.Of(err),
 				) {
@@ -99,13 +96,8 @@ func TestFirstToAskAfterTheTTL(t *testing.T) {
 		"source answers": {"a new answer is worth a little time", time.Second, nil, false, 2, cache.Miss, 0},
 		"source is slow": {"but not more", 5 * time.Second, nil, false, 1, cache.Refresh, 0},
 		"source says no": {
-			"an answer that was taken back is not given",
-			time.Second,
-			fault.New(fault.Precondition, "deleted"),
-			false,
-			0,
-			cache.Miss,
-			fault.Precondition,
+			"an answer that was taken back is not given", time.Second, fault.New(fault.Precondition, "deleted"), false, 0,
+			cache.Miss, fault.Precondition,
 		},
 		"too many fetches": {"an old answer is better than none", 0, nil, true, 1, cache.Hit, 0},
 	}

@@ -69,13 +69,8 @@ func Parse(image, defaultPrefix string) (Name, error) {
 // checkLength returns an error if a name exceeds MaxBytes.
 func checkLength(image string) error {
 	if len(image) > MaxBytes {
-		return fault.New(
-			fault.Invalid,
-			"the image's name has %d bytes, and may have up to %d: it begins with %q",
-			len(image),
-			MaxBytes,
-			image[:32],
-		)
+		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d: it begins with %q", len(image),
+			MaxBytes, image[:32])
 	}
 	return nil
 }
@@ -125,13 +120,8 @@ func (n Name) WithTag(tag string) (Name, error) {
 		return Name{}, fault.New(fault.Invalid, "repository %q is not valid: %w", n.Repository, err)
 	}
 	if _, err := reference.WithTag(named, tag); err != nil {
-		return Name{}, fault.New(
-			fault.Invalid,
-			"tag %q for image %q is neither a tag nor a version constraint: %w",
-			tag,
-			n.Repository,
-			err,
-		)
+		return Name{}, fault.New(fault.Invalid, "tag %q for image %q is neither a tag nor a version constraint: %w", tag,
+			n.Repository, err)
 	}
 	return Name{Repository: n.Repository, Tag: tag}.checkName()
 }

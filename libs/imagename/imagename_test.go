@@ -21,63 +21,35 @@ func TestParse(t *testing.T) {
 		key    string
 	}{
 		"short": {
-			"a name without slash is looked up under the prefix",
-			"set-namespace:v0.4.5",
-			"example.com/fns",
-			"example.com/fns/set-namespace:v0.4.5",
-			"",
+			"a name without slash is looked up under the prefix", "set-namespace:v0.4.5", "example.com/fns",
+			"example.com/fns/set-namespace:v0.4.5", "",
 		},
 		"trailing slash": {
-			"the old default prefix ends in a slash",
-			"set-namespace:v0.4.5",
-			"gcr.io/kpt-fn/",
-			"gcr.io/kpt-fn/set-namespace:v0.4.5",
-			"",
+			"the old default prefix ends in a slash", "set-namespace:v0.4.5", "gcr.io/kpt-fn/",
+			"gcr.io/kpt-fn/set-namespace:v0.4.5", "",
 		},
 		"short digest": {"a digest has no slash", "fn@" + digest, "example.com", "example.com/fn@" + digest, ""},
-		"no prefix": {
-			"without prefix a short name is docker's",
-			"busybox",
-			"",
-			"docker.io/library/busybox:latest",
-			"",
-		},
+		"no prefix":    {"without prefix a short name is docker's", "busybox", "", "docker.io/library/busybox:latest", ""},
 		"docker": {
-			"a path without registry is docker's, never the prefix's",
-			"nephio/fn:v1",
-			"example.com",
-			"docker.io/nephio/fn:v1",
+			"a path without registry is docker's, never the prefix's", "nephio/fn:v1", "example.com", "docker.io/nephio/fn:v1",
 			"",
 		},
 		"docker alias": {"docker.io has an alias", "index.docker.io/nephio/fn:v1", "", "docker.io/nephio/fn:v1", ""},
 		"port":         {"a port is no tag", "localhost:5000/fn", "", "localhost:5000/fn:latest", ""},
 		"tag and digest": {
-			"the digest selects the image",
-			"example.com/fn:v1@" + digest,
-			"",
-			"example.com/fn:v1@" + digest,
+			"the digest selects the image", "example.com/fn:v1@" + digest, "", "example.com/fn:v1@" + digest,
 			"example.com/fn@" + digest,
 		},
 		"foreign": {
-			"a registry that only looks like the prefix is another",
-			"example.com.evil/fn:v1",
-			"example.com",
-			"example.com.evil/fn:v1",
-			"",
+			"a registry that only looks like the prefix is another", "example.com.evil/fn:v1", "example.com",
+			"example.com.evil/fn:v1", "",
 		},
 		"prefix in path": {
-			"nor does the prefix as a path make it the same",
-			"evil.com/example.com/fn:v1",
-			"example.com",
-			"evil.com/example.com/fn:v1",
-			"",
+			"nor does the prefix as a path make it the same", "evil.com/example.com/fn:v1", "example.com",
+			"evil.com/example.com/fn:v1", "",
 		},
 		"upper-case host": {
-			"host names are the same in any case",
-			"Example.COM:5000/fn:v1",
-			"",
-			"example.com:5000/fn:v1",
-			"",
+			"host names are the same in any case", "Example.COM:5000/fn:v1", "", "example.com:5000/fn:v1", "",
 		},
 		"docker shouted": {"docker.io's are no exception", "INDEX.docker.IO/fn:V1", "", "docker.io/library/fn:V1", ""},
 		"local":          {"nor is this machine's", "LOCALHOST/fn", "", "localhost/fn:latest", ""},
@@ -121,16 +93,8 @@ func TestParseRejects(t *testing.T) {
 // TestLongNames has the longest name that there is, and one that is longer.
 func TestLongNames(t *testing.T) {
 	host := strings.Repeat(strings.Repeat("h", 62)+".", 4) + "io:65535"
-	longest := host + "/" + strings.Repeat(
-		"p",
-		255,
-	) + ":" + strings.Repeat(
-		"t",
-		128,
-	) + "@sha512:" + strings.Repeat(
-		"0",
-		128,
-	)
+	longest := host + "/" + strings.Repeat("p", 255) + ":" + strings.Repeat("t", 128) + "@sha512:" + strings.Repeat("0",
+		128)
 	if name, err := imagename.Parse(longest, ""); err != nil || name.String() != longest {
 		t.Errorf("Parse(%q) = %q, %v", longest, name, err)
 	}

@@ -36,13 +36,8 @@ func Parse(s string) (Constraint, error) {
 		return Constraint{}, nil
 	}
 	if len(s) > maxBytes {
-		return Constraint{}, fault.New(
-			fault.Invalid,
-			"the tag has %d bytes, and a version constraint may have up to %d: it begins with %q",
-			len(s),
-			maxBytes,
-			s[:32],
-		)
+		return Constraint{}, fault.New(fault.Invalid,
+			"the tag has %d bytes, and a version constraint may have up to %d: it begins with %q", len(s), maxBytes, s[:32])
 	}
 	if _, err := semver.NewVersion(s); err == nil && tagPattern.MatchString(s) {
 		return Constraint{text: s}, nil
@@ -105,9 +100,6 @@ func release(tag string) *semver.Version {
 // compare orders versions, and also different spellings of the same version, so that the choice does not depend on
 // the order of the tags. The most exact spelling is the highest, because "v1.2.0" moves less often than "v1".
 func compare(a, b *semver.Version) int {
-	return cmp.Or(
-		a.Compare(b),
-		cmp.Compare(strings.Count(a.Original(), "."), strings.Count(b.Original(), ".")),
-		cmp.Compare(a.Original(), b.Original()),
-	)
+	return cmp.Or(a.Compare(b), cmp.Compare(strings.Count(a.Original(), "."), strings.Count(b.Original(), ".")),
+		cmp.Compare(a.Original(), b.Original()))
 }

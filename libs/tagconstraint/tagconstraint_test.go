@@ -13,16 +13,7 @@ import (
 
 func TestHighest(t *testing.T) {
 	tags := []string{
-		"v0.4",
-		"v0.4.1",
-		"v0.4.5",
-		"v0.5.0-rc1",
-		"v1.0.0",
-		"v1",
-		"latest",
-		"sha256-abc.sig",
-		"v9.0.0-git-1234",
-		"main",
+		"v0.4", "v0.4.1", "v0.4.5", "v0.5.0-rc1", "v1.0.0", "v1", "latest", "sha256-abc.sig", "v9.0.0-git-1234", "main",
 	}
 	tests := map[string]struct {
 		reason     string

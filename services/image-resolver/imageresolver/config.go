@@ -100,24 +100,16 @@ func (c *Config) Validate() error {
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
 	_, idErr := mtls.ParsePatterns(c.Callers)
 	checks.That(idErr == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
-	checks.That(
-		imagename.IsPrefix(c.DefaultImagePrefix),
-		"DefaultImagePrefix",
-		c.DefaultImagePrefix,
-		imagename.PrefixWanted,
-	)
+	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix,
+		imagename.PrefixWanted)
 	_, err := c.preferredPlatforms()
 	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant, or several, with commas")
 	directories := make(map[string][]string)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
 		name := registryname.Canonical(host)
 		directories[name] = append(directories[name], c.RegistryTLSPaths[host]...)
-		checks.That(
-			len(directories[name]) == 1,
-			"RegistryTLSPaths",
-			strings.Join(directories[name], ","),
-			"one directory for "+name,
-		)
+		checks.That(len(directories[name]) == 1, "RegistryTLSPaths", strings.Join(directories[name], ","),
+			"one directory for "+name)
 	}
 	checks.That(c.CacheTagTTL > 0, "CacheTagTTL", c.CacheTagTTL, "more than zero")
 	return checks.Err()

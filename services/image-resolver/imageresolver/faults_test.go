@@ -54,8 +54,7 @@ func private(known string) func(testing.TB) setup {
 
 // encrypted is a registry with TLS and the authorities that the resolver trusts.
 func encrypted(
-	end time.Duration,
-	trusted func(theirs *testcert.Authority, t testing.TB) *testcert.Authority,
+	end time.Duration, trusted func(theirs *testcert.Authority, t testing.TB) *testcert.Authority,
 ) func(testing.TB) setup {
 	return func(t testing.TB) setup {
 		authority := testcert.NewAuthority(t)
@@ -94,53 +93,31 @@ func TestFaults(t *testing.T) {
 		says   []string
 	}{
 		"no password": {
-			"a password has to be added",
-			private(""),
-			"",
-			fault.Precondition,
+			"a password has to be added", private(""), "", fault.Precondition,
 			[]string{"UNAUTHORIZED: authentication required", "no credentials are configured"},
 		},
 		"wrong password": {
-			"the password has to be changed",
-			private(password),
-			"",
-			fault.Precondition,
+			"the password has to be changed", private(password), "", fault.Precondition,
 			[]string{"UNAUTHORIZED: authentication required", "check the credentials for it in /"},
 		},
 		"missing authority": {
-			"it has to be added",
-			encrypted(time.Hour, untrusted),
-			"",
-			fault.Precondition,
+			"it has to be added", encrypted(time.Hour, untrusted), "", fault.Precondition,
 			[]string{"unknown authority", "ca.crt"},
 		},
 		"wrong authority": {
-			"the right one has to be added",
-			encrypted(time.Hour, another),
-			"",
-			fault.Precondition,
+			"the right one has to be added", encrypted(time.Hour, another), "", fault.Precondition,
 			[]string{"unknown authority", "ca.crt"},
 		},
 		"expired certificate": {
-			"it has to be renewed",
-			encrypted(-time.Hour, theirs),
-			"",
-			fault.Precondition,
+			"it has to be renewed", encrypted(-time.Hour, theirs), "", fault.Precondition,
 			[]string{"expired", "renew its certificate"},
 		},
 		"unknown tag": {
-			"never NotFound, which has another meaning",
-			open(),
-			"fn:v2",
-			fault.Precondition,
+			"never NotFound, which has another meaning", open(), "fn:v2", fault.Precondition,
 			[]string{"MANIFEST_UNKNOWN", "HTTP 404", "check the image's name"},
 		},
 		"unknown repository": {
-			"never NotFound",
-			open(),
-			"other:v1",
-			fault.Precondition,
-			[]string{"NAME_UNKNOWN", "HTTP 404"},
+			"never NotFound", open(), "other:v1", fault.Precondition, []string{"NAME_UNKNOWN", "HTTP 404"},
 		},
 		"too many requests": {
 			"a long Retry-After is passed on", open(answer("/manifests/", http.StatusTooManyRequests, "{}",
@@ -149,53 +126,28 @@ func TestFaults(t *testing.T) {
 			[]string{"429", "limits how often"},
 		},
 		"no JSON error": {
-			"the registry's words, whatever they are",
-			open(answer("/manifests/", http.StatusForbidden, "blocked by firewall")),
-			"",
-			fault.Precondition,
-			[]string{"403", "blocked by firewall"},
+			"the registry's words, whatever they are", open(answer("/manifests/", http.StatusForbidden, "blocked by firewall")),
+			"", fault.Precondition, []string{"403", "blocked by firewall"},
 		},
 		"no tag at all": {
-			"it means the tag latest",
-			open(),
-			"fn",
-			fault.Precondition,
-			[]string{"/fn:latest", "MANIFEST_UNKNOWN"},
+			"it means the tag latest", open(), "fn", fault.Precondition, []string{"/fn:latest", "MANIFEST_UNKNOWN"},
 		},
 		"manifest of 5 MB": {
-			"larger than registries have to accept",
-			open(answer("/manifests/", http.StatusOK, strings.Repeat(" ", 5<<20))),
-			"",
-			fault.Precondition,
-			[]string{"larger than 4 MiB"},
+			"larger than registries have to accept", open(answer("/manifests/", http.StatusOK, strings.Repeat(" ", 5<<20))), "",
+			fault.Precondition, []string{"larger than 4 MiB"},
 		},
 		"garbage manifest": {
-			"a proxy's login page, perhaps",
-			open(answer("/manifests/", http.StatusOK, "<html>")),
-			"",
-			fault.Precondition,
+			"a proxy's login page, perhaps", open(answer("/manifests/", http.StatusOK, "<html>")), "", fault.Precondition,
 			[]string{"manifest is not valid JSON"},
 		},
 		"tampered config": {
-			"content that is not what its digest says",
-			open(answer("/blobs/", http.StatusOK, "garbage")),
-			"",
-			fault.Precondition,
-			[]string{"tampers with it"},
+			"content that is not what its digest says", open(answer("/blobs/", http.StatusOK, "garbage")), "",
+			fault.Precondition, []string{"tampers with it"},
 		},
-		"malformed name": {
-			"the caller's mistake",
-			open(),
-			"FN:v1",
-			fault.Invalid,
-			[]string{"not a valid image name"},
-		},
+		"malformed name": {"the caller's mistake", open(), "FN:v1", fault.Invalid, []string{"not a valid image name"}},
 		"login without a realm": {
-			"a broken registry",
-			open(answer("/v2/", http.StatusUnauthorized, "", "WWW-Authenticate", "Bearer x=y")),
-			"",
-			fault.Precondition,
-			[]string{"log in", "realm"},
+			"a broken registry", open(answer("/v2/", http.StatusUnauthorized, "", "WWW-Authenticate", "Bearer x=y")), "",
+			fault.Precondition, []string{"log in", "realm"},
 		},
 	}
 	for name, tc := range tests {
@@ -225,16 +177,13 @@ func TestImageThatCannotRun(t *testing.T) {
 		says   string
 	}{
 		"nothing to run": {
-			"neither Entrypoint nor Cmd",
-			func(t *testing.T, r *testregistry.Registry) { r.Push(t, "fn:v1", v1.Config{}) },
+			"neither Entrypoint nor Cmd", func(t *testing.T, r *testregistry.Registry) { r.Push(t, "fn:v1", v1.Config{}) },
 			"neither Entrypoint nor Cmd",
 		},
 		"other platform": {"an index without ours", func(t *testing.T, r *testregistry.Registry) {
 			r.PushIndex(t, "fn:v1", mutate.AppendManifests(empty.Index, mutate.IndexAddendum{
-				Add: testregistry.Image(
-					t,
-					function,
-				), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "arm64"}},
+				Add: testregistry.Image(t,
+					function), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "arm64"}},
 			}))
 		}, "no image for linux/amd64, only for linux/arm64"},
 	}
@@ -256,16 +205,9 @@ func TestGarbageConfiguration(t *testing.T) {
 	content := []byte("garbage")
 	s := open(
 		answer("/blobs/", http.StatusOK, string(content)),
-		answer(
-			"/manifests/",
-			http.StatusOK,
-			manifestOf(content),
-			"Content-Type",
-			"application/vnd.oci.image.manifest.v1+json",
-		),
-	)(
-		t,
-	)
+		answer("/manifests/", http.StatusOK, manifestOf(content), "Content-Type",
+			"application/vnd.oci.image.manifest.v1+json"),
+	)(t)
 	r, _ := start(t, s.config)
 	_, err := resolve(t, r, s.registry.Host+"/fn:v1")
 	if fault.Of(err) != fault.Precondition {
@@ -302,9 +244,7 @@ func TestCallersDeadline(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 10), make(chan struct{})
 	s := open(
 		testregistry.On("/", func(http.ResponseWriter, *http.Request, http.Handler) { arrived <- struct{}{}; <-proceed }),
-	)(
-		t,
-	)
+	)(t)
 	t.Cleanup(func() { close(proceed) })
 	r, _ := start(t, s.config)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -328,8 +268,7 @@ func TestRetries(t *testing.T) {
 		"bad gateway": {"a proxy has a hiccup", func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }},
 		"cut off":     {"a connection breaks", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }},
 		"unauthorized": {
-			"a token or password has just been replaced",
-			func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) },
+			"a token or password has just been replaced", func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) },
 		},
 	}
 	for name, tc := range tests {

@@ -96,38 +96,26 @@ func TestTags(t *testing.T) {
 		s.registry.Push(t, "fn:"+tag, function)
 	}
 	r, _ := start(t, s.config)
-	got, err := r.ResolveImage(
-		t.Context(),
-		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:latest", TagConstraint: "~0.4"},
-	)
+	got, err := r.ResolveImage(t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:latest", TagConstraint: "~0.4"})
 	if err != nil || !strings.HasSuffix(got.GetReference(), "/fn:v0.4.5") {
 		t.Errorf("constraint: %v, %v, want v0.4.5", got, err)
 	}
 	tags, err := r.ListTags(t.Context(), &imageresolverv1.ListTagsRequest{Repository: s.registry.Host + "/fn"})
-	if want := []string{
-		"v0.10.0",
-		"v0.4.6-git-abc",
-		"v0.4.5",
-		"v0.4.1",
-		"latest",
-	}; err != nil ||
+	if want := []string{"v0.10.0", "v0.4.6-git-abc", "v0.4.5", "v0.4.1", "latest"}; err != nil ||
 		!slices.Equal(tags.GetTags(), want) {
 		t.Errorf("tags %v, %v, want %v", tags.GetTags(), err, want)
 	}
-	tags, err = r.ListTags(
-		t.Context(),
-		&imageresolverv1.ListTagsRequest{Repository: s.registry.Host + "/fn", Constraint: "0.4.x"},
-	)
+	tags, err = r.ListTags(t.Context(),
+		&imageresolverv1.ListTagsRequest{Repository: s.registry.Host + "/fn", Constraint: "0.4.x"})
 	if want := []string{"v0.4.5", "v0.4.1"}; err != nil || !slices.Equal(tags.GetTags(), want) {
 		t.Errorf("tags %v, %v, want %v", tags.GetTags(), err, want)
 	}
 	if got := s.registry.Count("GET /v2/fn/tags/list"); got != 1 {
 		t.Errorf("%d lists read, want one", got)
 	}
-	_, err = r.ResolveImage(
-		t.Context(),
-		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn", TagConstraint: ">=2"},
-	)
+	_, err = r.ResolveImage(t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn", TagConstraint: ">=2"})
 	if fault.Of(err) != fault.Invalid {
 		t.Errorf("no match: %v, want Invalid", err)
 	}
@@ -140,10 +128,8 @@ func TestTagMoves(t *testing.T) {
 	r, said := start(t, s.config)
 	ask := func(refresh bool, want string) {
 		t.Helper()
-		got, err := r.ResolveImage(
-			t.Context(),
-			&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: refresh},
-		)
+		got, err := r.ResolveImage(t.Context(),
+			&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: refresh})
 		if err != nil || got.GetDigest() != want {
 			t.Errorf("refresh %v: %v, %v, want %s", refresh, got.GetDigest(), err, want)
 		}
@@ -212,17 +198,13 @@ func TestServedOverRPC(t *testing.T) {
 	run(t, part.Tasks)
 
 	client := imageresolverv1connect.NewImageResolverServiceClient(server.Client(), server.URL)
-	if got, err := client.ResolveImage(
-		t.Context(),
-		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1"},
-	); err != nil ||
+	if got, err := client.ResolveImage(t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1"}); err != nil ||
 		len(got.GetCommand()) != 2 {
 		t.Errorf("Connect: %v, %v", got, err)
 	}
-	conn, err := grpc.NewClient(
-		strings.TrimPrefix(server.URL, "http://"),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-	)
+	conn, err := grpc.NewClient(strings.TrimPrefix(server.URL, "http://"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,20 +217,15 @@ func TestServedOverRPC(t *testing.T) {
 	} {
 		_, err := imageresolverv1.NewImageResolverServiceClient(
 			conn,
-		).ResolveImage(
-			t.Context(),
-			&imageresolverv1.ResolveImageRequest{Image: image},
-		)
+		).ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: image})
 		if got := status.Code(err); got != want {
 			t.Errorf("%s: %v (%v), want %v", image, got, err, want)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
-	if _, err := client.ResolveImage(
-		ctx,
-		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v3"},
-	); connect.CodeOf(
+	if _, err := client.ResolveImage(ctx,
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v3"}); connect.CodeOf(
 		err,
 	) != connect.CodeDeadlineExceeded {
 		t.Errorf("deadline: %v", err)

@@ -97,40 +97,30 @@ func TestListedRegistriesMayBeLocal(t *testing.T) {
 		says   string // in the error; empty for success
 	}{
 		"insecure": {
-			"listed for plain HTTP",
-			plain.Host,
-			func(c *imageresolver.Config) { c.InsecureRegistries = []string{plain.Host} },
+			"listed for plain HTTP", plain.Host, func(c *imageresolver.Config) { c.InsecureRegistries = []string{plain.Host} },
 			"",
 		},
 		"TLS directory": {
-			"listed with its certificates",
-			encrypted.Host,
-			func(c *imageresolver.Config) { c.RegistryTLSPaths = imageresolver.Pairs{encrypted.Host: {directory}} },
-			"",
+			"listed with its certificates", encrypted.Host,
+			func(c *imageresolver.Config) { c.RegistryTLSPaths = imageresolver.Pairs{encrypted.Host: {directory}} }, "",
 		},
 		"mirror": {
-			"listed as a mirror",
-			"registry.invalid",
-			func(c *imageresolver.Config) { c.Mirrors = imageresolver.Pairs{"registry.invalid": {encrypted.Host}} },
-			"",
+			"listed as a mirror", "registry.invalid",
+			func(c *imageresolver.Config) { c.Mirrors = imageresolver.Pairs{"registry.invalid": {encrypted.Host}} }, "",
 		},
 		"mirrored": {
-			"a mirror lists itself, and not what it mirrors",
-			encrypted.Host,
+			"a mirror lists itself, and not what it mirrors", encrypted.Host,
 			func(c *imageresolver.Config) { c.Mirrors = imageresolver.Pairs{encrypted.Host: {"mirror.invalid"}} },
 			"local address",
 		},
 		"TLS, plain": {
-			"only where plain HTTP is listed",
-			plain.Host,
+			"only where plain HTTP is listed", plain.Host,
 			func(c *imageresolver.Config) { c.RegistryTLSPaths = imageresolver.Pairs{plain.Host: {directory}} },
 			"listed as insecure",
 		},
 		"without a port": {
-			"another registry is listed",
-			plain.Host,
-			func(c *imageresolver.Config) { c.InsecureRegistries = []string{"127.0.0.1"} },
-			"local address",
+			"another registry is listed", plain.Host,
+			func(c *imageresolver.Config) { c.InsecureRegistries = []string{"127.0.0.1"} }, "local address",
 		},
 	}
 	for name, tc := range tests {

@@ -16,10 +16,8 @@ func TestMetrics(t *testing.T) {
 	s.registry.Push(t, "fn:v1", function)
 	r := startWith(t, s.config, tel)
 	for _, refresh := range []bool{false, false, true} {
-		_, err := r.ResolveImage(
-			t.Context(),
-			&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: refresh},
-		)
+		_, err := r.ResolveImage(t.Context(),
+			&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: refresh})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,10 +37,8 @@ func TestMetrics(t *testing.T) {
 		`fn_registry_requests_total{code="200",op="manifest",registry="` + s.registry.Host + `"} 4`,
 		`fn_registry_requests_total{code="404",op="manifest",registry="` + s.registry.Host + `"} 1`,
 		`fn_registry_requests_total{code="200",op="blob",registry="` + s.registry.Host + `"} 2`,
-		`fn_resolver_answers_total{source="hit"} 1`,
-		`fn_resolver_answers_total{source="miss"} 4`,
-		`fn_resolver_tag_moves_total 1`,
-		`fn_resolver_cache_size_bytes `,
+		`fn_resolver_answers_total{source="hit"} 1`, `fn_resolver_answers_total{source="miss"} 4`,
+		`fn_resolver_tag_moves_total 1`, `fn_resolver_cache_size_bytes `,
 	} {
 		if !strings.Contains(metrics, line) {
 			t.Errorf("no line %s", line)

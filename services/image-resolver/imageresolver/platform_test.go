@@ -51,9 +51,8 @@ func TestPlatformsOfConfigurations(t *testing.T) {
 		Annotations: map[string]string{"vnd.docker.reference.type": "attestation-manifest"},
 	}}
 	wanted := forPlatform(t, "x86_64")
-	index := mutate.AppendManifests(
-		empty.Index, attestation, mutate.IndexAddendum{Add: forPlatform(t, "arm64")}, mutate.IndexAddendum{Add: wanted},
-	)
+	index := mutate.AppendManifests(empty.Index, attestation, mutate.IndexAddendum{Add: forPlatform(t, "arm64")},
+		mutate.IndexAddendum{Add: wanted})
 	s.registry.PushIndex(t, "index:v1", index)
 	digest, err := wanted.Digest()
 	if err != nil {

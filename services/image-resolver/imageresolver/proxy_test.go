@@ -71,23 +71,12 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	defer server.Close()
 	address := url.URL{Scheme: "http", Host: server.Listener.Addr().String(), User: url.UserPassword("user", password)}
 
-	directory, there := rerun.Test(
-		t,
-		directory,
-		"HTTPS_PROXY="+address.String(),
-		"HTTP_PROXY=",
-		"NO_PROXY=",
-		"https_proxy=",
-		"no_proxy=",
-	)
+	directory, there := rerun.Test(t, directory, "HTTPS_PROXY="+address.String(), "HTTP_PROXY=", "NO_PROXY=",
+		"https_proxy=", "no_proxy=")
 	if !there {
 		if p.refused > 0 || p.reached == 0 || registry.Count("GET /v2/fn/manifests/") != 1 {
-			t.Errorf(
-				"%d connections through the proxy, %d of all without its password, %d manifests",
-				p.reached,
-				p.refused,
-				registry.Count("GET /v2/fn/manifests/"),
-			)
+			t.Errorf("%d connections through the proxy, %d of all without its password, %d manifests", p.reached, p.refused,
+				registry.Count("GET /v2/fn/manifests/"))
 		}
 		return
 	}

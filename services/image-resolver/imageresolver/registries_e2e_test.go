@@ -89,19 +89,11 @@ func freeAddress(t *testing.T) string {
 func distribution(t *testing.T, directory, http, more string) (host string, p *process) {
 	t.Helper()
 	host = freeAddress(t)
-	config := fmt.Sprintf(
-		"version: 0.1\nstorage: {filesystem: {rootdirectory: %s/data}}\nhttp: {addr: %q%s}\n%s\n",
-		directory,
-		host,
-		http,
-		more,
-	)
+	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s/data}}\nhttp: {addr: %q%s}\n%s\n",
+		directory, host, http, more)
 	testcert.Write(t, directory, "config.yml", []byte(config))
-	return host, launch(
-		t,
-		exec.Command("docker-registry", "serve", filepath.Join(directory, "config.yml")),
-		"listening on",
-	)
+	return host, launch(t, exec.Command("docker-registry", "serve", filepath.Join(directory, "config.yml")),
+		"listening on")
 }
 
 // push puts an image into a registry and returns its digest.
@@ -145,18 +137,14 @@ func TestDistributionOpen(t *testing.T) {
 	if err != nil || got.GetDigest() != old || got.GetPullCredentials() {
 		t.Errorf("%v, %v, want %s without credentials", got, err, old)
 	}
-	got, err = r.ResolveImage(
-		t.Context(),
-		&imageresolverv1.ResolveImageRequest{Image: host + "/org/fn", TagConstraint: "~0.1"},
-	)
+	got, err = r.ResolveImage(t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: host + "/org/fn", TagConstraint: "~0.1"})
 	if err != nil || !strings.HasSuffix(got.GetReference(), ":v0.1.1") {
 		t.Errorf("%v, %v, want v0.1.1", got, err)
 	}
 	moved := push(t, host+"/org/fn:v0.1.0", unkept())
-	got, err = r.ResolveImage(
-		t.Context(),
-		&imageresolverv1.ResolveImageRequest{Image: host + "/org/fn:v0.1.0", Refresh: true},
-	)
+	got, err = r.ResolveImage(t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: host + "/org/fn:v0.1.0", Refresh: true})
 	if err != nil || got.GetDigest() != moved {
 		t.Errorf("%v, %v, want the moved tag's %s", got, err, moved)
 	}
@@ -178,23 +166,12 @@ func TestDistributionWithPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	testcert.Write(t, directory, "htpasswd", fmt.Appendf(nil, "user:%s\n", hash))
-	host, _ := distribution(
-		t,
-		directory,
-		"",
-		fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s/htpasswd}}", directory),
-	)
+	host, _ := distribution(t, directory, "", fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s/htpasswd}}", directory))
 	want := push(t, host+"/fn:v1", unkept(), remote.WithAuth(&authn.Basic{Username: "user", Password: "right"}))
 	cfg := newConfig(t)
 	cfg.InsecureRegistries = []string{host}
-	expectClass(
-		t,
-		cfg,
-		host+"/fn:v1",
-		fault.Precondition,
-		"UNAUTHORIZED: authentication required",
-		"no credentials are configured",
-	)
+	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "UNAUTHORIZED: authentication required",
+		"no credentials are configured")
 	cfg.AuthSecretPath = filepath.Join(directory, "docker.json")
 	dockerConfig(t, cfg.AuthSecretPath, host, "user", password)
 	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "UNAUTHORIZED", cfg.AuthSecretPath)
@@ -212,12 +189,8 @@ func TestDistributionWithTLS(t *testing.T) {
 		cert, key := authority.Issue(t, end)
 		testcert.Write(t, directory, "tls.crt", cert)
 		testcert.Write(t, directory, "tls.key", key)
-		host, _ := distribution(
-			t,
-			directory,
-			fmt.Sprintf(", tls: {certificate: %s/tls.crt, key: %s/tls.key}", directory, directory),
-			"",
-		)
+		host, _ := distribution(t, directory,
+			fmt.Sprintf(", tls: {certificate: %s/tls.crt, key: %s/tls.key}", directory, directory), "")
 		return host
 	}
 	host, expired := encrypted(t.TempDir(), time.Now().Add(time.Hour)), encrypted(t.TempDir(), time.Now().Add(-time.Hour))

@@ -41,12 +41,8 @@ func newRotating(t *testing.T) *rotating {
 			next.ServeHTTP(w, req)
 		})
 	}
-	r.Registry = testregistry.Start(
-		t,
-		settings,
-		testregistry.BasicAuth(func() map[string]string { return *r.users.Load() }),
-		hangUp,
-	)
+	r.Registry = testregistry.Start(t, settings,
+		testregistry.BasicAuth(func() map[string]string { return *r.users.Load() }), hangUp)
 	return r
 }
 

@@ -63,22 +63,12 @@ func TestNothingSecretIsSaid(t *testing.T) {
 		registry func(http.Handler) http.Handler
 		says     string
 	}{
-		"token, cut off": {
-			"what does not parse may be a token",
-			token(200, `{"token":"`+password),
-			"and not with a token",
-		},
+		"token, cut off": {"what does not parse may be a token", token(200, `{"token":"`+password), "and not with a token"},
 		"token, elsewhere": {
-			"it has an unusual name",
-			token(200, `{"result":{"jwt":"`+password+`"}}`),
-			"and not with a token",
+			"it has an unusual name", token(200, `{"result":{"jwt":"`+password+`"}}`), "and not with a token",
 		},
-		"token, no text": {
-			"it is of another type",
-			token(200, `{"token":{"value":"`+password+`"}}`),
-			"and not with a token",
-		},
-		"token, plain": {"it stands alone", token(200, password), "and not with a token"},
+		"token, no text": {"it is of another type", token(200, `{"token":{"value":"`+password+`"}}`), "and not with a token"},
+		"token, plain":   {"it stands alone", token(200, password), "and not with a token"},
 		"token, behind a redirect": {
 			"it is a token there too",
 			tokensBy(realm, func(w http.ResponseWriter, req *http.Request) {
@@ -89,58 +79,34 @@ func TestNothingSecretIsSaid(t *testing.T) {
 				say(200, `{"result":"`+password+`"}`)(w, req)
 			}), "and not with a token",
 		},
-		"token, refused": {
-			"it was good for nothing",
-			tokensBy(realm, say(200, `{"token":"`+password+`"}`)),
-			"NAME_UNKNOWN",
-		},
+		"token, refused":    {"it was good for nothing", tokensBy(realm, say(200, `{"token":"`+password+`"}`)), "NAME_UNKNOWN"},
 		"header, in a text": {"servers repeat what they get", token(401, "no good: %s"), "no good: "},
 		"header, in JSON": {
-			"servers repeat what they get",
-			token(403, `{"details":"no good","got":"%s"}`),
-			"details no good",
+			"servers repeat what they get", token(403, `{"details":"no good","got":"%s"}`), "details no good",
 		},
 		"header, in their format": {
 			"servers repeat what they get",
-			token(403, `{"errors":[{"code":"DENIED","message":"no","detail":{"headers":["%s"]}}]}`),
-			"DENIED: no",
+			token(403, `{"errors":[{"code":"DENIED","message":"no","detail":{"headers":["%s"]}}]}`), "DENIED: no",
 		},
-		"header, in a page": {"proxies repeat what they get", token(503, "<html><title>Down</title><p>%s"), "Down"},
-		"header, at the end": {
-			"half of it is too much",
-			token(503, "Down "+strings.Repeat("<!-- -->", 5000)+"%s"),
-			"Down",
-		},
+		"header, in a page":  {"proxies repeat what they get", token(503, "<html><title>Down</title><p>%s"), "Down"},
+		"header, at the end": {"half of it is too much", token(503, "Down "+strings.Repeat("<!-- -->", 5000)+"%s"), "Down"},
 		"realm with a password": {
-			"URLs have user parts",
-			tokensBy("http://user:"+password+"@%s/token", say(404, "no such page")),
-			"no such page",
+			"URLs have user parts", tokensBy("http://user:"+password+"@%s/token", say(404, "no such page")), "no such page",
 		},
 		"realm with a query": {
-			"URLs have queries",
-			tokensBy("http://%s/token?key="+password, say(404, "no such page")),
-			"no such page",
+			"URLs have queries", tokensBy("http://%s/token?key="+password, say(404, "no such page")), "no such page",
 		},
-		"realm of no use": {
-			"URLs have user parts",
-			tokensBy("ftp://user:"+password+"@%s/token", say(404, "")),
-			"ftp",
-		},
+		"realm of no use":      {"URLs have user parts", tokensBy("ftp://user:"+password+"@%s/token", say(404, "")), "ftp"},
 		"signature":            {"redirects are signed", lead("/signed?signature=" + password), "404"},
 		"signature, malformed": {"it is quoted then", lead("/signed%zz?signature=" + password), "Location"},
 		"redirect with password": {
-			"URLs have user parts",
-			lead("http://user:" + password + "@HOST/v2/signed?" + password + "=1"),
-			"404",
+			"URLs have user parts", lead("http://user:" + password + "@HOST/v2/signed?" + password + "=1"), "404",
 		},
 		"redirect with no port": {
-			"URLs have user parts",
-			lead("http://user:" + password + "@HOST:port/?a=" + password),
-			"Location",
+			"URLs have user parts", lead("http://user:" + password + "@HOST:port/?a=" + password), "Location",
 		},
 		"redirect to a secret": {
-			"hosts are said, queries are not",
-			lead("https://127.0.0.1:1/?a=" + html.EscapeString("&"+password)),
+			"hosts are said, queries are not", lead("https://127.0.0.1:1/?a=" + html.EscapeString("&"+password)),
 			"connection refused",
 		},
 	}
@@ -179,49 +145,28 @@ func TestPagesAreNotQuoted(t *testing.T) {
 		content, say string
 		headers      []string
 	}{
-		"page": {
-			"its title and a few words",
-			502,
-			page,
-			"502 Bad Gateway: Sign in & go on Company proxy Lorem ipsum",
-			nil,
-		},
+		"page":          {"its title and a few words", 502, page, "502 Bad Gateway: Sign in & go on Company proxy Lorem ipsum", nil},
 		"page in place": {"of what was asked for", 200, page, `it is a web page: "Sign in & go on Company proxy`, nil},
 		"page, other type": {
-			"it looks like one",
-			403,
-			page,
-			"403 Forbidden: Sign in & go on Company proxy",
+			"it looks like one", 403, page, "403 Forbidden: Sign in & go on Company proxy",
 			[]string{"Content-Type", "application/json"},
 		},
 		"a lot of text": {
-			"the beginning of it",
-			403,
-			strings.Repeat("blocked by firewall\n", 50_000),
-			"403 Forbidden: blocked by firewall blocked",
-			nil,
+			"the beginning of it", 403, strings.Repeat("blocked by firewall\n", 50_000),
+			"403 Forbidden: blocked by firewall blocked", nil,
 		},
 		"binary": {"what can be read", 500, "\x00\xff\x1b[31mno\r\n", "500 Internal Server Error: ? [31mno", nil},
 		"JSON of others": {
-			"its texts",
-			403,
-			`{"message":"blocked","documentation_url":"https://docs.example"}`,
-			"message blocked documentation_url https://docs.example",
-			nil,
+			"its texts", 403, `{"message":"blocked","documentation_url":"https://docs.example"}`,
+			"message blocked documentation_url https://docs.example", nil,
 		},
 		"errors": {
-			"registries' own words",
-			403,
-			`{"errors":[{"code":"DENIED","message":"` + strings.Repeat("no ", 10_000) + `"}]}`,
-			"DENIED: no no",
-			nil,
+			"registries' own words", 403, `{"errors":[{"code":"DENIED","message":"` + strings.Repeat("no ", 10_000) + `"}]}`,
+			"DENIED: no no", nil,
 		},
 		"many errors": {
-			"a few of them",
-			403,
-			`{"errors":[` + strings.Repeat(`{"code":"DENIED","message":"no"},`, 500) + `{}]}`,
-			"DENIED: no; DENIED: no",
-			nil,
+			"a few of them", 403, `{"errors":[` + strings.Repeat(`{"code":"DENIED","message":"no"},`, 500) + `{}]}`,
+			"DENIED: no; DENIED: no", nil,
 		},
 	}
 	for name, tc := range tests {

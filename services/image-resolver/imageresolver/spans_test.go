@@ -23,10 +23,7 @@ func TestEachCallOfARegistryHasASpan(t *testing.T) {
 	}{
 		"image": {"a cold start can be taken apart", "fn:v1", "", []string{"ping 401", "manifest 200", "blob 200"}},
 		"constraint": {
-			"with the list of tags",
-			"fn",
-			">=1.0.0",
-			[]string{"ping 401", "tags 200", "ping 401", "manifest 200", "blob 200"},
+			"with the list of tags", "fn", ">=1.0.0", []string{"ping 401", "tags 200", "ping 401", "manifest 200", "blob 200"},
 		},
 		"unknown":   {"also what fails", "fn:v2", "", []string{"ping 401", "manifest 404"}},
 		"no answer": {"also requests without an answer", "gone", "", []string{"ping error"}},
@@ -71,21 +68,14 @@ func callsOf(t *testing.T, spans tracetest.SpanStubs, host string) []string {
 		registry, _ := said.Value("fn.registry")
 		if s.SpanContext.TraceID() != request.SpanContext.TraceID() || s.SpanKind != trace.SpanKindClient ||
 			registry.AsString() != host {
-			t.Errorf(
-				"span %s is a %s's, of %s, and in another trace: %t",
-				s.Name,
-				s.SpanKind,
-				registry.AsString(),
-				s.SpanContext.TraceID() != request.SpanContext.TraceID(),
-			)
+			t.Errorf("span %s is a %s's, of %s, and in another trace: %t", s.Name, s.SpanKind, registry.AsString(),
+				s.SpanContext.TraceID() != request.SpanContext.TraceID())
 		}
 		status := "error"
 		if code, ok := said.Value("http.response.status_code"); ok {
 			status = code.String()
 		}
-		if scheme, _ := said.Value(
-			"server.address",
-		); status == "error" && op == "ping" && scheme.AsString() == host &&
+		if scheme, _ := said.Value("server.address"); status == "error" && op == "ping" && scheme.AsString() == host &&
 			host != "127.0.0.1:1" {
 			continue // that the registry has no TLS was found out first
 		}

@@ -95,31 +95,24 @@ func TestWhatIsRemembered(t *testing.T) {
 	}{
 		"hit": {"the second evaluation is the first", resolved(one), one, same, "miss hit"},
 		"input": {
-			"another input is another evaluation", resolved(one), one,
-			[]call{same[0], {same[0].image, "b"}},
-			"miss miss",
+			"another input is another evaluation", resolved(one), one, []call{same[0], {same[0].image, "b"}}, "miss miss",
 		},
 		"tags": {
-			"tags of one digest are one image", resolved(one), one,
-			[]call{same[0], {"example.com/fn/set:v2", "a"}},
-			"miss hit",
+			"tags of one digest are one image", resolved(one), one, []call{same[0], {"example.com/fn/set:v2", "a"}}, "miss hit",
 		},
 		"others": {"only listed images", resolved(one), one, []call{{"example.com/other:v1", "a"}}, "-"},
 		"network": {
-			"the input does not decide what the network answers", resolved(one), one,
-			[]call{{"example.com/fn/net-x:v1", "a"}},
+			"the input does not decide what the network answers", resolved(one), one, []call{{"example.com/fn/net-x:v1", "a"}},
 			"-",
 		},
 		"unresolved": {
 			"without a digest, the evaluator has its say",
-			func(context.Context, imagename.Name) (string, error) { return "", failing },
-			one, same, "- -",
+			func(context.Context, imagename.Name) (string, error) { return "", failing }, one, same, "- -",
 		},
 		"no resolver": {"nothing is known of tags then", nil, one, same, "- -"},
 		"digest given": {
 			"nothing needs to be resolved", nil, one,
-			[]call{{"example.com/fn/set@" + one, "a"}, {"example.com/fn/set@" + one, "a"}},
-			"miss hit",
+			[]call{{"example.com/fn/set@" + one, "a"}, {"example.com/fn/set@" + one, "a"}}, "miss hit",
 		},
 		"unknown image": {"what ran is not known to be the image", resolved(one), "", same, "miss miss"},
 		"moved": {

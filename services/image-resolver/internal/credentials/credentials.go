@@ -127,10 +127,7 @@ func (s *Store) find(ctx context.Context, repository string, renew bool) (Creden
 
 // askFile returns the credential of a repository in a file, and whether it was cached.
 func (s *Store) askFile(
-	ctx context.Context,
-	f *file,
-	repository string,
-	renew bool,
+	ctx context.Context, f *file, repository string, renew bool,
 ) (auth types.AuthConfig, kept bool, err error) {
 	f.mu.RLock()
 	helper, server, inline := f.config.findCredentials(repository)

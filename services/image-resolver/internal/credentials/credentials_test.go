@@ -78,95 +78,51 @@ func TestLookup(t *testing.T) {
 		repository string
 		want       string // the user
 	}{
-		"host": {"the plain case", `{"auths":{"ghcr.io":` + auth("u") + `}}`, "ghcr.io/org/fn", "u"},
-		"host and port": {
-			"the port is part of the host",
-			`{"auths":{"r.io:5000":` + auth("u") + `}}`,
-			"r.io:5000/fn",
-			"u",
-		},
-		"other port": {
-			"another port is another registry",
-			`{"auths":{"r.io:5000":` + auth("u") + `}}`,
-			"r.io/fn",
-			"",
-		},
+		"host":          {"the plain case", `{"auths":{"ghcr.io":` + auth("u") + `}}`, "ghcr.io/org/fn", "u"},
+		"host and port": {"the port is part of the host", `{"auths":{"r.io:5000":` + auth("u") + `}}`, "r.io:5000/fn", "u"},
+		"other port":    {"another port is another registry", `{"auths":{"r.io:5000":` + auth("u") + `}}`, "r.io/fn", ""},
 		"other host": {
-			"a registry gets no other's credentials",
-			`{"auths":{"ghcr.io":` + auth("u") + `}}`,
-			"ghcr.io.evil.example/fn",
-			"",
+			"a registry gets no other's credentials", `{"auths":{"ghcr.io":` + auth("u") + `}}`, "ghcr.io.evil.example/fn", "",
 		},
 		"URL": {"docker once wrote URLs", `{"auths":{"https://r.io/v2/":` + auth("u") + `}}`, "r.io/fn", "u"},
 		"hub, legacy key": {
-			"docker's key for docker.io",
-			`{"auths":{"https://index.docker.io/v1/":` + auth("u") + `}}`,
-			"docker.io/library/busybox",
-			"u",
+			"docker's key for docker.io", `{"auths":{"https://index.docker.io/v1/":` + auth("u") + `}}`,
+			"docker.io/library/busybox", "u",
 		},
-		"hub, plain key": {
-			"what users write",
-			`{"auths":{"docker.io":` + auth("u") + `}}`,
-			"docker.io/library/busybox",
-			"u",
-		},
+		"hub, plain key": {"what users write", `{"auths":{"docker.io":` + auth("u") + `}}`, "docker.io/library/busybox", "u"},
 		"hub, registry": {
-			"the host that serves it",
-			`{"auths":{"registry-1.docker.io":` + auth("u") + `}}`,
-			"docker.io/org/fn",
-			"u",
+			"the host that serves it", `{"auths":{"registry-1.docker.io":` + auth("u") + `}}`, "docker.io/org/fn", "u",
 		},
 		"hub, third name": {
-			"it is the same registry",
-			`{"auths":{"registry.hub.docker.com":` + auth("u") + `}}`,
-			"docker.io/org/fn",
-			"u",
+			"it is the same registry", `{"auths":{"registry.hub.docker.com":` + auth("u") + `}}`, "docker.io/org/fn", "u",
 		},
 		"capitals":      {"host names have no case", `{"auths":{"GHCR.io":` + auth("u") + `}}`, "ghcr.io/org/fn", "u"},
 		"port left out": {"it is meant anyway", `{"auths":{"ghcr.io:443":` + auth("u") + `}}`, "ghcr.io/org/fn", "u"},
 		"port in the image": {
-			"it is meant anyway",
-			`{"auths":{"https://ghcr.io/v2/":` + auth("u") + `}}`,
-			"Ghcr.io:443/org/fn",
-			"u",
+			"it is meant anyway", `{"auths":{"https://ghcr.io/v2/":` + auth("u") + `}}`, "Ghcr.io:443/org/fn", "u",
 		},
 		"helper, with port": {"it is meant anyway", `{"credHelpers":{"R.io:443":"echo"}}`, "r.io/fn", "helper for r.io"},
 		"narrowest path": {
 			"the longest path counts",
-			`{"auths":{"r.io":` + auth("host") + `,"r.io/a":` + auth("a") + `,"r.io/a/b":` + auth("b") + `}}`,
-			"r.io/a/b/fn",
+			`{"auths":{"r.io":` + auth("host") + `,"r.io/a":` + auth("a") + `,"r.io/a/b":` + auth("b") + `}}`, "r.io/a/b/fn",
 			"b",
 		},
 		"path elsewhere": {
-			"other paths have the host's",
-			`{"auths":{"r.io":` + auth("host") + `,"r.io/a":` + auth("a") + `}}`,
-			"r.io/ab/fn",
+			"other paths have the host's", `{"auths":{"r.io":` + auth("host") + `,"r.io/a":` + auth("a") + `}}`, "r.io/ab/fn",
 			"host",
 		},
 		"user and password": {"not encoded", `{"auths":{"r.io":{"username":"u","password":"p"}}}`, "r.io/fn", "u"},
 		"helper":            {"a helper for the host", `{"credHelpers":{"r.io":"echo"}}`, "r.io/fn", "helper for r.io"},
 		"helper first": {
-			"docker asks the helper first",
-			`{"auths":{"r.io":` + auth("u") + `},"credHelpers":{"r.io":"echo"}}`,
-			"r.io/fn",
+			"docker asks the helper first", `{"auths":{"r.io":` + auth("u") + `},"credHelpers":{"r.io":"echo"}}`, "r.io/fn",
 			"helper for r.io",
 		},
 		"helper is empty": {
-			"then what the file has",
-			`{"auths":{"r.io":` + auth("u") + `},"credHelpers":{"r.io":"empty"}}`,
-			"r.io/fn",
-			"u",
+			"then what the file has", `{"auths":{"r.io":` + auth("u") + `},"credHelpers":{"r.io":"empty"}}`, "r.io/fn", "u",
 		},
-		"store": {
-			"a store for all hosts",
-			`{"auths":{"r.io":{}},"credsStore":"echo"}`,
-			"r.io/fn",
-			"helper for r.io",
-		},
+		"store": {"a store for all hosts", `{"auths":{"r.io":{}},"credsStore":"echo"}`, "r.io/fn", "helper for r.io"},
 		"store for the hub": {
-			"the store knows it by its old name",
-			`{"credsStore":"echo"}`,
-			"docker.io/org/fn",
+			"the store knows it by its old name", `{"credsStore":"echo"}`, "docker.io/org/fn",
 			"helper for https://index.docker.io/v1/",
 		},
 		"store is empty": {"nothing anywhere", `{"credsStore":"empty"}`, "r.io/fn", ""},
@@ -198,10 +154,7 @@ func TestIdentityToken(t *testing.T) {
 	helpers(t, map[string]string{"token": `echo '{"Username":"<token>","Secret":"t"}'`})
 	s := open(t, nil, write(t, "", `{"auths":{"own.io":{"identitytoken":"i"}},"credHelpers":{"r.io":"token"}}`))
 	for repository, want := range map[string]string{"r.io/fn": "t", "own.io/fn": "i"} {
-		if got, err := s.Lookup(
-			t.Context(),
-			repository,
-		); err != nil || got.Auth.IdentityToken != want ||
+		if got, err := s.Lookup(t.Context(), repository); err != nil || got.Auth.IdentityToken != want ||
 			got.Auth.Username != "" {
 			t.Errorf("identity token of %s is %q, %v, want %q", repository, got.Auth.IdentityToken, err, want)
 		}
@@ -219,15 +172,9 @@ func TestHelperFails(t *testing.T) {
 		"no secret":      {"it serves for nothing", `echo '{"Username":"u"}'`, "without a secret"},
 		"JSON of others": {"it serves for nothing", `echo '{"error":"hunter2"}'`, "without a secret"},
 		"answers, fails": {
-			"the answer stays secret",
-			`echo '` + answer + `'; echo "wrote hunter2-hunter2" >&2; exit 1`,
-			"wrote [hidden]",
+			"the answer stays secret", `echo '` + answer + `'; echo "wrote hunter2-hunter2" >&2; exit 1`, "wrote [hidden]",
 		},
-		"traces": {
-			"scripts do that",
-			`set -x; curl -H "Authorization: Bearer hunter2" 2>/dev/null; exit 1`,
-			"exit status 1",
-		},
+		"traces": {"scripts do that", `set -x; curl -H "Authorization: Bearer hunter2" 2>/dev/null; exit 1`, "exit status 1"},
 		"names a secret": {
 			"programs do that",
 			`echo 'login with password="hunter2 x", token: hunter2 at https://u:hunter2@h/?sig=hunter2' >&2; exit 1`,
@@ -327,10 +274,8 @@ func stop(t *testing.T, s *credentials.Store) {
 }
 
 func TestHelperIsNotRunForEachLookup(t *testing.T) {
-	dir := helpers(
-		t,
-		map[string]string{"count": `echo run >> "$(dirname "$0")/runs"; echo '{"Username":"u","Secret":"s"}'`},
-	)
+	dir := helpers(t,
+		map[string]string{"count": `echo run >> "$(dirname "$0")/runs"; echo '{"Username":"u","Secret":"s"}'`})
 	s := open(t, nil, write(t, "", `{"credsStore":"count"}`))
 	for n := range 3 {
 		if got, err := s.Lookup(t.Context(), "r.io/fn"); err != nil || got.Kept != (n > 0) {
@@ -380,10 +325,8 @@ func TestFileChanges(t *testing.T) {
 }
 
 func TestHelpersFailureIsForgottenWithItsFile(t *testing.T) {
-	dir := helpers(
-		t,
-		map[string]string{"sick": `test -e "$(dirname "$0")/well" || exit 1; echo '{"Username":"u","Secret":"s"}'`},
-	)
+	dir := helpers(t,
+		map[string]string{"sick": `test -e "$(dirname "$0")/well" || exit 1; echo '{"Username":"u","Secret":"s"}'`})
 	path := write(t, "", `{"credsStore":"sick"}`)
 	changed := make(chan struct{}, 10)
 	s := open(t, func() { changed <- struct{}{} }, path)

@@ -27,9 +27,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		host, _, _ := strings.Cut(repository, "/")
-		if kept := scopeOf(
-			server,
-		); kept != registryname.Canonical(host) &&
+		if kept := scopeOf(server); kept != registryname.Canonical(host) &&
 			!strings.HasPrefix(kept, registryname.Canonical(host)+"/") {
 			t.Errorf("%q gets the credentials of %q", repository, server)
 		}

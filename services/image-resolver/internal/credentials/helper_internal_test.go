@@ -30,18 +30,11 @@ func TestHelperThatHangs(t *testing.T) {
 		says          string
 	}{
 		"its own time is over": {
-			"callers have time left, and a stale answer may do",
-			50 * time.Millisecond,
-			time.Hour,
-			fault.Unavailable,
+			"callers have time left, and a stale answer may do", 50 * time.Millisecond, time.Hour, fault.Unavailable,
 			"within 50ms",
 		},
 		"the caller's is over": {
-			"the helper may be well",
-			time.Hour,
-			50 * time.Millisecond,
-			fault.DeadlineExceeded,
-			"did not answer",
+			"the helper may be well", time.Hour, 50 * time.Millisecond, fault.DeadlineExceeded, "did not answer",
 		},
 	}
 	for name, tc := range tests {

@@ -43,9 +43,7 @@ type flight struct {
 }
 
 // join waits for the pull of an image, and starts the pull if none is running.
-func (f *flights) join(
-	ctx context.Context, key string, phase func(string), pull pullFunc,
-) error {
+func (f *flights) join(ctx context.Context, key string, phase func(string), pull pullFunc) error {
 	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {
 		return err

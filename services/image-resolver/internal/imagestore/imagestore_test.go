@@ -60,8 +60,7 @@ func TestMountpointsAreThere(t *testing.T) {
 		}
 		expectFile(t, opened, "etc/resolv.conf", "")
 		expectFile(t, opened, "etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost\n")
-		expectFile(t, opened, "etc/passwd",
-			"root:x:0:0::/tmp:/sbin/nologin\nfunction:x:1000:1000::/tmp:/sbin/nologin\n")
+		expectFile(t, opened, "etc/passwd", "root:x:0:0::/tmp:/sbin/nologin\nfunction:x:1000:1000::/tmp:/sbin/nologin\n")
 	}
 }
 

@@ -117,10 +117,6 @@ func (p *present) UnmarshalJSON([]byte) error {
 
 // invalidDocument returns the error for a document that cannot be read. It quotes at most maxQuoted bytes of err.
 func invalidDocument(what string, err error) error {
-	return fault.New(
-		fault.Precondition,
-		"%s is not valid: %s: build and push the image again",
-		what,
-		excerpt.Middle(err.Error(), maxQuoted),
-	)
+	return fault.New(fault.Precondition, "%s is not valid: %s: build and push the image again", what,
+		excerpt.Middle(err.Error(), maxQuoted))
 }

@@ -79,10 +79,8 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	}
 	c := file.Config
 	if len(c.Entrypoint)+len(c.Cmd) == 0 {
-		return nil, fault.New(
-			fault.Precondition,
-			"the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile",
-		)
+		return nil, fault.New(fault.Precondition,
+			"the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile")
 	}
 	if c.Volumes != "" {
 		return nil, fault.New(fault.Precondition, "the image has the volume %q, which hides the wrapper server in %s: "+

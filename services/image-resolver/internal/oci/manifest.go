@@ -82,11 +82,8 @@ func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	}
 	switch {
 	case kind == types.DockerManifestSchema1 || kind == types.DockerManifestSchema1Signed:
-		return nil, fault.New(
-			fault.Precondition,
-			"the manifest has the obsolete format %q: push the image again with a current tool",
-			kind,
-		)
+		return nil, fault.New(fault.Precondition,
+			"the manifest has the obsolete format %q: push the image again with a current tool", kind)
 	case kind.IsIndex() || !kind.IsImage() && bool(probe.Manifests):
 		return parseIndex(raw)
 	default:
@@ -146,11 +143,8 @@ func parseImage(raw []byte) (*Manifest, error) {
 		return nil, invalidDocument("the manifest", err)
 	}
 	if !slices.Contains(configTypes, image.Config.MediaType) {
-		return nil, fault.New(
-			fault.Precondition,
-			"it is no container image: its configuration is of type %q",
-			excerpt.Middle(string(image.Config.MediaType), maxQuoted),
-		)
+		return nil, fault.New(fault.Precondition, "it is no container image: its configuration is of type %q",
+			excerpt.Middle(string(image.Config.MediaType), maxQuoted))
 	}
 	if image.Config.Digest.Hex == "" {
 		return nil, fault.New(fault.Precondition, "the manifest names no configuration: push the image again")
@@ -188,12 +182,8 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	case len(others) == 0:
 		return nil, fault.New(fault.Precondition, "there is no image for %s: the index lists none at all", want)
 	}
-	return nil, fault.New(
-		fault.Precondition,
-		"there is no image for %s, only for %s: push one for that platform too",
-		want,
-		excerpt.Middle(strings.Join(others, ", "), maxQuoted),
-	)
+	return nil, fault.New(fault.Precondition, "there is no image for %s, only for %s: push one for that platform too",
+		want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }
 
 // maxUnnamed is the maximum number of members without a platform that we try.

@@ -128,26 +128,20 @@ func TestSelect(t *testing.T) {
 		"unsaid":      {"an image that says nothing may be for all", []v1.Descriptor{unsaid, armV6}, "linux/amd64", "0"},
 		"said first":  {"but one that says so is better", []v1.Descriptor{unsaid, amd}, "linux/amd64", "a"},
 		"missing": {
-			"the error says what there is",
-			[]v1.Descriptor{amd, armV6, attestation},
-			"linux/s390x",
+			"the error says what there is", []v1.Descriptor{amd, armV6, attestation}, "linux/s390x",
 			"only for linux/amd64, linux/arm/v6: push",
 		},
-		"alias":           {"other tools spell architectures differently", []v1.Descriptor{armV6, alias}, "linux/amd64", "b"},
-		"alias asked for": {"so do users", []v1.Descriptor{armV6, amd}, "linux/x86_64", "a"},
-		"aarch64":         {"arm64, of which v8 is the base", []v1.Descriptor{amd, aarch64}, "linux/arm64", "c"},
-		"aarch64 v8":      {"the base variant by its name", []v1.Descriptor{amd, aarch64}, "linux/arm64/v8", "c"},
-		"armhf":           {"32 bits with a floating point unit", []v1.Descriptor{armV6, armhf}, "linux/arm/v7", "d"},
-		"lowest variant":  {"v1 runs on every machine, v3 on some", []v1.Descriptor{amdV3, amd}, "linux/amd64", "a"},
-		"attestation without platform": {
-			"the annotation says what it is", []v1.Descriptor{unnamed, amd}, "linux/amd64", "a",
-		},
-		"attestation alone": {
-			"an attestation is no image", []v1.Descriptor{unnamed}, "linux/amd64", "lists none at all",
-		},
-		"no image":      {"attestations are no images", []v1.Descriptor{attestation}, "linux/amd64", "lists none at all"},
-		"no member":     {"an empty index", nil, "linux/amd64", "lists none at all"},
-		"other variant": {"no variant fits", []v1.Descriptor{armV6}, "linux/arm/v7", "only for linux/arm/v6"},
+		"alias":                        {"other tools spell architectures differently", []v1.Descriptor{armV6, alias}, "linux/amd64", "b"},
+		"alias asked for":              {"so do users", []v1.Descriptor{armV6, amd}, "linux/x86_64", "a"},
+		"aarch64":                      {"arm64, of which v8 is the base", []v1.Descriptor{amd, aarch64}, "linux/arm64", "c"},
+		"aarch64 v8":                   {"the base variant by its name", []v1.Descriptor{amd, aarch64}, "linux/arm64/v8", "c"},
+		"armhf":                        {"32 bits with a floating point unit", []v1.Descriptor{armV6, armhf}, "linux/arm/v7", "d"},
+		"lowest variant":               {"v1 runs on every machine, v3 on some", []v1.Descriptor{amdV3, amd}, "linux/amd64", "a"},
+		"attestation without platform": {"the annotation says what it is", []v1.Descriptor{unnamed, amd}, "linux/amd64", "a"},
+		"attestation alone":            {"an attestation is no image", []v1.Descriptor{unnamed}, "linux/amd64", "lists none at all"},
+		"no image":                     {"attestations are no images", []v1.Descriptor{attestation}, "linux/amd64", "lists none at all"},
+		"no member":                    {"an empty index", nil, "linux/amd64", "lists none at all"},
+		"other variant":                {"no variant fits", []v1.Descriptor{armV6}, "linux/arm/v7", "only for linux/arm/v6"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -175,16 +169,10 @@ func TestParseManifestRejects(t *testing.T) {
 	tests := map[string]struct {
 		reason, mediaType, raw, want string
 	}{
-		"garbage": {"no JSON", imageType, "<html>", "not valid JSON"},
-		"schema 1": {
-			"it is no longer in use",
-			"application/vnd.docker.distribution.manifest.v1+prettyjws",
-			"{}",
-			"obsolete",
-		},
+		"garbage":  {"no JSON", imageType, "<html>", "not valid JSON"},
+		"schema 1": {"it is no longer in use", "application/vnd.docker.distribution.manifest.v1+prettyjws", "{}", "obsolete"},
 		"chart": {
-			"artifacts are no images",
-			imageType,
+			"artifacts are no images", imageType,
 			`{"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"` + someDigest + `"}}`,
 			"no container image",
 		},

@@ -85,11 +85,8 @@ func (m *metrics) sendObserved(
 		p.op = opRedirect
 	}
 	ctx, span := m.tracer.Start(req.Context(), "fn.registry."+p.op, trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(
-			attribute.String("fn.registry", registry),
-			attribute.String("http.request.method", req.Method),
-			attribute.String("server.address", req.URL.Host),
-		))
+		trace.WithAttributes(attribute.String("fn.registry", registry), attribute.String("http.request.method", req.Method),
+			attribute.String("server.address", req.URL.Host)))
 	defer span.End()
 	resp, err := send(req)
 	code := "error"

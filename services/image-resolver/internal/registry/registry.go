@@ -208,11 +208,7 @@ func (c *Client) useSource(
 }
 
 func (c *Client) useSession(
-	ctx context.Context,
-	slot *slot,
-	source string,
-	cred credentials.Credential,
-	use func(context.Context, *Session) error,
+	ctx context.Context, slot *slot, source string, cred credentials.Credential, use func(context.Context, *Session) error,
 ) error {
 	s, err := c.openSession(ctx, slot, source, cred)
 	if err != nil {

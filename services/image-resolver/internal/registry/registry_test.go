@@ -175,24 +175,12 @@ func TestMirrors(t *testing.T) {
 		"mirror has it":   {"the registry is spared", nil, true, true, false, 0, "", ""},
 		"mirror lacks it": {"then the registry is asked", nil, false, true, true, 0, "", ""},
 		"mirror is broken": {
-			"then the registry is asked",
-			func(http.Handler) http.Handler { return http.NotFoundHandler() },
-			false,
-			true,
-			true,
-			0,
-			"",
-			"",
+			"then the registry is asked", func(http.Handler) http.Handler { return http.NotFoundHandler() }, false, true, true,
+			0, "", "",
 		},
 		"neither has it": {
-			"the registry's answer counts, and names the mirror's",
-			nil,
-			false,
-			false,
-			true,
-			fault.Precondition,
-			"MANIFEST_UNKNOWN",
-			"mirror.example",
+			"the registry's answer counts, and names the mirror's", nil, false, false, true, fault.Precondition,
+			"MANIFEST_UNKNOWN", "mirror.example",
 		},
 	}
 	for name, tc := range tests {
@@ -246,10 +234,8 @@ func (k *tokens) middleware(next http.Handler) http.Handler {
 			return
 		}
 		if req.Header.Get("Authorization") != "Bearer token-"+secret || req.URL.Path != "/v2/" && k.stale.Add(-1) >= 0 {
-			w.Header().Set(
-				"WWW-Authenticate",
-				fmt.Sprintf(`Bearer realm="http://%s/token",service="test",scope="repository:fn:pull"`, req.Host),
-			)
+			w.Header().Set("WWW-Authenticate",
+				fmt.Sprintf(`Bearer realm="http://%s/token",service="test",scope="repository:fn:pull"`, req.Host))
 			testregistry.Refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "no good: "+req.Header.Get("Authorization"))
 			return
 		}
@@ -280,29 +266,15 @@ func TestTokens(t *testing.T) {
 		answer   string
 		says     string // in the error; empty for success
 	}{
-		"plain":           {"the usual way", 0, 0, 0, secret, good, ""},
-		"second try, 503": {"the token server has a hiccup", 1, http.StatusServiceUnavailable, 0, secret, good, ""},
-		"second try, 401": {
-			"the token server learns of the user late",
-			1,
-			http.StatusUnauthorized,
-			0,
-			secret,
-			good,
-			"",
-		},
+		"plain":                 {"the usual way", 0, 0, 0, secret, good, ""},
+		"second try, 503":       {"the token server has a hiccup", 1, http.StatusServiceUnavailable, 0, secret, good, ""},
+		"second try, 401":       {"the token server learns of the user late", 1, http.StatusUnauthorized, 0, secret, good, ""},
 		"token ended":           {"a fresh one is fetched", 0, 0, 1, secret, good, ""},
 		"tokens end twice":      {"and everything from the start, once", 0, 0, 2, secret, good, ""},
 		"tokens are never good": {"but not for ever", 0, 0, 1000, secret, good, "no good"},
 		"wrong password":        {"nothing secret in the error", 0, 0, 0, secret + "-wrong", good, "UNAUTHORIZED"},
 		"no token in the answer": {
-			"nothing secret in the error",
-			0,
-			0,
-			0,
-			secret,
-			`{"refresh_token":"` + secret + `"}`,
-			"and not with a token",
+			"nothing secret in the error", 0, 0, 0, secret, `{"refresh_token":"` + secret + `"}`, "and not with a token",
 		},
 	}
 	for name, tc := range tests {

@@ -91,8 +91,7 @@ func worthRetrying(resp *http.Response, err error) bool {
 		return dns.IsTemporary && !dns.IsNotFound
 	}
 	for _, temporary := range []error{
-		io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED,
-		syscall.EPIPE, net.ErrClosed,
+		io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.EPIPE, net.ErrClosed,
 	} {
 		if errors.Is(err, temporary) {
 			return true

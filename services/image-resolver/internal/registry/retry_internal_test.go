@@ -49,13 +49,10 @@ func TestWorthRetrying(t *testing.T) {
 	}{
 		"goodbye": {
 			"the server is restarted",
-			errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug=""`),
-			true,
+			errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug=""`), true,
 		},
 		"graceful end": {
-			"the server is restarted",
-			errors.New("http2: Transport received Server's graceful shutdown GOAWAY"),
-			true,
+			"the server is restarted", errors.New("http2: Transport received Server's graceful shutdown GOAWAY"), true,
 		},
 		"lost connection": {"it did not answer a ping", errors.New("http2: client connection lost"), true},
 		"reset":           {"a proxy is restarted", &net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},

@@ -91,14 +91,8 @@ func TestStaleCredentials(t *testing.T) {
 				t.Errorf("%v, want success: %t, or else the registry's words: %s", err, tc.good, tc.reason)
 			}
 			if got := r.Count("GET /v2/fn/manifests/"); got != tc.manifests || creds.renewed.Load() != tc.renewals {
-				t.Errorf(
-					"asked %d times and renewed %d times, want %d and %d: %s",
-					got,
-					creds.renewed.Load(),
-					tc.manifests,
-					tc.renewals,
-					tc.reason,
-				)
+				t.Errorf("asked %d times and renewed %d times, want %d and %d: %s", got, creds.renewed.Load(), tc.manifests,
+					tc.renewals, tc.reason)
 			}
 		})
 	}

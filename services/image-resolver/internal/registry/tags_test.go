@@ -55,13 +55,8 @@ func TestListOfTagsHasABound(t *testing.T) {
 		// pages is how many may be asked for at most.
 		pages int
 	}{
-		"as many as may be": {"a tag for each commit", endless(1000, 20, 49_000), 50_000, 50},
-		"one more": {
-			"the list is not cut: the highest version may be missing",
-			endless(1000, 20, 50_000),
-			0,
-			51,
-		},
+		"as many as may be":       {"a tag for each commit", endless(1000, 20, 49_000), 50_000, 50},
+		"one more":                {"the list is not cut: the highest version may be missing", endless(1000, 20, 50_000), 0, 51},
 		"without end":             {"it would fill the memory", endless(1000, 20, -1), 0, 51},
 		"on one page":             {"a registry may not care how many are asked for", endless(60_000, 20, 0), 0, 1},
 		"signatures":              {"they have long tags", endless(1000, 75, 49_000), 50_000, 50},
@@ -94,10 +89,7 @@ func TestPageOfTags(t *testing.T) {
 	}{
 		"usual": {"as the specification has it", `{"name":"fn","tags":["v1","v2"]}`, "v1 v2", ""},
 		"other fields": {
-			"some registries say more",
-			`{"manifest":{"sha256:0":{"tag":["x"]}},"tags":["v1"],"child":[]}`,
-			"v1",
-			"",
+			"some registries say more", `{"manifest":{"sha256:0":{"tag":["x"]}},"tags":["v1"],"child":[]}`, "v1", "",
 		},
 		"null":      {"a repository without tags", `{"name":"fn","tags":null}`, "", ""},
 		"none":      {"a repository without tags", `{}`, "", ""},

@@ -47,10 +47,8 @@ func (s *tagged) RoundTrip(req *http.Request) (*http.Response, error) {
 	case listing:
 		return answer(http.StatusOK, `{"tags":[`+s.tags+`]}`)
 	case strings.Contains(req.URL.Path, "/manifests/"):
-		return answer(
-			http.StatusOK,
-			`{"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"`+oci.Digest([]byte(config))+`"}}`,
-		)
+		return answer(http.StatusOK,
+			`{"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"`+oci.Digest([]byte(config))+`"}}`)
 	case strings.Contains(req.URL.Path, "/blobs/"):
 		return answer(http.StatusOK, config)
 	default:

@@ -81,13 +81,8 @@ func image(t *testing.T, n, labels, env int) *oci.Image {
 		fmt.Fprintf(&config, `,"org.opencontainers.image.label%d":"value %d"`, i, n)
 	}
 	config.WriteString(
-		`}},"rootfs":{"type":"layers","diff_ids":["sha256:` + strings.Repeat(
-			"0",
-			64,
-		) + `"]},"history":[{"created_by":"` + strings.Repeat(
-			"RUN make ",
-			100,
-		) + `"}]}`,
+		`}},"rootfs":{"type":"layers","diff_ids":["sha256:` + strings.Repeat("0",
+			64) + `"]},"history":[{"created_by":"` + strings.Repeat("RUN make ", 100) + `"}]}`,
 	)
 	m := &oci.Manifest{Digest: oci.Digest([]byte(config.String()))}
 	parsed, err := oci.ParseConfig(m, []byte(config.String()))
@@ -132,8 +127,7 @@ func TestMemoryIsWhatItIsTakenToBe(t *testing.T) {
 		"failures": {"an error keeps what its registry said", forFailures, nil, fail},
 		"failures of mirrors": {
 			"and what each mirror said", forFailures,
-			map[string][]string{"example.com": {"one.example/a", "two.example/b", "three.example/c", "four.example/d"}},
-			fail,
+			map[string][]string{"example.com": {"one.example/a", "two.example/b", "three.example/c", "four.example/d"}}, fail,
 		},
 	}
 	for name, tc := range tests {

@@ -25,14 +25,10 @@ type Handler struct {
 
 // ResolveImage resolves an image.
 func (h *Handler) ResolveImage(
-	ctx context.Context,
-	req *imageresolverv1.ResolveImageRequest,
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
-	ctx, span := h.Tracer.Start(
-		ctx,
-		"fn.resolve",
-		trace.WithAttributes(attribute.String("container.image.name", req.GetImage())),
-	)
+	ctx, span := h.Tracer.Start(ctx, "fn.resolve",
+		trace.WithAttributes(attribute.String("container.image.name", req.GetImage())))
 	defer span.End()
 	result, err := h.Resolver.Resolve(ctx, request(req))
 	if err != nil {
@@ -60,8 +56,7 @@ func request(req *imageresolverv1.ResolveImageRequest) resolver.Request {
 
 // ListTags lists tags.
 func (h *Handler) ListTags(
-	ctx context.Context,
-	req *imageresolverv1.ListTagsRequest,
+	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
 	tags, err := h.Resolver.Tags(ctx, req.GetRepository(), req.GetConstraint())
 	if err != nil {

@@ -100,9 +100,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 }
 
 func sign(
-	t testing.TB,
-	template, parent *x509.Certificate,
-	key, parentKey *ecdsa.PrivateKey,
+	t testing.TB, template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey,
 ) ([]byte, *x509.Certificate) {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)

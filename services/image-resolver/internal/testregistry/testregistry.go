@@ -139,12 +139,8 @@ func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 			}
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 			// A careless server that repeats its input.
-			Refuse(
-				w,
-				http.StatusUnauthorized,
-				"UNAUTHORIZED",
-				"authentication required, not "+password+" in "+req.Header.Get("Authorization"),
-			)
+			Refuse(w, http.StatusUnauthorized, "UNAUTHORIZED",
+				"authentication required, not "+password+" in "+req.Header.Get("Authorization"))
 		})
 	}
 }
@@ -158,8 +154,7 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 
 // On calls handler for requests whose path contains part. The handler may call next.
 func On(
-	part string,
-	handler func(w http.ResponseWriter, req *http.Request, next http.Handler),
+	part string, handler func(w http.ResponseWriter, req *http.Request, next http.Handler),
 ) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

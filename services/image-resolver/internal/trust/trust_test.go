@@ -62,13 +62,8 @@ func TestEachRegistryHasItsOwnTrust(t *testing.T) {
 	general, own := t.TempDir(), t.TempDir()
 	testcert.Write(t, general, "ca.crt", one.PEM)
 	testcert.Write(t, own, "ca.pem", two.PEM)
-	first, second := server(
-		t,
-		one.Server(t, time.Now().Add(time.Hour)),
-	), server(
-		t,
-		two.Server(t, time.Now().Add(time.Hour)),
-	)
+	first, second := server(t, one.Server(t, time.Now().Add(time.Hour))), server(t,
+		two.Server(t, time.Now().Add(time.Hour)))
 	s := open(
 		t,
 		trust.Config{
@@ -133,9 +128,7 @@ func TestNewRejects(t *testing.T) {
 		"no certificate": {"an empty file is a mistake", map[string][]byte{"ca.crt": nil}, "ca.crt holds no certificate"},
 		"no key":         {"a pair is two", map[string][]byte{"tls.crt": cert}, "one is there without the other"},
 		"foreign key": {
-			"a pair fits together",
-			map[string][]byte{"client.cert": cert, "client.key": foreign},
-			"private key does not match",
+			"a pair fits together", map[string][]byte{"client.cert": cert, "client.key": foreign}, "private key does not match",
 		},
 		"swapped": {"it happens", map[string][]byte{"tls.crt": key, "tls.key": cert}, "tls.crt"},
 	}

@@ -37,11 +37,9 @@ func TestHostileEntriesAreRefused(t *testing.T) {
 			[][]entry{{symlink("d/e/a", "../.."), symlink("b", "d/e/a/..")}, {file("b/x", "")}},
 			"leads out of the image by a symbolic link",
 		},
-		"long name": {[][]entry{{file(strings.Repeat("d/", 2048)+"x", "")}}, "has a name of more than 4096 bytes"},
-		"long part of a name": {
-			[][]entry{{file(strings.Repeat("x", 256), "")}}, "has a name or a link that the file system",
-		},
-		"deep": {[][]entry{{file(strings.Repeat("d/", 129)+"x", "")}}, "is below more than 128 directories"},
+		"long name":           {[][]entry{{file(strings.Repeat("d/", 2048)+"x", "")}}, "has a name of more than 4096 bytes"},
+		"long part of a name": {[][]entry{{file(strings.Repeat("x", 256), "")}}, "has a name or a link that the file system"},
+		"deep":                {[][]entry{{file(strings.Repeat("d/", 129)+"x", "")}}, "is below more than 128 directories"},
 		"deep by a link": {
 			[][]entry{{symlink("l", strings.Repeat("d/", 100)), file("l/"+strings.Repeat("e/", 100)+"x", "")}},
 			"is below more than 128 directories",
@@ -82,8 +80,7 @@ func TestHostileEntriesAreRefused(t *testing.T) {
 // TestLinksChainedByLayers writes through a chain of links, each harmless where it stands, whose last
 // part leaves the image once they are combined.
 func TestLinksChainedByLayers(t *testing.T) {
-	_, _, err := apply(t, limits,
-		archive(t, dir("a/b"), symlink("a/b/up", "../..")),
+	_, _, err := apply(t, limits, archive(t, dir("a/b"), symlink("a/b/up", "../..")),
 		archive(t, symlink("top", "a/b/up/.."), file("top/x", "")))
 	const want = "leads out of the image by a symbolic link"
 	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), want) {

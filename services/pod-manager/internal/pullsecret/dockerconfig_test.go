@@ -21,8 +21,7 @@ func TestParse(t *testing.T) {
 		warns  string // part of the only warning; none if empty
 	}{
 		"auth": {
-			"what docker login writes",
-			`{"auths":{"r.example":{"auth":"` + encoded("u:p") + `"}}}`, "r.example u:p", "",
+			"what docker login writes", `{"auths":{"r.example":{"auth":"` + encoded("u:p") + `"}}}`, "r.example u:p", "",
 		},
 		"user": {
 			"what kubectl create secret writes, besides auth",
