@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/wrapper-server/internal/applet"
 	"github.com/krm-function-runner/function-runner/wrapper-server/internal/wrapper"
 )
@@ -21,23 +21,23 @@ func main() {
 		os.Exit(run(args))
 	}
 	isolate()
-	program.Begin()
+	servermain.Begin()
 	cfg, err := wrapper.LoadConfig(os.Args[1:], os.Environ(), os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		os.Exit(0)
 	}
 	if err != nil {
-		os.Exit(program.RejectConfig("wrapper-server", err))
+		os.Exit(servermain.RejectConfig("wrapper-server", err))
 	}
 	if wrapper.InPod(os.Environ()) {
 		cfg.Shared = []string{"/tmp", "/dev/shm"} // only the function uses them, because a pod runs a single function
 	}
-	settings := program.Settings{Serve: cfg.Serve, Telemetry: cfg.Telemetry}
-	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+	settings := servermain.Settings{Serve: cfg.Serve, Telemetry: cfg.Telemetry}
+	start := func(_ context.Context, frame servermain.Frame) ([]serve.Component, error) {
 		component, err := wrapper.New(cfg, frame)
 		return []serve.Component{component}, err
 	}
-	os.Exit(program.Main("wrapper-server", settings, start))
+	os.Exit(servermain.Main("wrapper-server", settings, start))
 }
 
 // isolate makes the program execute itself again, with an environment in which the image's variables do not configure
@@ -45,9 +45,9 @@ func main() {
 func isolate() {
 	args, env, needed := wrapper.Isolate(os.Args, os.Environ())
 	if needed {
-		err := program.Execute(args, env)
+		err := servermain.Execute(args, env)
 		err = fmt.Errorf("isolate the server from the image's environment: %w", err)
-		os.Exit(program.RejectConfig("wrapper-server", err))
+		os.Exit(servermain.RejectConfig("wrapper-server", err))
 	}
 	os.Args = args
 }

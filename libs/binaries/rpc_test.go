@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
@@ -26,7 +26,7 @@ import (
 // dial returns a client of a source that is served until stopping closes.
 func dial(t *testing.T, source binaries.Source, stopping <-chan struct{}) *binaries.Client {
 	t.Helper()
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: podmanagerv1connect.BinaryServiceName, Streams: true,

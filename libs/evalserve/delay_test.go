@@ -16,8 +16,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/evalserve"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
@@ -25,7 +25,7 @@ import (
 // of a round trip. It reports the shortest time: what the windows of HTTP/2 cost is the difference to no delay.
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, windows := range []serve.Windows{serve.DefaultWindows, {Request: 512 << 10, Connection: serve.MaxWindow}} {
-		address := servetest.Start(b, func(program.Frame) (serve.Component, error) {
+		address := servetest.Start(b, func(servermain.Frame) (serve.Component, error) {
 			mux := http.NewServeMux()
 			mux.Handle(evalserve.NewHandler(config(silent, 7<<20)))
 			return serve.Component{Endpoints: []serve.Endpoint{{Name: "evaluator", Handler: mux, Windows: windows}}}, nil

@@ -16,10 +16,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
@@ -53,7 +53,7 @@ func (echo) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunctionR
 // start serves echo to caller, and returns its address as host:port.
 func start(t testing.TB, identity *mtls.Identity) string {
 	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		frame.Health.Explain(identity.Details)
 		access, err := rpcserve.Callers(identity, []string{caller})
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
@@ -80,7 +80,7 @@ func startConfined(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		return gateway.New(s.Gateway, gateway.Services{}, frame)
 	})
 }

@@ -9,26 +9,26 @@ import (
 	"errors"
 	"os"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
 func main() {
-	program.Slacken()
-	program.Begin()
+	servermain.Slacken()
+	servermain.Begin()
 	s, err := settings.Load(os.Args[1:], os.Stderr)
 	if errors.Is(err, settings.ErrHelp) {
 		os.Exit(0)
 	}
 	if err != nil {
-		os.Exit(program.RejectConfig("function-runner", err))
+		os.Exit(servermain.RejectConfig("function-runner", err))
 	}
 	s.PodManager.PodEnv = podmanager.PodEnv(os.Environ())
-	start := func(ctx context.Context, frame program.Frame) ([]serve.Component, error) {
+	start := func(ctx context.Context, frame servermain.Frame) ([]serve.Component, error) {
 		return compose.Components(ctx, s, frame)
 	}
-	os.Exit(program.Main("function-runner", s.Settings, start))
+	os.Exit(servermain.Main("function-runner", s.Settings, start))
 }

@@ -7,28 +7,28 @@ import (
 	"context"
 	"os"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
 // settings contains all settings that environment variables set.
 type settings struct {
 	podmanager.Config
-	program.Settings
+	servermain.Settings
 }
 
 // Validate checks all settings.
 func (s *settings) Validate() error { return s.ValidateWith(&s.Config) }
 
 func main() {
-	program.Slacken()
-	program.Begin()
+	servermain.Slacken()
+	servermain.Begin()
 	var s settings
-	program.Load("pod-manager", &s)
+	servermain.Load("pod-manager", &s)
 	s.PodEnv = podmanager.PodEnv(os.Environ())
-	build := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+	build := func(_ context.Context, frame servermain.Frame) ([]serve.Component, error) {
 		return podmanager.New(s.Config, frame)
 	}
-	os.Exit(program.Main("pod-manager", s.Settings, build))
+	os.Exit(servermain.Main("pod-manager", s.Settings, build))
 }

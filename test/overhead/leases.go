@@ -14,9 +14,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
@@ -44,12 +44,12 @@ func (l grantedPod) Finish(lease.Outcome, string) {}
 
 // serve runs the lender until ctx ends.
 func (l *lender) serve(ctx context.Context) error {
-	settings := program.Settings{
+	settings := servermain.Settings{
 		Serve:     serve.Config{ShutdownTimeout: time.Minute},
 		Telemetry: telemetry.Config{MetricsAddress: "off", LogFormat: "json", LogVerbosity: 1},
 		TLS:       mtls.Config{Directory: l.directory},
 	}
-	return program.Run(ctx, "lender", settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+	build := func(_ context.Context, frame servermain.Frame) ([]serve.Component, error) {
 		access, err := rpcserve.Callers(frame.Identity, []string{gatewayID})
 		if err != nil {
 			return nil, err
@@ -65,7 +65,8 @@ func (l *lender) serve(ctx context.Context) error {
 		return []serve.Component{{Endpoints: []serve.Endpoint{{
 			Name: "lender", Address: l.address, Handler: handler, MaxStreams: 1000, TLS: frame.Identity.Server(),
 		}}}}, err
-	})
+	}
+	return servermain.Run(ctx, "lender", settings, build)
 }
 
 // parse reads the arguments that startLender passes to the process of the lender.

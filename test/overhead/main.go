@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
 func main() {
@@ -66,7 +66,7 @@ func run() error {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
 	}
 	if *lend != "" {
-		program.Slacken() // as a pod-manager does
+		servermain.Slacken() // as a pod-manager does
 		var l lender
 		if err := l.parse(append([]string{*lend}, flag.Args()...)); err != nil {
 			return err

@@ -13,16 +13,16 @@ import (
 
 	"connectrpc.com/grpchealth"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // Start runs the service that build makes until the test ends, and returns the address of its first endpoint, as
 // host:port. The test fails if the service fails.
-func Start(t testing.TB, build func(program.Frame) (serve.Component, error)) string {
+func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) string {
 	t.Helper()
-	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	component, err := build(frame)
 	if err != nil {
 		t.Fatalf("make the service: %v", err)

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
@@ -35,7 +35,8 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 	var resolver *imageresolver.Resolver
 	if !offline {
 		var err error
-		resolver, err = imageresolver.NewResolver(s.ImageResolver, program.Frame{Telemetry: log, Health: new(serve.Health)})
+		frame := servermain.Frame{Telemetry: log, Health: new(serve.Health)}
+		resolver, err = imageresolver.NewResolver(s.ImageResolver, frame)
 		if err != nil {
 			return nil, err
 		}

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
@@ -51,7 +51,7 @@ const (
 
 // Start starts a runner. It returns an error if this machine cannot start sandboxes. Callers must close the runner.
 func Start(ctx context.Context, cfg Config) (*Runner, error) {
-	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	sandboxes, err := gateway.FindSandboxes(ctx, cfg.Gateway, frame)
 	if err == nil && sandboxes == nil {
 		err = errOff

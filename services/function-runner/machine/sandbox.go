@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
@@ -73,7 +73,7 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 	if s.SandboxSettings.Sandbox == auto {
 		names = gateway.AllLaunchers()
 	}
-	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	for _, name := range names {
 		s.Gateway.Sandbox.Launcher = name
 		sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)

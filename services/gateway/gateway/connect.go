@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
@@ -47,7 +47,7 @@ func (s Services) Close() {
 }
 
 // Connect returns clients of the services that cfg names. Callers must close them.
-func Connect(cfg Config, frame program.Frame) (Services, error) {
+func Connect(cfg Config, frame servermain.Frame) (Services, error) {
 	var s Services
 	if cfg.ImageResolver != "" {
 		client, err := s.newClient(cfg.ImageResolver, "image-resolver", frame)
@@ -72,7 +72,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 }
 
 // newClient returns a client of the named service at address. [Services.Close] closes the client.
-func (s *Services) newClient(address, name string, frame program.Frame) (*rpcclient.Client, error) {
+func (s *Services) newClient(address, name string, frame servermain.Frame) (*rpcclient.Client, error) {
 	client, err := rpcclient.New(address, frame.Identity.ClientOfSibling(name), frame.Telemetry)
 	s.clients = append(s.clients, client)
 	return client, err

@@ -16,9 +16,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -42,7 +42,7 @@ func (tagLister) ListTags(
 	}
 }
 
-func newTagLister(frame program.Frame) (serve.Component, error) {
+func newTagLister(frame servermain.Frame) (serve.Component, error) {
 	access, err := rpcserve.Callers(frame.Identity, []string{"spiffe://function-runner/gateway"})
 	if err != nil {
 		return serve.Component{}, err
@@ -76,7 +76,7 @@ func TestServicesProveWhoTheyAre(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			resolver := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+			resolver := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 				frame.Identity = authority.Identity(t, tc.resolver)
 				return newTagLister(frame)
 			})
@@ -84,7 +84,7 @@ func TestServicesProveWhoTheyAre(t *testing.T) {
 				MaxMessageBytes: 1 << 20, DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
 				ImageResolver: tc.scheme + "://" + resolver,
 			}
-			address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+			address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 				if tc.gateway != "" {
 					frame.Identity = authority.Identity(t, tc.gateway)
 				}
@@ -117,7 +117,7 @@ func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {
 		MaxMessageBytes: 1 << 20, DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
 		ImageResolver: "http://" + servetest.Start(t, newTagLister),
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		services, err := gateway.Connect(cfg, frame)
 		if err != nil {
 			return serve.Component{}, err

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -34,7 +34,7 @@ func TestFunctionConfigs(t *testing.T) {
 	}
 	reports := make(chan binaries.Problems, 10)
 	board := binaries.NewBoard(func(p binaries.Problems) { reports <- p })
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		return gateway.New(cfg, gateway.Services{Binaries: board}, frame)
 	})
 	c := newCaller(t, address)

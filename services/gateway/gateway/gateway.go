@@ -18,9 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
@@ -40,7 +40,7 @@ import (
 const maxLogRate = 10
 
 // New returns a gateway as a component of a program.
-func New(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
+func New(cfg Config, services Services, frame servermain.Frame) (serve.Component, error) {
 	component, err := newComponent(cfg, services, frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
@@ -48,7 +48,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Component, e
 	return component, nil
 }
 
-func newComponent(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
+func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.Component, error) {
 	evaluators, err := newEvaluators(cfg, services, frame)
 	if err != nil {
 		return serve.Component{}, err
@@ -99,7 +99,7 @@ func newComponent(cfg Config, services Services, frame program.Frame) (serve.Com
 }
 
 // listTasks returns all background tasks of a gateway.
-func listTasks(e evaluators, services Services, frame program.Frame) (tasks []serve.Task) {
+func listTasks(e evaluators, services Services, frame servermain.Frame) (tasks []serve.Task) {
 	if e.exec != nil {
 		tasks = append(tasks, e.exec.Watch, e.exec.Maintain)
 	}
@@ -128,7 +128,7 @@ type evaluators struct {
 }
 
 // newEvaluators returns the evaluators that are enabled.
-func newEvaluators(cfg Config, services Services, frame program.Frame) (e evaluators, err error) {
+func newEvaluators(cfg Config, services Services, frame servermain.Frame) (e evaluators, err error) {
 	if cfg.Enabled(RuntimeExec) {
 		if e.exec, err = newExec(cfg, frame); err != nil {
 			return e, err
@@ -178,7 +178,7 @@ func (e evaluators) tagSources(services Services) (tags []naming.TagSource) {
 }
 
 // newExec returns the exec evaluator.
-func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, error) {
+func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, error) {
 
 // newHandler returns the handler of the gateway's ports for callers. pools is nil if there is no pod-manager.
 func newHandler(
-	cfg Config, pools lease.Manager, frame program.Frame, door *frontdoor.Handler, shown *status.Service,
+	cfg Config, pools lease.Manager, frame servermain.Frame, door *frontdoor.Handler, shown *status.Service,
 ) (http.Handler, error) {
 	queries := newQueries()
 	services := []rpcserve.Service{{

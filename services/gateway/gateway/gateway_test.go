@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/krm-function-runner/function-runner/libs/function"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -68,7 +68,7 @@ func install(t *testing.T, dir string, behaviours ...string) (configFile string)
 // startConfigured runs a gateway that is composed with no other service, and returns its address.
 func startConfigured(t *testing.T, cfg gateway.Config) (address string) {
 	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		return gateway.New(cfg, gateway.Services{}, frame)
 	})
 }

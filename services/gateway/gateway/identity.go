@@ -12,9 +12,9 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
 // defaultCallers is the default of Config.Callers.
@@ -44,7 +44,7 @@ const maxConnectionAge = 5 * time.Minute
 
 // newEndpoints returns the configured ports, all with the given handler: a port for all callers, and a port with TLS
 // for callers with a client certificate.
-func newEndpoints(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpoint, error) {
+func newEndpoints(cfg Config, handler http.Handler, frame servermain.Frame) ([]serve.Endpoint, error) {
 	door := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,
 		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnections / 4,

@@ -14,9 +14,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
@@ -44,7 +44,7 @@ func startDoors(t *testing.T, change func(*gateway.Config)) doors {
 		t.Fatal(err)
 	}
 	d.secure = listener.Addr().String()
-	d.plain = servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	d.plain = servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		frame.Identity = d.authority.Identity(t, "spiffe://td/gateway")
 		component, err := gateway.New(cfg, gateway.Services{}, frame)
 		if err == nil && cfg.Address != "off" {
@@ -142,7 +142,7 @@ func TestSettingsOfIdentities(t *testing.T) {
 			}
 		})
 	}
-	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	cfg := gateway.Config{
 		TLSAddress: ":9443", MaxMessageBytes: 1 << 20, DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
@@ -35,7 +35,7 @@ func TestLinesHaveTraceAndCaller(t *testing.T) {
 			Config: install(t, dir, "echo", "exit1"), Functions: dir,
 		},
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		frame.Telemetry = tel
 		return gateway.New(cfg, gateway.Services{}, frame)
 	})

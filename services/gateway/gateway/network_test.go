@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -44,7 +44,7 @@ func TestFunctionNetwork(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	c := newCaller(t, servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	c := newCaller(t, servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		return gateway.New(cfg, gateway.Services{}, frame)
 	}))
 	for range 3 { // also with spare processes, which belong to one of the images

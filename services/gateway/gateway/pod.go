@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
 )
@@ -27,7 +27,7 @@ const (
 )
 
 // newPodConns returns the connections to function pods.
-func newPodConns(cfg Config, services Services, frame program.Frame) *podconn.Pool {
+func newPodConns(cfg Config, services Services, frame servermain.Frame) *podconn.Pool {
 	return podconn.New(podconn.Config{
 		Idle: cfg.Pod.IdleTimeout, Max: maxIdleConns,
 		MaxMessageBytes: cfg.MaxMessageBytes, Identity: cmp.Or(services.PodIdentity, frame.Identity),
@@ -36,7 +36,7 @@ func newPodConns(cfg Config, services Services, frame program.Frame) *podconn.Po
 }
 
 // newPod returns the pod evaluator.
-func newPod(cfg Config, services Services, conns *podconn.Pool, frame program.Frame) (*podeval.Evaluator, error) {
+func newPod(cfg Config, services Services, conns *podconn.Pool, frame servermain.Frame) (*podeval.Evaluator, error) {
 	return podeval.New(podeval.Config{
 		Leases: services.PodManager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,
 		ConnectTimeout: connectTimeout, Telemetry: frame.Telemetry,
@@ -45,7 +45,7 @@ func newPod(cfg Config, services Services, conns *podconn.Pool, frame program.Fr
 
 // poolService returns a read-only PodManagerService with the pools of m. The gateway serves it so that users who list
 // pools need only the gateway's address.
-func poolService(cfg Config, m lease.Manager, q queries, frame program.Frame) rpcserve.Service {
+func poolService(cfg Config, m lease.Manager, q queries, frame servermain.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: cfg.MaxMessageBytes,

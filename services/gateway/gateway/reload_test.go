@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -117,7 +117,7 @@ func TestMissingConfigurationStopsTheStart(t *testing.T) {
 		MaxMessageBytes: 1 << 20,
 		Exec:            gateway.ExecConfig{Config: filepath.Join(t.TempDir(), "none.yaml")},
 	}
-	_, err := gateway.New(cfg, gateway.Services{}, program.Frame{Telemetry: telemetry.Discard()})
+	_, err := gateway.New(cfg, gateway.Services{}, servermain.Frame{Telemetry: telemetry.Discard()})
 	if err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("New = %v, want an error that names the file", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 )
@@ -32,7 +32,7 @@ func (c ResultCacheConfig) check(checks *config.Checks) {
 }
 
 // newResultCache returns the result cache, or nil if no images are configured.
-func newResultCache(cfg Config, services Services, frame program.Frame) (*resultcache.Cache, error) {
+func newResultCache(cfg Config, services Services, frame servermain.Frame) (*resultcache.Cache, error) {
 	if len(cfg.ResultCache.Images) == 0 {
 		return nil, nil //nolint:nilnil // nil remembers nothing
 	}

@@ -21,9 +21,9 @@ import (
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
@@ -45,7 +45,7 @@ func (d digestOf) ResolveImage(
 
 // serve serves the image-resolver.
 func (d digestOf) serve(tb testing.TB) (url string) {
-	return "http://" + servetest.Start(tb, func(frame program.Frame) (serve.Component, error) {
+	return "http://" + servetest.Start(tb, func(frame servermain.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: imageresolverv1connect.ImageResolverServiceName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
@@ -96,7 +96,7 @@ func startRememberingAs(
 	if err := cfg.Validate(); err != nil {
 		tb.Fatal(err)
 	}
-	address = servetest.Start(tb, func(frame program.Frame) (serve.Component, error) {
+	address = servetest.Start(tb, func(frame servermain.Frame) (serve.Component, error) {
 		services, err := gateway.Connect(cfg, frame)
 		if err != nil {
 			return serve.Component{}, err

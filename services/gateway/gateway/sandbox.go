@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
@@ -44,7 +44,7 @@ type Sandboxes struct{ launcher *sandbox.Launcher }
 
 // FindSandboxes returns the launcher of sandboxes. It returns nil if sandboxes are off, or if FNR_SANDBOX is auto and
 // no launcher works. A launcher that is configured by name and does not work is an error.
-func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandboxes, error) {
+func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
 	}
@@ -77,7 +77,7 @@ func (s *Sandboxes) Close() error {
 }
 
 // newSandbox returns the sandbox evaluator. Callers must run the evaluator's Maintain.
-func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeval.Evaluator, error) {
+func newSandbox(cfg Config, services Services, frame servermain.Frame) (*sandboxeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {
 		return nil, err

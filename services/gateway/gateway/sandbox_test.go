@@ -21,8 +21,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -148,7 +148,7 @@ func startSandbox(t *testing.T, all sandboxImages, prefork int, change func(*gat
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		sandboxes, err := gateway.FindSandboxes(t.Context(), cfg, frame)
 		if err != nil {
 			return serve.Component{}, err

@@ -10,9 +10,9 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
@@ -39,7 +39,7 @@ func statusService(s *status.Service, q queries) rpcserve.Service {
 const maxStatusConnections = 32
 
 // statusPage returns the port of the status page. If there is no pod-manager, the page shows no pods.
-func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame program.Frame) serve.Endpoint {
+func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame servermain.Frame) serve.Endpoint {
 	var pools status.Pools
 	if manager != nil {
 		pools = manager

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -29,7 +29,7 @@ func TestStatusPageHasItsOwnPort(t *testing.T) {
 		Address: ":0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com",
 		DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
 	}
-	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	component, err := gateway.New(cfg, gateway.Services{}, frame)
 	if err != nil || len(component.Endpoints) != 1 {
 		t.Fatalf("without an address: %d ports, %v", len(component.Endpoints), err)

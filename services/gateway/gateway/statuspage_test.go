@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
@@ -70,7 +70,7 @@ func startWatched(t *testing.T) *watched {
 		t.Fatal(err)
 	}
 	w.page = listener.Addr().String()
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		component, err := gateway.New(cfg, gateway.Services{PodManager: w.manager}, frame)
 		if err == nil {
 			component.Endpoints[1].Listener = listener

@@ -11,8 +11,8 @@ import (
 
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
@@ -24,7 +24,7 @@ func TestCallersNeedAnIdentity(t *testing.T) {
 		"spiffe://function-runner/image-resolver": connect.CodeUnauthenticated,
 		"": connect.CodeInvalidArgument, // the image has no name
 	} {
-		frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+		frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 		if name != "" {
 			frame.Identity = mtlstest.NewAuthority(t, time.Hour).Identity(t, name)
 		}

@@ -17,9 +17,9 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/resolver"
@@ -49,7 +49,7 @@ var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
 
 // New returns the image-resolver as a part of a program, with its port.
-func New(cfg Config, frame program.Frame) (serve.Component, error) {
+func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	r, err := NewResolver(cfg, frame)
 	if err != nil {
 		return serve.Component{}, err
@@ -78,7 +78,7 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 }
 
 // NewResolver returns a resolver. Callers must run its tasks.
-func NewResolver(cfg Config, frame program.Frame) (*Resolver, error) {
+func NewResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	core, client, tasks, err := newCore(cfg, frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the image-resolver: %w", err)
@@ -88,7 +88,7 @@ func NewResolver(cfg Config, frame program.Frame) (*Resolver, error) {
 }
 
 // newCore wires the resolver, and returns its client of registries and the tasks that it needs.
-func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Client, []serve.Task, error) {
+func newCore(cfg Config, frame servermain.Frame) (*resolver.Resolver, *registry.Client, []serve.Task, error) {
 	var core *resolver.Resolver
 	changed := func() { core.ForgetFailures() } // only tasks call changed, after core is set
 	log := frame.Telemetry.Log

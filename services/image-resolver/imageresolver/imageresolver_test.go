@@ -24,8 +24,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testregistry"
@@ -185,7 +185,7 @@ func TestServedOverRPC(t *testing.T) {
 	s := open()(t)
 	s.registry.Push(t, "fn:v1", function)
 	s.config.InsecureRegistries = append(s.config.InsecureRegistries, "127.0.0.1:1")
-	part, err := imageresolver.New(s.config, program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)})
+	part, err := imageresolver.New(s.config, servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
@@ -92,7 +92,7 @@ func start(t testing.TB, cfg imageresolver.Config) (*imageresolver.Resolver, *tr
 // startWith is start with telemetry of the caller's.
 func startWith(t testing.TB, cfg imageresolver.Config, tel *telemetry.Telemetry) *imageresolver.Resolver {
 	t.Helper()
-	r, err := imageresolver.NewResolver(cfg, program.Frame{Telemetry: tel, Health: new(serve.Health)})
+	r, err := imageresolver.NewResolver(cfg, servermain.Frame{Telemetry: tel, Health: new(serve.Health)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
@@ -36,7 +36,7 @@ func TestCallersNeedAnIdentity(t *testing.T) {
 	if err := os.WriteFile(cfg.Kubeconfig, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	frame.Identity = mtlstest.NewAuthority(t, time.Hour).Identity(t, "spiffe://function-runner/pod-manager")
 	components, err := podmanager.New(cfg, frame)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
@@ -28,7 +28,7 @@ type porchFollower struct {
 // FunctionConfigs to configure.
 func (c *Config) functionConfigs(
 	templates *kube.Templates, use func(podspec.Template), configure func(*functionconfig.Set),
-	clock *kubeclient.Clock, client kubernetes.Interface, frame program.Frame,
+	clock *kubeclient.Clock, client kubernetes.Interface, frame servermain.Frame,
 ) (porchFollower, error) {
 	log := frame.Telemetry.Log
 	dynamic, discover, err := kubeclient.ConnectDynamic(c.Kubeconfig, clock, log)
@@ -64,7 +64,7 @@ func localBinaries(s *functionconfig.Set) []binaries.Binary {
 }
 
 // binaryService returns the service from which gateways receive the local binaries.
-func binaryService(source binaries.Source, frame program.Frame) rpcserve.Service {
+func binaryService(source binaries.Source, frame servermain.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.BinaryServiceName, Streams: true,
 		MaxRequestBytes: binaries.MaxRequestBytes, MaxResponseBytes: binaries.MaxResponseBytes,

@@ -15,8 +15,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/issuer"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
@@ -98,7 +98,7 @@ type issuing struct {
 // issue sets up an issuer. The issuer writes the authority and the certificates of other programs into Secrets in a
 // namespace. If this program has no certificate yet, the issuer also issues a certificate with the ID own, which
 // stays in the memory of this program.
-func (c *Config) issue(setup issuer.Config, own, namespace string, frame *program.Frame) (issuing, error) {
+func (c *Config) issue(setup issuer.Config, own, namespace string, frame *servermain.Frame) (issuing, error) {
 	log := frame.Telemetry.Log
 	client, err := kubeclient.Connect(c.Kubeconfig, kubeclient.NewClock(log), log)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -21,7 +21,7 @@ import (
 // changed receives an event for each new assignment of functions to replicas.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
-	frame program.Frame,
+	frame servermain.Frame,
 ) (*membership.Keeper, error) {
 	return membership.New(membership.Config{
 		Leases: client.CoordinationV1().Leases(c.Namespace), Replica: replica, Address: address, Now: clock.Now,

@@ -18,9 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/issuer"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
@@ -71,7 +71,7 @@ const (
 )
 
 // New returns the components of the program pod-manager: the service with its port, and the issuer of certificates.
-func New(cfg Config, frame program.Frame) ([]serve.Component, error) {
+func New(cfg Config, frame servermain.Frame) ([]serve.Component, error) {
 	issuing, err := cfg.issueForPrograms(&frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the issuer of certificates: %w", err)
@@ -84,7 +84,7 @@ func New(cfg Config, frame program.Frame) ([]serve.Component, error) {
 }
 
 // issueForPrograms sets up the issuer of the programs' certificates, if one is configured.
-func (c *Config) issueForPrograms(frame *program.Frame) (issuing, error) {
+func (c *Config) issueForPrograms(frame *servermain.Frame) (issuing, error) {
 	if c.Issuer.Secret == "" {
 		return issuing{}, nil
 	}
@@ -100,7 +100,7 @@ func (c *Config) issueForPrograms(frame *program.Frame) (issuing, error) {
 }
 
 // service returns the component of the pod-manager, with its port.
-func (c *Config) service(frame program.Frame) (serve.Component, error) {
+func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 	resolver, err := c.connect(frame)
 	if err != nil {
 		return serve.Component{}, err
@@ -142,7 +142,7 @@ func (c *Config) service(frame program.Frame) (serve.Component, error) {
 // If the program has no certificate, the Manager issues a certificate for calls of its pods. The program's replicas
 // share the authority, which is in a Secret. The Secret is in the namespace of function pods, because the Role of
 // Porch's main branch permits Secrets only there.
-func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
+func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, error) {
 	var own issuing
 	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {
 		var err error
@@ -160,7 +160,7 @@ func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 
 // newManager creates the parts of a Manager and connects them, in order of their dependencies. Parts that report to
 // the manager use its inbox, because the inbox exists before the manager.
-func newManager(cfg Config, resolver Images, callers callers, frame program.Frame) (*Manager, error) {
+func newManager(cfg Config, resolver Images, callers callers, frame servermain.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()
 	use := uses(inbox.Configure)

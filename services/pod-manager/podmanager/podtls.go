@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
@@ -34,7 +34,7 @@ type podTLS struct {
 
 // podTLS returns a podTLS that passes each change of the TLS settings to use. It does nothing if this program has no
 // identity, or if PodTLS is off.
-func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame program.Frame) *podTLS {
+func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermain.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),
 		changed: make(chan struct{}, 1), known: make(chan struct{}),

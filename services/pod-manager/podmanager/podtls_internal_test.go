@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -19,7 +19,7 @@ import (
 // podTLSOf returns what keeps the certificates of the pods of a program.
 func podTLSOf(t *testing.T, c *Config, identity *mtls.Identity, of callers, use func(*podspec.TLS)) *podTLS {
 	t.Helper()
-	return c.podTLS(of, use, program.Frame{Telemetry: telemetry.Discard(), Identity: identity})
+	return c.podTLS(of, use, servermain.Frame{Telemetry: telemetry.Discard(), Identity: identity})
 }
 
 // TestPodsFollowTheAuthorities has pods know the authorities that this program trusts.

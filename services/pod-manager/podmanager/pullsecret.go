@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
@@ -18,7 +18,7 @@ import (
 // pullSecret wraps a cluster so that pods wait for the pull secret, and returns the task that maintains the pull
 // secret. If no file is configured, it returns the cluster unchanged and a task that does nothing.
 func (c *Config) pullSecret(
-	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame program.Frame,
+	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame servermain.Frame,
 ) (manager.Cluster, serve.Task, error) {
 	if c.AuthSecretPath == "" {
 		return cluster, func(ctx context.Context) error { <-ctx.Done(); return nil }, nil

@@ -16,7 +16,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
@@ -72,7 +72,7 @@ func (c *Config) ownNamespace() (string, error) {
 }
 
 // templates returns the source of the template of function pods.
-func (c *Config) templates(client kubernetes.Interface, frame program.Frame) (*kube.Templates, error) {
+func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) (*kube.Templates, error) {
 	namespace := ""
 	if c.Template != "" {
 		var err error
@@ -97,7 +97,7 @@ func (c *Config) functions(changed func(map[string]cacheconfig.Entry), log *slog
 // cluster returns the configuration of the adapter to Kubernetes, package kube.
 func (c *Config) cluster(
 	client kubernetes.Interface, clock *kubeclient.Clock, templates *kube.Templates, launching *kube.Launching,
-	owns func(image string) bool, frame program.Frame,
+	owns func(image string) bool, frame servermain.Frame,
 ) kube.Config {
 	return kube.Config{
 		Client: client, Clock: clock, Namespace: c.Namespace,

@@ -44,7 +44,7 @@ var Groups = []Group{
 	{"sandboxes", "services/function-runner/machine", "SandboxSettings"},
 	{"pod-manager", "services/pod-manager/podmanager", "Config"},
 	{"image-resolver", "services/image-resolver/imageresolver", "Config"},
-	{"every program", "libs/program", "Settings"},
+	{"every program", "libs/servermain", "Settings"},
 }
 
 // Settings returns the settings of a group in the order of the struct's fields. root is the root of the repository.

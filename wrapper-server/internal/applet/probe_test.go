@@ -10,16 +10,16 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/wrapper-server/internal/applet"
 )
 
 // handler serves health and a service without methods.
-func handler(t *testing.T, frame program.Frame) http.Handler {
+func handler(t *testing.T, frame servermain.Frame) http.Handler {
 	t.Helper()
 	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	h, err := rpcserve.NewHandler(cfg, rpcserve.Service{
@@ -36,13 +36,13 @@ func handler(t *testing.T, frame program.Frame) http.Handler {
 }
 
 func TestProbe(t *testing.T) {
-	ready := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	ready := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler(t, frame)}}}, nil
 	})
 	notReady := listen(t)
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	server := &http.Server{Handler: handler(t, frame), Protocols: &protocols}
 	go func() { _ = server.Serve(notReady) }()
 	t.Cleanup(func() { _ = server.Close() })

@@ -8,8 +8,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
 // secretVariable is the variable with [TLS.Secret]. The pod-manager sets it in each pod with --tls-id, so that an
@@ -43,7 +43,7 @@ func (t TLS) checkSettings(checks *config.Checks) {
 
 // newIdentity returns the server's identity, with a new key, and the access rule for its callers. Both are nil if TLS
 // is disabled.
-func (t TLS) newIdentity(frame program.Frame) (*mtls.Identity, rpcserve.Access, error) {
+func (t TLS) newIdentity(frame servermain.Frame) (*mtls.Identity, rpcserve.Access, error) {
 	if t.ID == "" {
 		return nil, nil, nil
 	}

@@ -22,13 +22,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
 // New returns the wrapper server as a component of a program.
-func New(cfg Config, frame program.Frame) (serve.Component, error) {
+func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	identity, access, err := cfg.TLS.newIdentity(frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the certificate: %w", err)
@@ -72,7 +72,7 @@ const (
 )
 
 // newService returns the service that runs the function.
-func newService(cfg Config, frame program.Frame) (*function.Service, error) {
+func newService(cfg Config, frame servermain.Frame) (*function.Service, error) {
 	return function.NewService(function.ServiceConfig{
 		Program:         "wrapper-server",
 		Settings:        cfg.Settings,

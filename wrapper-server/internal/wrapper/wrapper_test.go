@@ -17,8 +17,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -53,7 +53,7 @@ func load(t *testing.T, environ []string, args ...string) wrapper.Config {
 // serveWith runs a wrapper server.
 func serveWith(t *testing.T, cfg wrapper.Config) string {
 	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return wrapper.New(cfg, frame) })
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) { return wrapper.New(cfg, frame) })
 }
 
 func TestConformance(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -49,7 +49,7 @@ func TestCallersProveWhoTheyAreToFunctionRunner(t *testing.T) {
 		t.Fatal(err)
 	}
 	authority := mtlstest.NewAuthority(t, time.Hour)
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		frame.Identity = authority.Identity(t, "spiffe://td/runner")
 		components, err := compose.Components(t.Context(), s, frame)
 		return join(components), err

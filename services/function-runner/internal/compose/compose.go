@@ -8,8 +8,8 @@ import (
 	"errors"
 	"net"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -20,7 +20,7 @@ import (
 // Components returns the services that s enables. They call each other within the process. The image-resolver is
 // created only if pods or sandboxes are enabled, and the pod-manager only if pods are enabled, because local binaries
 // need neither registries nor Kubernetes.
-func Components(ctx context.Context, s settings.Settings, frame program.Frame) ([]serve.Component, error) {
+func Components(ctx context.Context, s settings.Settings, frame servermain.Frame) ([]serve.Component, error) {
 	sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func onLoopback(address string) bool {
 // addServices creates the services for sandboxes and pods, sets them in services, and returns their components. The
 // components must stop after the gateway, because evaluations use pods and registries until they finish.
 func addServices(
-	s settings.Settings, services *gateway.Services, frame program.Frame,
+	s settings.Settings, services *gateway.Services, frame servermain.Frame,
 ) (components []serve.Component, err error) {
 	pods := s.Gateway.Enabled(gateway.RuntimePod)
 	if !pods && services.Sandboxes == nil {
@@ -85,7 +85,7 @@ func addServices(
 
 // addPods creates the pod-manager, sets it in services, and returns its component.
 func addPods(
-	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame program.Frame,
+	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
 	manager, err := podmanager.NewManager(s.PodManager, resolver, frame)
 	if err != nil {
@@ -97,7 +97,7 @@ func addPods(
 
 // addImages opens the image store, sets it in services, and returns a component that closes the store.
 func addImages(
-	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame program.Frame,
+	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
 	store, err := imageresolver.OpenStore(s.Store(), resolver, machine.Group(), frame.Telemetry.Log)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -184,7 +184,7 @@ func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.F
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	address := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		frame.Telemetry = measured
 		components, err := compose.Components(t.Context(), s, frame)
 		return join(components), err

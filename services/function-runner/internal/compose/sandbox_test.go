@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
@@ -82,7 +82,7 @@ func TestSandboxesOpenToTheNetworkAreWarnedOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log string // of the start: other goroutines log later
-			servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+			servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 				var lines bytes.Buffer
 				former := frame.Telemetry.Log
 				frame.Telemetry.Log = slog.New(slog.NewTextHandler(&lines, nil))

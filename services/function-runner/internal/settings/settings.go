@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
@@ -33,7 +33,7 @@ type Settings struct {
 	Gateway
 	PodManager
 	ImageResolver
-	program.Settings
+	servermain.Settings
 	machine.SandboxSettings
 
 	registries registryFlags

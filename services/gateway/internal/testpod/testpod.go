@@ -17,9 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
@@ -37,7 +37,7 @@ func (f Func) EvaluateFunction(ctx context.Context,
 // Serve serves f until the test ends, and returns the address of the server. Messages are limited to limit bytes.
 func Serve(t testing.TB, limit int, f Func) string {
 	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		return component(limit, f, nil, nil, frame)
 	})
 }
@@ -50,13 +50,13 @@ func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit i
 	if err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		return component(limit, f, identity, access, frame)
 	})
 }
 
 func component(
-	limit int, f Func, identity *mtls.Identity, access rpcserve.Access, frame program.Frame,
+	limit int, f Func, identity *mtls.Identity, access rpcserve.Access, frame servermain.Frame,
 ) (serve.Component, error) {
 	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
@@ -78,7 +78,7 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 	for image, behaviour := range behaviours {
 		paths[image] = conformance.Install(t, dir, behaviour)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		service, err := function.NewService(function.ServiceConfig{
 			Program: "test", Settings: function.Settings{Concurrency: 1000}, Pod: true,
 			Confinement: function.Confinement{Confine: confine.Off}, MaxMessageBytes: conformance.MaxMessageBytes,

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 
-	_ "github.com/krm-function-runner/function-runner/libs/program" // as all programs do
+	_ "github.com/krm-function-runner/function-runner/libs/servermain" // as all programs do
 	"github.com/krm-function-runner/function-runner/libs/testing/rerun"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testcert"
 )

@@ -21,9 +21,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/krm-function-runner/function-runner/libs/mtls"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/issuer"
 )
@@ -90,7 +90,7 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 // serveOK serves an empty answer to the gateway, and returns its address.
 func serveOK(t *testing.T, identity *mtls.Identity) string {
 	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 		access, err := rpcserve.Callers(identity, []string{ids["gateway-tls"].String()})
 		if err != nil {
 			return serve.Component{}, err

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package program
+package servermain
 
 import (
 	"os"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package program_test
+package servermain_test
 
 import (
 	"context"
@@ -12,19 +12,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-var settings = program.Settings{
+var settings = servermain.Settings{
 	Serve:     serve.Config{ShutdownTimeout: time.Minute},
 	Telemetry: telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"},
 }
 
 func TestRunUntilTheContextEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	err := program.Run(ctx, "test", settings, func(context.Context, program.Frame) ([]serve.Component, error) {
+	err := servermain.Run(ctx, "test", settings, func(context.Context, servermain.Frame) ([]serve.Component, error) {
 		return []serve.Component{{
 			Endpoints: []serve.Endpoint{{Name: "test", Address: "127.0.0.1:0", Handler: http.NotFoundHandler()}},
 			Tasks:     []serve.Task{func(context.Context) error { stop(); return nil }},
@@ -44,13 +44,13 @@ func TestAProgramThatIsStoppedWhileItBegins(t *testing.T) {
 
 func stopWhileItBegins(t *testing.T, sent syscall.Signal) {
 	t.Helper()
-	program.Begin()
+	servermain.Begin()
 	t.Cleanup(func() { signal.Reset(syscall.SIGTERM, syscall.SIGHUP, os.Interrupt) })
 	if err := syscall.Kill(os.Getpid(), sent); err != nil {
 		t.Fatal(err)
 	}
 	served := false
-	code := program.Main("test", settings, func(ctx context.Context, _ program.Frame) ([]serve.Component, error) {
+	code := servermain.Main("test", settings, func(ctx context.Context, _ servermain.Frame) ([]serve.Component, error) {
 		<-ctx.Done() // as a slow request at the start would
 		return []serve.Component{{Tasks: []serve.Task{func(context.Context) error { served = true; return nil }}}}, nil
 	})
@@ -61,13 +61,13 @@ func stopWhileItBegins(t *testing.T, sent syscall.Signal) {
 
 func TestRunFails(t *testing.T) {
 	cause := errors.New("cannot be built")
-	err := program.Run(t.Context(), "test", settings,
-		func(context.Context, program.Frame) ([]serve.Component, error) { return nil, cause })
+	err := servermain.Run(t.Context(), "test", settings,
+		func(context.Context, servermain.Frame) ([]serve.Component, error) { return nil, cause })
 	if !errors.Is(err, cause) {
 		t.Errorf("Run = %v, want %v", err, cause)
 	}
 	t.Setenv("OTEL_TRACES_EXPORTER", "carrier-pigeon")
-	if err := program.Run(t.Context(), "test", settings, nil); err == nil {
+	if err := servermain.Run(t.Context(), "test", settings, nil); err == nil {
 		t.Error("Run with a wrong exporter is no error")
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package program_test
+package servermain_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
 // slackened is the first argument of a test program that only slackens, and prints what it has.
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 1 || os.Args[1] != slackened {
 		os.Exit(m.Run())
 	}
-	program.Slacken()
+	servermain.Slacken()
 	others := make(map[int]bool) // the slack of threads
 	for range 3 {
 		got := make(chan int)

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package program
+package servermain
 
 // conceal does nothing, because only on Linux other processes can read the environment of a process from files.
 func conceal() error { return nil }

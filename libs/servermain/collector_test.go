@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package program_test
+package servermain_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
 // exportTimeout is the time in milliseconds after which OpenTelemetry gives up an export, and longestFlush less than
@@ -58,7 +58,7 @@ func TestAHangingCollectorDoesNotDelayTheEnd(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", exportTimeout)
 			ctx, stop := context.WithCancel(t.Context())
 			var stopped time.Time
-			err := program.Run(ctx, "test", settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+			build := func(_ context.Context, frame servermain.Frame) ([]serve.Component, error) {
 				counter, err := frame.Telemetry.Meters.Meter("test").Int64Counter("test")
 				return []serve.Component{{Tasks: []serve.Task{func(ctx context.Context) error {
 					ctx, span := frame.Telemetry.Tracers.Tracer("test").Start(ctx, "test")
@@ -68,7 +68,8 @@ func TestAHangingCollectorDoesNotDelayTheEnd(t *testing.T) {
 					stop()
 					return nil
 				}}}}, err
-			})
+			}
+			err := servermain.Run(ctx, "test", settings, build)
 			if took := time.Since(stopped); err != nil || took > longestFlush {
 				t.Errorf("Run = %v, %v after the signal, want at most %v", err, took, longestFlush)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package program_test
+package servermain_test
 
 import (
 	"crypto/x509"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program implements the parts that the main functions of all servers share: telemetry, life cycle, signals
+// Package servermain implements the parts that the main functions of all servers share: telemetry, life cycle, signals
 // and exit codes.
-package program
+package servermain
 
 import (
 	"context"
