@@ -11,7 +11,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/krm-function-runner/function-runner/libs/thread"
+	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 // Confiner starts confined processes. A nil Confiner starts them without restrictions.
@@ -125,7 +125,7 @@ func (c *Confiner) Start(
 	}
 	var p *os.Process
 	if err == nil {
-		thread.Own(func() {
+		osthread.Own(func() {
 			if err = c.restrictThread(fn, rules); err == nil {
 				p, err = start(env)
 			}

@@ -9,13 +9,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/krm-function-runner/function-runner/libs/thread"
+	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 func probeKernel() kernel {
 	// We try the calls instead of checking the version, because the container's own filter may forbid them.
 	k := kernel{abi: landlockABI()}
-	thread.Own(func() {
+	osthread.Own(func() {
 		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
 			return
 		}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
-	"github.com/krm-function-runner/function-runner/libs/thread"
+	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 // Launch configures a launcher such as bubblewrap. The launcher is the command's program. It runs the function in a
@@ -169,7 +169,7 @@ type Starter struct {
 // NewStarter returns a starter. Callers must close it.
 func NewStarter() *Starter {
 	s := &Starter{starts: make(chan func()), closed: make(chan struct{})}
-	s.ended.Go(func() { thread.Own(s.serve) })
+	s.ended.Go(func() { osthread.Own(s.serve) })
 	return s
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/krm-function-runner/function-runner/libs/thread"
+	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 // unreadBytes is the ioctl that returns the number of unread bytes of a pipe.
@@ -109,7 +109,7 @@ func enlargePipes(size int, pipes ...*os.File) {
 func withSlack(start func() (*os.Process, error)) (*os.Process, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0)
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(osthread.Slack), 0, 0, 0)
 	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }() // restores the default
 	return start()
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/krm-function-runner/function-runner/libs/thread"
+	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 // Slacken sets the timer slack of all threads of the program, by restarting the program.
@@ -25,7 +25,7 @@ func Slacken() {
 	runtime.LockOSThread() // the thread with slack must call execve
 	defer runtime.UnlockOSThread()
 	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err != nil || now >= int(thread.Slack) {
+	if err != nil || now >= int(osthread.Slack) {
 		return
 	}
 	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // restarts this program with the same environment
@@ -39,6 +39,6 @@ func Execute(args, env []string) error {
 	if err != nil {
 		return err
 	}
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0) // fails on kernels without slack
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(osthread.Slack), 0, 0, 0) // fails on kernels without slack
 	return os.NewSyscallError("execve", syscall.Exec(path, args, env))
 }

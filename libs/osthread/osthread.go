@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package thread runs code that changes the state of its operating system thread.
-package thread
+// Package osthread runs code that changes the state of its operating system thread.
+package osthread
 
 import (
 	"runtime"

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package thread
+package osthread
 
 // isMain returns false, because f changes threads irreversibly only on Linux.
 func isMain() bool { return false }

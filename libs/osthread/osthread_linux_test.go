@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package thread_test
+package osthread_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/krm-function-runner/function-runner/libs/thread"
+	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
 // TestOwn has so many at a time that one of them would get the main thread: each has another thread, which is not that.
@@ -18,7 +18,7 @@ func TestOwn(t *testing.T) {
 	var all sync.WaitGroup
 	ids, leave := make(chan int, many), make(chan struct{})
 	for range many {
-		all.Go(func() { thread.Own(func() { ids <- unix.Gettid(); <-leave }) })
+		all.Go(func() { osthread.Own(func() { ids <- unix.Gettid(); <-leave }) })
 	}
 	seen := make(map[int]bool)
 	for range many {

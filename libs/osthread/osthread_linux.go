@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package thread
+package osthread
 
 import "golang.org/x/sys/unix"
 
