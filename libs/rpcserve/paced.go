@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/libs/pace"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
 // requirePace rejects requests whose clients send too slowly. The memory of such requests would be occupied for as
@@ -28,14 +28,14 @@ var passed = time.Unix(1, 0)
 // pacedBody is the body of a request whose client must keep the pace. Only one goroutine may use it.
 type pacedBody struct {
 	io.ReadCloser
-	meter  *pace.Meter
+	meter  *slowclient.Meter
 	credit int // number of further bytes that earn time
 }
 
 func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes int) *pacedBody {
 	return &pacedBody{
 		ReadCloser: body, credit: maxBytes,
-		meter: pace.New(func() { _ = conn.SetReadDeadline(passed) }),
+		meter: slowclient.New(func() { _ = conn.SetReadDeadline(passed) }),
 	}
 }
 
@@ -51,7 +51,7 @@ func (b *pacedBody) Read(p []byte) (n int, err error) {
 	if !inTime {
 		return n, rpcfault.ToConnect(fault.New(fault.DeadlineExceeded,
 			"the request was given up: it comes with less than %d bytes per second and pauses of more than %v: "+
-				"check its client, and the network between", pace.BytesPerSecond, pace.Grace))
+				"check its client, and the network between", slowclient.BytesPerSecond, slowclient.Grace))
 	}
 	return n, err
 }

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/pace"
+	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
 // listener accepts the connections of an endpoint within its limits. It closes further connections immediately,
@@ -71,11 +71,11 @@ func (l *listener) newConn(accepted net.Conn) *conn {
 // transport is a network connection that is closed if its client does not read fast enough.
 type transport struct {
 	net.Conn
-	meter *pace.Meter
+	meter *slowclient.Meter
 }
 
 func newTransport(conn net.Conn) *transport {
-	return &transport{Conn: conn, meter: pace.New(func() { _ = conn.Close() })}
+	return &transport{Conn: conn, meter: slowclient.New(func() { _ = conn.Close() })}
 }
 
 // Write implements net.Conn. It is not safe for concurrent use, because the server writes sequentially.

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/libs/pace"
+	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
 // errSlowReader is the error of a response whose client reads too slowly.
 var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
-	pace.BytesPerSecond, pace.Grace)
+	slowclient.BytesPerSecond, slowclient.Grace)
 
 // wrapHandler returns a handler that counts the requests of each connection, sets the TLS state of a request, asks
 // the client to replace an old connection, and requires the client to read the response.
@@ -39,7 +39,7 @@ func wrapHandler(next http.Handler) http.Handler {
 		stream := http.NewResponseController(w)
 		next.ServeHTTP(newPacedWriter(w, stream), r)
 		// This limits the time for the rest of the response, which the server writes after the handler has returned.
-		_ = stream.SetWriteDeadline(time.Now().Add(pace.Grace))
+		_ = stream.SetWriteDeadline(time.Now().Add(slowclient.Grace))
 	})
 }
 
@@ -47,12 +47,12 @@ func wrapHandler(next http.Handler) http.Handler {
 type pacedWriter struct {
 	http.ResponseWriter
 	stream *http.ResponseController
-	meter  *pace.Meter
+	meter  *slowclient.Meter
 }
 
 func newPacedWriter(w http.ResponseWriter, stream *http.ResponseController) *pacedWriter {
 	reset := func() { _ = stream.SetWriteDeadline(time.Unix(1, 0)) }
-	return &pacedWriter{ResponseWriter: w, stream: stream, meter: pace.New(reset)}
+	return &pacedWriter{ResponseWriter: w, stream: stream, meter: slowclient.New(reset)}
 }
 
 // Write implements io.Writer. It resets the stream of a slow client.

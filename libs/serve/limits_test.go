@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/pace"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
 // Frames of HTTP/2 (RFC 9113, section 6), as raw clients send and read them.
@@ -122,20 +122,20 @@ func TestResponsesHaveToBeRead(t *testing.T) {
 	}{
 		"large": {func(w http.ResponseWriter, r *http.Request) {
 			write(r, w, 1<<20)
-		}, pace.Grace, true, "the handler waits in its write"},
+		}, slowclient.Grace, true, "the handler waits in its write"},
 		"small": {func(w http.ResponseWriter, r *http.Request) {
 			write(r, w, 100)
-		}, pace.Grace, false, "the handler has returned"},
+		}, slowclient.Grace, false, "the handler has returned"},
 		"stream": {func(w http.ResponseWriter, r *http.Request) {
 			write(r, w, 100)
 			_ = http.NewResponseController(w).Flush()
 			write(r, w, 100)
-		}, pace.Grace, true, "the handler waits in its flush"},
+		}, slowclient.Grace, true, "the handler waits in its flush"},
 		"idle stream": {func(w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).Flush()
 			<-time.After(time.Hour)
 			write(r, w, 100)
-		}, time.Hour + pace.Grace, false, "time in which nothing is written does not count"},
+		}, time.Hour + slowclient.Grace, false, "time in which nothing is written does not count"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestConnectionsHaveToBeRead(t *testing.T) {
 				begin := time.Now()
 				c := stuck(t, listener, h2)
 				<-ended
-				if took := time.Since(begin); took > 2*pace.Grace {
+				if took := time.Since(begin); took > 2*slowclient.Grace {
 					t.Errorf("the request ends after %v", took)
 				}
 				_ = c.Close()

@@ -48,8 +48,8 @@ var named = []mutation{
 		Edits: []edit{{`(healthBytes, flushes: true)\}`, "${1}, idles: true}"}},
 	},
 	{
-		Name: "the alarm of the pace is not awaited", Package: "libs/pace",
-		Edits: []edit{{`\n\s*<-m\.interrupted\b[^\n]*`, "\n"}}, Tests: []string{"./pace", "./rpcserve"},
+		Name: "the alarm of the pace is not awaited", Package: "libs/slowclient",
+		Edits: []edit{{`\n\s*<-m\.interrupted\b[^\n]*`, "\n"}}, Tests: []string{"./slowclient", "./rpcserve"},
 	},
 	{
 		Name: "the text of a status is unbounded", Package: "libs/rpcfault",

@@ -72,7 +72,7 @@ func TestGoals(t *testing.T) {
 func TestModules(t *testing.T) {
 	modules := []string{"libs/go.mod", "functions/go.mod", "functions/apply-setters/go.mod"}
 	for file, want := range map[string]string{
-		"libs/pace/pace.go":               "libs",
+		"libs/retry/retry.go":             "libs",
 		"functions/apply-setters/main.go": "functions/apply-setters",
 		"tools.go":                        ".",
 	} {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/libs/pace"
 	"github.com/krm-function-runner/function-runner/libs/retry"
+	"github.com/krm-function-runner/function-runner/libs/slowclient"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
@@ -52,9 +52,9 @@ func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, er
 // tryDownload downloads a layer once.
 func (p *pull) tryDownload(ctx context.Context, layer oci.Layer, file *os.File) error {
 	slow := fault.New(fault.Unavailable, "the registry has sent the layer %s too slowly: it may pause for %v, "+
-		"and has to send %d KiB per second", layer.Digest, pace.Grace, pace.BytesPerSecond>>10)
+		"and has to send %d KiB per second", layer.Digest, slowclient.Grace, slowclient.BytesPerSecond>>10)
 	return p.store.cfg.Source.Layer(ctx, p.repository, layer.Digest, func(content io.Reader, stop func(error)) error {
-		meter := pace.New(func() { stop(slow) })
+		meter := slowclient.New(func() { stop(slow) })
 		watched := &pacedReader{Reader: content, keepsPace: meter.Do, slow: slow, step: p.reportProgress}
 		return storeLayer(watched, layer, file)
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pace_test
+package slowclient_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/krm-function-runner/function-runner/libs/pace"
+	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,21 +28,21 @@ func TestPace(t *testing.T) {
 		repeat int
 		ok     bool
 	}{
-		"stopped":     {"nothing comes", []step{{pace.Grace + second, 0}}, 1, false},
-		"a pause":     {"a client may pause", []step{{pace.Grace - second, 0}}, 1, true},
+		"stopped":     {"nothing comes", []step{{slowclient.Grace + second, 0}}, 1, false},
+		"a pause":     {"a client may pause", []step{{slowclient.Grace - second, 0}}, 1, true},
 		"many pauses": {"pauses add up", []step{{second, 0}}, 31, false},
 		"a trickle":   {"few bytes earn little time", []step{{second, 1000}}, 60, false},
-		"at the rate": {"it may take for ever", []step{{second, pace.BytesPerSecond}}, 10000, true},
+		"at the rate": {"it may take for ever", []step{{second, slowclient.BytesPerSecond}}, 10000, true},
 		"pauses after a burst": {
-			"bytes earn a pause of Grace, and no longer one", []step{{0, 64 << 20}, {pace.Grace + second, 0}}, 1, false,
+			"bytes earn a pause of Grace, and no longer one", []step{{0, 64 << 20}, {slowclient.Grace + second, 0}}, 1, false,
 		},
-		"burst and pause": {"each burst earns its pause", []step{{20 * second, 20 * pace.BytesPerSecond}}, 1000, true},
+		"burst and pause": {"each burst earns its pause", []step{{20 * second, 20 * slowclient.BytesPerSecond}}, 1000, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				interrupted := make(chan struct{})
-				m := pace.New(func() { close(interrupted) })
+				m := slowclient.New(func() { close(interrupted) })
 				ok := true
 				for i := 0; ok && i < tc.repeat*len(tc.steps); i++ {
 					s := tc.steps[i%len(tc.steps)]
@@ -67,7 +67,7 @@ func TestPace(t *testing.T) {
 func TestInterruptHasReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, returned := make(chan struct{}), false
-		m := pace.New(func() {
+		m := slowclient.New(func() {
 			close(began)
 			<-time.After(time.Second)
 			returned = true
@@ -100,7 +100,7 @@ func TestWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			calls := 0
-			n, inTime, err := pace.New(func() {}).Write(func(p []byte) (int, error) {
+			n, inTime, err := slowclient.New(func() {}).Write(func(p []byte) (int, error) {
 				calls++
 				if out.Len()+len(p) > tc.capacity {
 					n, _ := out.Write(p[:tc.capacity-out.Len()])

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace limits how long a server waits for a client that sends or reads slowly.
+// Package slowclient limits how long a server waits for a client that sends or reads slowly.
 //
 // A client may pause for [Grace] in total, and earns further time by each byte that it sends or reads: the server
 // waits for n bytes for at most Grace plus n/[BytesPerSecond]. Therefore a client cannot occupy the server's memory
 // for long without transferring many bytes.
-package pace
+package slowclient
 
 import "time"
 
