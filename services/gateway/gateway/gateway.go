@@ -21,9 +21,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
@@ -59,7 +59,7 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 	}
 	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tagSources(services), Policy: policy}
 	ended := history.New()
-	door, err := frontdoor.New(frontdoor.Config{
+	door, err := evalhandler.New(evalhandler.Config{
 		Names:               names,
 		Chain:               evaluators.newChain(),
 		MaxMessageBytes:     int64(cfg.MaxMessageBytes),
@@ -203,7 +203,7 @@ func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 
 // newHandler returns the handler of the gateway's ports for callers. pools is nil if there is no pod-manager.
 func newHandler(
-	cfg Config, pools lease.Manager, frame servermain.Frame, door *frontdoor.Handler, shown *status.Service,
+	cfg Config, pools lease.Manager, frame servermain.Frame, door *evalhandler.Handler, shown *status.Service,
 ) (http.Handler, error) {
 	queries := newQueries()
 	services := []rpcserve.Service{{

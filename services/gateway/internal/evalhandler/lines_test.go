@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor_test
+package evalhandler_test
 
 import (
 	"crypto/sha256"
@@ -14,11 +14,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 )
 
 // logged returns a handler that logs at a verbosity, with its log.
-func logged(t *testing.T, verbosity int) (*frontdoor.Handler, *logtest.Log) {
+func logged(t *testing.T, verbosity int) (*evalhandler.Handler, *logtest.Log) {
 	t.Helper()
 	log := new(logtest.Log)
 	cfg := telemetry.Config{MetricsAddress: "off", LogFormat: "json", LogVerbosity: verbosity}
@@ -26,7 +26,7 @@ func logged(t *testing.T, verbosity int) (*frontdoor.Handler, *logtest.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newHandlerWith(t, frontdoor.Config{Telemetry: tel, MaxLogRate: 5}), log
+	return newHandlerWith(t, evalhandler.Config{Telemetry: tel, MaxLogRate: 5}), log
 }
 
 func TestEachEvaluationHasALine(t *testing.T) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor_test
+package evalhandler_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
@@ -51,7 +51,7 @@ func telemetered(b *testing.B) func(context.Context) error {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
-	door, err := frontdoor.New(frontdoor.Config{
+	door, err := evalhandler.New(evalhandler.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
 		History:         history.New(),
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, MaxLogRate: 10, Telemetry: tel,

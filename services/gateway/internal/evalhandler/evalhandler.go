@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frontdoor answers callers: it checks requests, resolves image names, evaluates functions, and records
+// Package evalhandler answers callers: it checks requests, resolves image names, evaluates functions, and records
 // metrics, traces and logs.
-package frontdoor
+package evalhandler
 
 import (
 	"context"

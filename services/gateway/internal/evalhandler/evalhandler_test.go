@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor_test
+package evalhandler_test
 
 import (
 	"context"
@@ -27,8 +27,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
 
@@ -62,18 +62,18 @@ func (catalog) Evaluate(_ context.Context, req evaluation.Request) (evaluation.R
 }
 
 // newHandler returns a handler, and a function that returns its metrics.
-func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
+func newHandler(t *testing.T) (*evalhandler.Handler, func() string) {
 	t.Helper()
 	tel, scrape := scrapetest.New(t)
-	return newHandlerWith(t, frontdoor.Config{Telemetry: tel}), scrape
+	return newHandlerWith(t, evalhandler.Config{Telemetry: tel}), scrape
 }
 
 // newHandlerWith returns a handler with cfg's telemetry and log.
-func newHandlerWith(t *testing.T, cfg frontdoor.Config) *frontdoor.Handler {
+func newHandlerWith(t *testing.T, cfg evalhandler.Config) *evalhandler.Handler {
 	t.Helper()
 	cfg.Names, cfg.Chain = naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}
 	cfg.MaxMessageBytes, cfg.MemoryBudgetBytes = 1<<20, 1<<20
-	h, err := frontdoor.New(cfg)
+	h, err := evalhandler.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestMetrics(t *testing.T) {
 }
 
 // evaluateImage calls a handler directly.
-func evaluateImage(t *testing.T, h *frontdoor.Handler, image string) error {
+func evaluateImage(t *testing.T, h *evalhandler.Handler, image string) error {
 	t.Helper()
 	_, err := h.EvaluateFunction(t.Context(),
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
@@ -140,7 +140,7 @@ func TestImageLabelsAreBounded(t *testing.T) {
 func TestInvalidListsReachNoEvaluator(t *testing.T) {
 	for _, image := range []string{"good:v1", "unknown:v1"} {
 		asked := 0
-		h, err := frontdoor.New(frontdoor.Config{
+		h, err := evalhandler.New(evalhandler.Config{
 			Names: naming.Resolver{DefaultPrefix: "example.com"}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 			Chain:     evaluation.Chain{counted{catalog{}, &asked}},
 			Telemetry: telemetry.Discard(),
@@ -197,7 +197,7 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 		var log logtest.Log
 		tel := telemetry.Discard()
 		tel.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		h := newHandlerWith(t, frontdoor.Config{Telemetry: tel, LogFunctionOutput: wanted, MaxLogRate: 10})
+		h := newHandlerWith(t, evalhandler.Config{Telemetry: tel, LogFunctionOutput: wanted, MaxLogRate: 10})
 		err := evaluateImage(t, h, "broken:v1")
 		if err == nil || !strings.Contains(err.Error(), secret) {
 			t.Errorf("error %v, want what the function wrote: its caller gave it", err)
@@ -215,7 +215,7 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 	var log logtest.Log
 	tel := telemetry.Discard()
 	tel.Log = slog.New(slog.NewTextHandler(&log, nil))
-	h := newHandlerWith(t, frontdoor.Config{Telemetry: tel, MaxLogRate: 10})
+	h := newHandlerWith(t, evalhandler.Config{Telemetry: tel, MaxLogRate: 10})
 	_ = evaluateImage(t, h, "missing:v1")
 	if !strings.Contains(log.String(), "no such file") {
 		t.Errorf("the log says %q, want why no function was started", log.String())
@@ -258,7 +258,7 @@ func TestLookupTimeoutsNameTheirSetting(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, err := frontdoor.New(frontdoor.Config{
+				h, err := evalhandler.New(evalhandler.Config{
 					Names: slowNames{}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 					MaxEvaluationTime: time.Minute, MaxTimeSetting: "FNR_SOME_TIME", Telemetry: telemetry.Discard(),
 				})
@@ -293,7 +293,7 @@ func (waiting) Evaluate(ctx context.Context, req evaluation.Request) (evaluation
 func TestTheReasonComesBeforeTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, _ := scrapetest.New(t)
-		h, err := frontdoor.New(frontdoor.Config{
+		h, err := evalhandler.New(evalhandler.Config{
 			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{waiting{}},
 			MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
 		})

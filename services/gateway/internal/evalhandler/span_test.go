@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor_test
+package evalhandler_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
@@ -39,7 +39,7 @@ func evaluationSpan(t *testing.T, e evaluation.Evaluator, image string) map[stri
 	spans := tracetest.NewInMemoryExporter()
 	tel := telemetry.Discard()
 	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	h, err := frontdoor.New(frontdoor.Config{
+	h, err := evalhandler.New(evalhandler.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e},
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
 	})

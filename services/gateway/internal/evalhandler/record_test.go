@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor_test
+package evalhandler_test
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
@@ -26,7 +26,7 @@ import (
 func remembered(t *testing.T, e evaluation.Evaluator, image, list string) *gatewayv1.Evaluation {
 	t.Helper()
 	h := history.New()
-	door, err := frontdoor.New(frontdoor.Config{
+	door, err := evalhandler.New(evalhandler.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e}, History: h,
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: telemetry.Discard(),
 	})
