@@ -23,9 +23,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // Namer resolves image names.
@@ -181,7 +181,7 @@ func (h *Handler) evaluate(
 // memory budget, within the limit. The share before is the share of the image as the caller wrote it, because the
 // canonical name is not yet resolved.
 func (h *Handler) resolveAndClaim(
-	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
+	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
 ) (imagename.Name, error) {
 	ctx, cancel := limit.Context(ctx)
 	defer cancel()
@@ -258,4 +258,4 @@ func (h *Handler) reportRejection(ctx context.Context, err error) {
 func (h *Handler) QueuedForMemory() int64 { return h.budget.Queued() }
 
 // Active returns the counts and waits of running evaluations.
-func (h *Handler) Active() *measure.Active { return h.metrics.active }
+func (h *Handler) Active() *evalmetrics.Active { return h.metrics.active }

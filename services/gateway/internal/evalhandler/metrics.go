@@ -17,9 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // metrics are the metrics of evaluations. Their names follow OpenTelemetry. In Prometheus, fn.evaluations is
@@ -27,11 +27,11 @@ import (
 type metrics struct {
 	evaluations   metric.Int64Counter
 	duration      metric.Float64Histogram
-	phases        *measure.Phases
+	phases        *evalmetrics.Phases
 	rejections    metric.Int64Counter
 	requestBytes  metric.Int64Histogram
 	responseBytes metric.Int64Histogram
-	active        *measure.Active
+	active        *evalmetrics.Active
 	images        telemetry.ImageLabels
 }
 
@@ -44,9 +44,9 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metri
 	m := &metrics{}
 	var errs [9]error
 	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations", metric.WithDescription("Evaluations that ended."))
-	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), measure.Seconds,
+	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), evalmetrics.Seconds,
 		metric.WithDescription("Time from request to response."))
-	m.phases, errs[2] = measure.NewPhases(provider)
+	m.phases, errs[2] = evalmetrics.NewPhases(provider)
 	m.rejections, errs[3] = meter.Int64Counter("fn.rejections",
 		metric.WithDescription("Requests that were rejected before any function ran."))
 	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes,
@@ -59,7 +59,7 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metri
 	_, errs[7] = meter.Int64ObservableGauge("fn.requests.queued",
 		metric.WithDescription("Requests and answers that wait for the memory budget, or for their function's share of it."),
 		observeGauge(budget.Queued))
-	m.active, errs[8] = measure.NewActive(provider)
+	m.active, errs[8] = evalmetrics.NewActive(provider)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
 	}
@@ -83,7 +83,7 @@ type sample struct {
 	results                     []resourcelist.Result
 	took                        time.Duration
 	requestBytes, responseBytes int
-	measured                    *measure.Evaluation
+	measured                    *evalmetrics.Evaluation
 	resolved                    string // digest of the executed image, or empty
 	cache                       string // outcome of the result cache, or empty
 	inputSHA256, outputSHA256   string // hashes of the lists; empty if the log does not contain them

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
 
@@ -26,7 +26,7 @@ func (podCatalog) Name() string { return "pod" }
 func (c podCatalog) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
 	for _, pod := range []string{"fn-1", "fn-2"} {
 		req.Measured.Attempt()
-		req.Measured.On(measure.Leased{
+		req.Measured.On(evalmetrics.Leased{
 			Pod: pod, Namespace: "fns", Image: req.Image.Repository + "@sha256:1", ColdStart: pod == "fn-1",
 		})
 	}

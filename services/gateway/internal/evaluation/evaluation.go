@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
 // Request is an evaluation whose image name is resolved.
@@ -28,8 +28,8 @@ type Request struct {
 	// Limit limits all steps of the evaluation. If the function has its own limit, that limit replaces this limit
 	// once the function has its slot or its pod.
 	Limit function.TimeLimit
-	// Measured records the progress of the evaluation. A nil *measure.Evaluation records nothing.
-	Measured *measure.Evaluation
+	// Measured records the progress of the evaluation. A nil *evalmetrics.Evaluation records nothing.
+	Measured *evalmetrics.Evaluation
 }
 
 // AllSlotsTaken is the reason that users see for an evaluation in the queue for local processes.

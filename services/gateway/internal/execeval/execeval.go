@@ -25,8 +25,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // environment is the environment of functions. The function service adds settings of Go's runtime.
@@ -88,7 +88,7 @@ func New(cfg Config) (*Evaluator, error) {
 
 // newService returns the service that runs the functions.
 func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, error) {
-	phases, err := measure.NewPhases(cfg.Telemetry.Meters)
+	phases, err := evalmetrics.NewPhases(cfg.Telemetry.Meters)
 	if err != nil {
 		return nil, err
 	}

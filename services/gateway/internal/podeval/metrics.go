@@ -17,15 +17,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // metrics are the metrics of the pod evaluator.
 type metrics struct {
 	coldStarts metric.Int64Counter
 	retries    metric.Int64Counter
-	phases     *measure.Phases
+	phases     *evalmetrics.Phases
 	images     telemetry.ImageLabels
 }
 
@@ -37,7 +37,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		metric.WithDescription("Leases that waited for a pod to be made, by how that ended."))
 	m.retries, errs[1] = meter.Int64Counter("fn.retries",
 		metric.WithDescription("Evaluations that were tried again on another pod."))
-	m.phases, errs[2] = measure.NewPhases(provider)
+	m.phases, errs[2] = evalmetrics.NewPhases(provider)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the pod evaluator's metrics: %w", err)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
@@ -97,7 +97,7 @@ func (e *Evaluator) attemptOnPod(
 	granted := held.Granted()
 	ctx, cancel := runLimit(granted, req).Context(ctx)
 	defer cancel()
-	req.Measured.On(measure.Leased{
+	req.Measured.On(evalmetrics.Leased{
 		Pod: granted.GetPod(), Namespace: granted.GetNamespace(),
 		Image: repoDigest(granted), ColdStart: granted.GetColdStart(),
 	})

@@ -15,7 +15,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/phase"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
 // progress records the waits of a lease in the metric of running evaluations and in the lease's span. The span gets
@@ -24,7 +24,7 @@ type progress struct {
 	ctx      context.Context //nolint:containedctx // contains the lease's span, the parent of the phases' spans
 	tracer   trace.Tracer
 	span     trace.Span
-	measured *measure.Evaluation
+	measured *evalmetrics.Evaluation
 	last     *lease.Waiting // nil before the first report
 	phase    trace.Span     // child span of the phase in last, or nil
 	since    time.Time      // time at which the phase in last began
@@ -34,7 +34,7 @@ type progress struct {
 	spent      map[podmanagerv1.Phase]time.Duration
 }
 
-func newProgress(ctx context.Context, tracer trace.Tracer, measured *measure.Evaluation) *progress {
+func newProgress(ctx context.Context, tracer trace.Tracer, measured *evalmetrics.Evaluation) *progress {
 	measured.Enter(queue)
 	return &progress{
 		ctx: ctx, tracer: tracer, span: trace.SpanFromContext(ctx), measured: measured,

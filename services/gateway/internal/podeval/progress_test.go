@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
 // TestWaitsAreVisibleWhileTheyLast has an evaluation wait for a pod-manager that cannot be reached, then
@@ -29,7 +29,7 @@ func TestWaitsAreVisibleWhileTheyLast(t *testing.T) {
 		tel, scrape := scrapetest.New(t)
 		spans := tracetest.NewSpanRecorder()
 		tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
-		active, err := measure.NewActive(tel.Meters)
+		active, err := evalmetrics.NewActive(tel.Meters)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
 )
 
@@ -155,7 +155,7 @@ func TestMetrics(t *testing.T) {
 		return grants[next-1](ctx, open, waiting)
 	})
 	e := newEvaluator(t, m, tel)
-	active, err := measure.NewActive(tel.Meters)
+	active, err := evalmetrics.NewActive(tel.Meters)
 	if err != nil {
 		t.Fatal(err)
 	}

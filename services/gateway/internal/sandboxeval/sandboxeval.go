@@ -17,8 +17,8 @@ import (
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
@@ -56,7 +56,7 @@ type Evaluator struct {
 
 // New returns an evaluator. Callers must run Maintain while they use it.
 func New(cfg Config) (*Evaluator, error) {
-	phases, err := measure.NewPhases(cfg.Service.Telemetry.Meters)
+	phases, err := evalmetrics.NewPhases(cfg.Service.Telemetry.Meters)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	req.Measured.Attempt()
 	req.Measured.Enter("queue")
 	req.Measured.WaitsNow(evaluation.AllSlotsTaken)
-	req.Measured.On(measure.Leased{Image: req.Image.Repository + "@" + resolved.GetDigest()})
+	req.Measured.On(evalmetrics.Leased{Image: req.Image.Repository + "@" + resolved.GetDigest()})
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
 		Image: req.Given, Command: command,
 		ResourceList: req.ResourceList, Caller: req.Caller, Limit: req.Limit,

@@ -14,8 +14,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // TestImagesThatAreNotThere checks the errors of images that are not opened. None is NotFound, on which
@@ -69,11 +69,11 @@ func (pulled) WhenFull(func()) {}
 
 // TestCallersSeeWhatAPullDoes looks at what evaluations wait for while an image is pulled.
 func TestCallersSeeWhatAPullDoes(t *testing.T) {
-	active, err := measure.NewActive(noop.NewMeterProvider())
+	active, err := evalmetrics.NewActive(noop.NewMeterProvider())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var waiting []measure.Waiting
+	var waiting []evalmetrics.Waiting
 	images := pulled{func() { waiting = active.Waiting(9) }}
 	e := &Evaluator{
 		cfg: Config{Resolver: images, Images: images}, kept: keeper{images: map[string]*openImage{}},

@@ -18,8 +18,8 @@ import (
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
@@ -34,10 +34,10 @@ func (f poolsFunc) ListPools(
 }
 
 // active is what evaluations wait for that have not ended.
-type active []measure.Waiting
+type active []evalmetrics.Waiting
 
-func (active) Counts() map[string]int32        { return map[string]int32{"run": 2, "queue": 1} }
-func (a active) Waiting(int) []measure.Waiting { return a }
+func (active) Counts() map[string]int32            { return map[string]int32{"run": 2, "queue": 1} }
+func (a active) Waiting(int) []evalmetrics.Waiting { return a }
 
 // handler returns the page with a history and pools.
 func handler(h *history.History, pools status.Pools, waiting ...measure.Waiting) http.Handler {
@@ -146,7 +146,7 @@ func evaluated() *history.History {
 
 func TestPage(t *testing.T) {
 	pools := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return fleet(1, 2), nil })
-	page := get(t, handler(evaluated(), pools, measure.Waiting{
+	page := get(t, handler(evaluated(), pools, evalmetrics.Waiting{
 		Image: "registry.example/fns/slow:v2", Phase: "queue", Reason: "all 3 pods are busy", Count: 12,
 		Longest: 65 * time.Second,
 	}), "/")
@@ -231,7 +231,7 @@ func TestPageOfAHealthyGateway(t *testing.T) {
 	for fault, ago := range map[string]time.Duration{"function": 0, "caller": 0, "system": time.Hour} {
 		h.Add("fn:v1", &gatewayv1.Evaluation{Code: "x", Fault: fault, StartTime: timestamppb.New(time.Now().Add(-ago))})
 	}
-	short := measure.Waiting{Image: "fn:v1", Phase: "queue", Count: 1, Longest: time.Second}
+	short := evalmetrics.Waiting{Image: "fn:v1", Phase: "queue", Count: 1, Longest: time.Second}
 	if page := get(t, handler(h, nil, short), "/").Body.String(); !strings.Contains(page, `class="health well"`) {
 		t.Errorf("the page shows a problem:\n%s", page)
 	}
@@ -321,7 +321,7 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 	pod := pools[0].GetPods()[0]
 	pod.Name, pod.Node, pod.Reason = hostile, hostile, hostile
 	listed := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return pools, nil })
-	waiting := measure.Waiting{Image: hostile, Phase: hostile, Reason: hostile, Count: 1}
+	waiting := evalmetrics.Waiting{Image: hostile, Phase: hostile, Reason: hostile, Count: 1}
 	page := get(t, handler(h, listed, waiting), "/").Body.String()
 	if n := strings.Count(page, "<script"); n != 1 { // the page's own
 		t.Errorf("the page has %d scripts:\n%s", n, page)

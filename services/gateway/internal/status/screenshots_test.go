@@ -20,8 +20,8 @@ import (
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 var screenshots = flag.String("screenshots", "", "write screenshots of the status page to this directory")
@@ -79,7 +79,7 @@ func crowd(n int) http.Handler {
 		waits = active{{
 			Image: "registry.example/fns/function-1:v1", Phase: "pull", Count: 12, Longest: 65 * time.Second,
 			Reason: "Back-off pulling image: 401 Unauthorized",
-		}, measure.Waiting{Image: catalog + "function-2:v0.4.2", Phase: "queue", Count: 1, Longest: time.Second}}
+		}, evalmetrics.Waiting{Image: catalog + "function-2:v0.4.2", Phase: "queue", Count: 1, Longest: time.Second}}
 	}
 	cold := &gatewayv1.Evaluation{
 		Evaluator: "pod", Pod: "gatekeeper-v027-1-0a1b2c3d", Code: "ok", Duration: durationpb.New(1800 * time.Millisecond),

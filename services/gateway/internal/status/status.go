@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/version"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // Service implements the StatusService RPCs, and provides the data of the page.
@@ -39,7 +39,7 @@ type Active interface {
 	// Counts returns the number of evaluations in each phase.
 	Counts() map[string]int32
 	// Waiting returns the waits of evaluations that do not run yet, starting with the longest wait.
-	Waiting(most int) []measure.Waiting
+	Waiting(most int) []evalmetrics.Waiting
 }
 
 // maxWaiting is the maximum length of the list of waits. An item is a function in a phase.

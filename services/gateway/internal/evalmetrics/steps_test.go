@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package measure_test
+package evalmetrics_test
 
 import (
 	"testing"
@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric/noop"
 
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
-func newActive(t *testing.T) *measure.Active {
+func newActive(t *testing.T) *evalmetrics.Active {
 	t.Helper()
-	active, err := measure.NewActive(noop.NewMeterProvider())
+	active, err := evalmetrics.NewActive(noop.NewMeterProvider())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestStepsOfAnEvaluation(t *testing.T) {
 			t.Errorf("active (-want +got):\n%s", diff)
 		}
 		e.End()
-		want := []measure.Step{
+		want := []evalmetrics.Step{
 			{Phase: "resolve", Took: time.Second},
 			{Phase: "queue", Attempt: 1, Offset: time.Second, Took: 5 * time.Second, Reason: "1 waits"},
 			{Phase: "run", Attempt: 1, Offset: 6 * time.Second, Took: 4 * time.Second},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure contains metrics that several packages of the gateway share.
-package measure
+// Package evalmetrics contains metrics that several packages of the gateway share.
+package evalmetrics
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package measure_test
+package evalmetrics_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
 // TestWaiting has two evaluations of one function wait, one that goes from phase to phase, and one that runs.
@@ -31,7 +31,7 @@ func TestWaiting(t *testing.T) {
 		moving.Waits("")
 		runs.Enter("run")
 		time.Sleep(2 * time.Second) //nolint:forbidigo // likewise
-		want := []measure.Waiting{
+		want := []evalmetrics.Waiting{
 			{Image: "a", Phase: "queue", Reason: "all 3 pods are busy", Longest: 3 * time.Second, Count: 2},
 			{Image: "example.com/canonical:v1", Phase: "pull", Reason: "pulling", Longest: 2 * time.Second, Count: 1},
 		}
