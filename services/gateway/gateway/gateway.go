@@ -22,9 +22,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
@@ -58,7 +58,7 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 		return serve.Component{}, err
 	}
 	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tagSources(services), Policy: policy}
-	ended := history.New()
+	ended := evalhistory.New()
 	door, err := evalhandler.New(evalhandler.Config{
 		Names:               names,
 		Chain:               evaluators.newChain(),

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
@@ -108,9 +108,9 @@ func TestCallersFindTheirEvaluations(t *testing.T) {
 
 // TestEvaluationsAreListedInBoundedNumber asks a gateway that remembers many evaluations for all of them.
 func TestEvaluationsAreListedInBoundedNumber(t *testing.T) {
-	remembered := history.New()
+	remembered := evalhistory.New()
 	for range 300 {
-		remembered.Add("echo:v1", &gatewayv1.Evaluation{Code: history.OK})
+		remembered.Add("echo:v1", &gatewayv1.Evaluation{Code: evalhistory.OK})
 	}
 	s := status.New(remembered, nil, "gateway-0", nil)
 	for asked, want := range map[int32]int{0: 100, -1: 100, 1: 1, 200: 200, 1000: 300} {

@@ -23,9 +23,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
 // Namer resolves image names.
@@ -54,7 +54,7 @@ type Config struct {
 	MaxTimeSetting string
 	Telemetry      *telemetry.Telemetry
 	// History stores recent evaluations. It may be nil.
-	History *history.History
+	History *evalhistory.History
 }
 
 // Handler implements Porch's FunctionEvaluator service.
@@ -64,7 +64,7 @@ type Handler struct {
 	lines      *lines
 	tracer     trace.Tracer
 	metrics    *metrics
-	history    *history.History
+	history    *evalhistory.History
 	maxMessage int64
 	maxTime    time.Duration
 	setting    string // name of the setting of maxTime

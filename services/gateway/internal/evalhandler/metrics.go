@@ -17,9 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
 // metrics are the metrics of evaluations. Their names follow OpenTelemetry. In Prometheus, fn.evaluations is
@@ -146,7 +146,7 @@ func hasRun(err error) bool {
 // codeOf returns the code of an evaluation's result.
 func codeOf(err error) string {
 	if err == nil {
-		return history.OK
+		return evalhistory.OK
 	}
 	return fault.Of(err).String()
 }

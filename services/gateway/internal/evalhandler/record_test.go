@@ -17,15 +17,15 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
 
 // remembered returns what the history has of an evaluation.
 func remembered(t *testing.T, e evaluation.Evaluator, image, list string) *gatewayv1.Evaluation {
 	t.Helper()
-	h := history.New()
+	h := evalhistory.New()
 	door, err := evalhandler.New(evalhandler.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e}, History: h,
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: telemetry.Discard(),
@@ -37,7 +37,7 @@ func remembered(t *testing.T, e evaluation.Evaluator, image, list string) *gatew
 		TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4},
 	}))
 	_, _ = door.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
-	found := h.Evaluations(history.Select{TraceID: "01020300000000000000000000000000"})
+	found := h.Evaluations(evalhistory.Select{TraceID: "01020300000000000000000000000000"})
 	if len(found) != 1 {
 		t.Fatalf("remembered %v, want one evaluation of the caller's trace", found)
 	}

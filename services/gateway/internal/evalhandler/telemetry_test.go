@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
 
@@ -53,7 +53,7 @@ func telemetered(b *testing.B) func(context.Context) error {
 	b.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
 	door, err := evalhandler.New(evalhandler.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
-		History:         history.New(),
+		History:         evalhistory.New(),
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, MaxLogRate: 10, Telemetry: tel,
 	})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
@@ -40,7 +40,7 @@ func (active) Counts() map[string]int32            { return map[string]int32{"ru
 func (a active) Waiting(int) []evalmetrics.Waiting { return a }
 
 // handler returns the page with a history and pools.
-func handler(h *history.History, pools status.Pools, waiting ...measure.Waiting) http.Handler {
+func handler(h *evalhistory.History, pools status.Pools, waiting ...measure.Waiting) http.Handler {
 	return status.New(h, active(waiting), "gateway-0", nil).Page(pools, slog.New(slog.DiscardHandler))
 }
 
@@ -111,8 +111,8 @@ func fleet(pools, pods int) []*podmanagerv1.Pool {
 }
 
 // evaluated returns a history of a cold start, a failure and many warm evaluations.
-func evaluated() *history.History {
-	h := history.New()
+func evaluated() *evalhistory.History {
+	h := evalhistory.New()
 	for i := range 60 {
 		h.Add("set-namespace:v0.4.5", &gatewayv1.Evaluation{
 			TraceId: fmt.Sprintf("%032x", i), Resolved: "registry.example/fns/set-namespace:v0.4.5",
@@ -180,7 +180,7 @@ func order(t *testing.T, page string, texts ...string) {
 // TestTroubleIsShownFirst has equal failures of the system, of a function and of a caller, pods that do not start,
 // two images with one short name, and many functions without trouble.
 func TestTroubleIsShownFirst(t *testing.T) {
-	h := history.New()
+	h := evalhistory.New()
 	add := func(n int, image, fault, reason string) {
 		for range n {
 			h.Add(image, &gatewayv1.Evaluation{
@@ -227,7 +227,7 @@ func TestTroubleIsShownFirst(t *testing.T) {
 
 // TestPageOfAHealthyGateway has failures of functions and callers only, and one of the system that is long over.
 func TestPageOfAHealthyGateway(t *testing.T) {
-	h := history.New()
+	h := evalhistory.New()
 	for fault, ago := range map[string]time.Duration{"function": 0, "caller": 0, "system": time.Hour} {
 		h.Add("fn:v1", &gatewayv1.Evaluation{Code: "x", Fault: fault, StartTime: timestamppb.New(time.Now().Add(-ago))})
 	}
@@ -239,7 +239,7 @@ func TestPageOfAHealthyGateway(t *testing.T) {
 
 // TestBarsHaveOneScale compares the bars of an evaluation and of one that took ten times as long.
 func TestBarsHaveOneScale(t *testing.T) {
-	h := history.New()
+	h := evalhistory.New()
 	for _, d := range []time.Duration{time.Second, 100 * time.Millisecond} {
 		h.Add("fn:v1", &gatewayv1.Evaluation{
 			Code: "ok", StartTime: timestamppb.Now(), Duration: durationpb.New(d),
@@ -261,7 +261,7 @@ func TestPageOfAnEmptyGateway(t *testing.T) {
 		"no answers": {poolsFunc(silent), "no &lt;replica&gt; answers"},
 	}
 	for name, tc := range tests {
-		page := get(t, handler(history.New(), tc.pools), "/")
+		page := get(t, handler(evalhistory.New(), tc.pools), "/")
 		if page.Code != http.StatusOK || !strings.Contains(page.Body.String(), tc.want) {
 			t.Errorf("%s: answered %d, and lacks %q:\n%s", name, page.Code, tc.want, page.Body)
 		}
@@ -311,7 +311,7 @@ func TestPageLoadsNothingElse(t *testing.T) {
 // TestHostileTextsAreEscaped puts markup into each text that callers, functions and registries choose.
 func TestHostileTextsAreEscaped(t *testing.T) {
 	const hostile = `"><script>alert(1)</script><img src=x onerror='alert(2)'>` + "\u202egnp.exe\u200b"
-	h := history.New()
+	h := evalhistory.New()
 	h.Add(hostile, &gatewayv1.Evaluation{
 		TraceId: hostile, Image: hostile, Resolved: hostile, Evaluator: hostile, Code: hostile, Reason: hostile, Pod: hostile,
 		StartTime: timestamppb.Now(), Phases: []*gatewayv1.EvaluationPhase{{Name: hostile, Reason: hostile}},

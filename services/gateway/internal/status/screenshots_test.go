@@ -20,15 +20,15 @@ import (
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
 var screenshots = flag.String("screenshots", "", "write screenshots of the status page to this directory")
 
 // crowd returns the page of a gateway with n functions, and with trouble if there are more than one.
 func crowd(n int) http.Handler {
-	h, now := history.New(), time.Now()
+	h, now := evalhistory.New(), time.Now()
 	add := func(image string, e *gatewayv1.Evaluation) {
 		e.TraceId, e.Image, e.Resolved = fmt.Sprintf("%032x", time.Since(now).Nanoseconds()), image, image
 		e.StartTime = timestamppb.New(now.Add(-e.GetDuration().AsDuration() - time.Second))

@@ -19,15 +19,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/version"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
 // Service implements the StatusService RPCs, and provides the data of the page.
 type Service struct {
 	gatewayv1connect.UnimplementedStatusServiceHandler
 
-	history  *history.History
+	history  *evalhistory.History
 	active   Active
 	replica  string
 	warnings func() []string
@@ -47,7 +47,7 @@ const maxWaiting = 50
 
 // New returns the service of a replica. replica is the host name of the replica. warnings returns sentences for
 // operators about problems of the replica. It may be nil.
-func New(h *history.History, active Active, replica string, warnings func() []string) *Service {
+func New(h *evalhistory.History, active Active, replica string, warnings func() []string) *Service {
 	if warnings == nil {
 		warnings = func() []string { return nil }
 	}
@@ -77,7 +77,7 @@ const (
 func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, now time.Time) []string {
 	problems := s.warnings()
 	failures, last := 0, ""
-	for _, e := range s.history.Evaluations(history.Select{Failed: true}) {
+	for _, e := range s.history.Evaluations(evalhistory.Select{Failed: true}) {
 		if e.GetFault() == phase.System && now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())) < recent {
 			failures++
 			last = cmp.Or(last, e.GetCode()+": "+e.GetReason())
@@ -106,7 +106,7 @@ func (s *Service) currentWaits() []*gatewayv1.GetStatusResponse_Waiting {
 	var all []*gatewayv1.GetStatusResponse_Waiting
 	for _, w := range s.active.Waiting(maxWaiting) {
 		all = append(all, &gatewayv1.GetStatusResponse_Waiting{
-			Image: history.Name(w.Image), Phase: w.Phase, Reason: history.Reason(w.Reason),
+			Image: evalhistory.Name(w.Image), Phase: w.Phase, Reason: evalhistory.Reason(w.Reason),
 			Count:   int32(min(w.Count, math.MaxInt32)), //nolint:gosec // bounded here
 			Longest: durationpb.New(w.Longest),
 		})
@@ -130,7 +130,7 @@ func (s *Service) ListEvaluations(
 			return nil, fault.New(fault.Invalid, "trace_id %.64q has to be 32 hexadecimal digits", id)
 		}
 	}
-	selected := history.Select{TraceID: req.GetTraceId(), Failed: req.GetFailed(), Max: int(req.GetMax())}
+	selected := evalhistory.Select{TraceID: req.GetTraceId(), Failed: req.GetFailed(), Max: int(req.GetMax())}
 	if selected.Max <= 0 {
 		selected.Max = defaultEvaluations
 	}

@@ -13,7 +13,7 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/phase"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 )
 
 // view is the data for the template of the page.
@@ -34,14 +34,14 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
 	v := view{
 		GetStatusResponse: status, Now: now, Problems: status.GetProblems(),
-		Recent: s.history.Evaluations(history.Select{Max: shownEvaluations}),
+		Recent: s.history.Evaluations(evalhistory.Select{Max: shownEvaluations}),
 	}
 	var err error
 	if v.Pools, err = listPools(ctx, lister); err != nil {
 		v.Problems = append([]string{"the pods are not known: " + err.Error()}, v.Problems...)
 	}
 	v.Problems = append(v.Problems, phase.PoolProblems(v.Pools)...)
-	failed := s.history.Evaluations(history.Select{Failed: true})
+	failed := s.history.Evaluations(evalhistory.Select{Failed: true})
 	v.Failures = phase.GroupFailures(failed)
 	v.Name = phase.ShortNames(status, v.Pools, v.Recent, failed)
 	// Functions and pools with problems precede busy functions and pools.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history stores recent evaluations, and the activity of each function in the last minute. The number of
+// Package evalhistory stores recent evaluations, and the activity of each function in the last minute. The number of
 // evaluations and the size of their texts are bounded. The history contains no parts of inputs and outputs.
-package history
+package evalhistory
 
 import (
 	"sync"

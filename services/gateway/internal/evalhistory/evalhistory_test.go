@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package history_test
+package evalhistory_test
 
 import (
 	"strconv"
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 )
 
 // begun is when the evaluations of the tests begin.
@@ -36,20 +36,20 @@ func ids(evaluations []*gatewayv1.Evaluation) string {
 }
 
 func TestEvaluationsAreFound(t *testing.T) {
-	h := history.New()
+	h := evalhistory.New()
 	for i, code := range []string{"ok", "unavailable", "ok", "internal"} {
 		h.Add("fn:v1", ended(strconv.Itoa(i), 0, 0, code))
 	}
 	tests := map[string]struct {
-		selected history.Select
+		selected evalhistory.Select
 		want     string
 	}{
-		"all, the newest first": {history.Select{}, "3 2 1 0"},
-		"some":                  {history.Select{Max: 2}, "3 2"},
-		"failed":                {history.Select{Failed: true}, "3 1"},
-		"one failed":            {history.Select{Failed: true, Max: 1}, "3"},
-		"one trace":             {history.Select{TraceID: "2"}, "2"},
-		"no trace":              {history.Select{TraceID: "9"}, ""},
+		"all, the newest first": {evalhistory.Select{}, "3 2 1 0"},
+		"some":                  {evalhistory.Select{Max: 2}, "3 2"},
+		"failed":                {evalhistory.Select{Failed: true}, "3 1"},
+		"one failed":            {evalhistory.Select{Failed: true, Max: 1}, "3"},
+		"one trace":             {evalhistory.Select{TraceID: "2"}, "2"},
+		"no trace":              {evalhistory.Select{TraceID: "9"}, ""},
 	}
 	for name, tc := range tests {
 		if got := ids(h.Evaluations(tc.selected)); got != tc.want {
@@ -60,24 +60,24 @@ func TestEvaluationsAreFound(t *testing.T) {
 
 // TestSuccessesDoNotHideFailures finds an evaluation that failed before thousands that succeeded.
 func TestSuccessesDoNotHideFailures(t *testing.T) {
-	h := history.New()
+	h := evalhistory.New()
 	h.Add("fn:v1", ended("failed", 0, 0, "unavailable"))
 	for i := range 5000 {
 		h.Add("fn:v1", ended(strconv.Itoa(i), 0, 0, "ok"))
 	}
-	for _, selected := range []history.Select{{Failed: true}, {TraceID: "failed"}} {
+	for _, selected := range []evalhistory.Select{{Failed: true}, {TraceID: "failed"}} {
 		if got := ids(h.Evaluations(selected)); got != "failed" {
 			t.Errorf("%+v: %q", selected, got)
 		}
 	}
-	if got := ids(h.Evaluations(history.Select{Max: 1})); got != "4999" {
+	if got := ids(h.Evaluations(evalhistory.Select{Max: 1})); got != "4999" {
 		t.Errorf("the newest is %q", got)
 	}
 }
 
 // TestHistoryIsBounded adds the largest evaluations that there may be, with texts that are not UTF-8.
 func TestHistoryIsBounded(t *testing.T) {
-	h := history.New()
+	h := evalhistory.New()
 	long := strings.Repeat("\xff€", 100_000)
 	for range 2000 {
 		e := ended(long, 0, 0, long)
@@ -87,7 +87,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		}
 		h.Add("fn:v1", e)
 	}
-	all := h.Evaluations(history.Select{})
+	all := h.Evaluations(evalhistory.Select{})
 	data, err := proto.Marshal(&gatewayv1.ListEvaluationsResponse{Evaluations: all})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestHistoryIsBounded(t *testing.T) {
 }
 
 func TestFunctionsOfTheLastMinute(t *testing.T) {
-	h := history.New()
+	h := evalhistory.New()
 	h.Add("old:v1", ended("", -61*time.Second, 0, "ok"))
 	h.Add("", ended("", 0, 0, "resource_exhausted")) // of no function
 	for i := range 60 {
@@ -127,14 +127,14 @@ func TestFunctionsOfTheLastMinute(t *testing.T) {
 }
 
 func TestHistoryIsSafeForConcurrentUse(*testing.T) {
-	h := history.New()
+	h := evalhistory.New()
 	var running sync.WaitGroup
 	for range 4 {
 		running.Go(func() {
 			for range 500 {
 				h.Add("fn:v1", ended("", 0, 0, "ok"))
 				h.Functions(begun)
-				h.Evaluations(history.Select{Max: 3})
+				h.Evaluations(evalhistory.Select{Max: 3})
 			}
 		})
 	}
