@@ -26,7 +26,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/imagepolicy"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
@@ -57,7 +57,7 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 	if err != nil {
 		return serve.Component{}, err
 	}
-	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tagSources(services), Policy: policy}
+	names := nameresolver.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tagSources(services), Policy: policy}
 	ended := evalhistory.New()
 	door, err := evalhandler.New(evalhandler.Config{
 		Names:               names,
@@ -167,7 +167,7 @@ func (e evaluators) newChain() (chain evaluation.Chain) {
 }
 
 // tagSources returns the sources of tags in order of preference.
-func (e evaluators) tagSources(services Services) (tags []naming.TagSource) {
+func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource) {
 	if e.exec != nil {
 		tags = append(tags, e.exec)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 )
 
 // newProtoRequest returns a request by the Connect protocol, for the service's handler.
@@ -51,7 +51,7 @@ func TestUnreadAnswersDoNotStopOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 10_000
 		h, err := New(Config{
-			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{echo{}},
+			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{echo{}},
 			MaxMessageBytes: 2 * size, MemoryBudgetBytes: 20 * size, Telemetry: telemetry.Discard(),
 		})
 		if err != nil {
@@ -99,7 +99,7 @@ func TestDroppedAnswersAreCounted(t *testing.T) {
 	log := new(logtest.Log)
 	tel.Log = slog.New(slog.NewTextHandler(log, nil))
 	h, err := New(Config{
-		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{slow{}},
+		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{slow{}},
 		MaxMessageBytes: 100, MemoryBudgetBytes: 100, MaxLogRate: 10, Telemetry: tel,
 	})
 	if err != nil {
@@ -169,7 +169,7 @@ func (echo) Evaluate(_ context.Context, req evaluation.Request) (evaluation.Resp
 func TestOutputsAreReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := New(Config{
-			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{large{}},
+			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{large{}},
 			MaxMessageBytes: 100, MemoryBudgetBytes: 100, Telemetry: telemetry.Discard(),
 		})
 		if err != nil {
@@ -214,7 +214,7 @@ func TestRequestsWaitForTheirFunctionsShare(t *testing.T) {
 		var running atomic.Int64
 		closed := make(chan struct{})
 		h, err := New(Config{
-			Names:           naming.Resolver{DefaultPrefix: "example.com"},
+			Names:           nameresolver.Resolver{DefaultPrefix: "example.com"},
 			Chain:           evaluation.Chain{hanging{running: &running, closed: closed}},
 			MaxMessageBytes: 1000, MemoryBudgetBytes: 1000, Telemetry: telemetry.Discard(),
 		})

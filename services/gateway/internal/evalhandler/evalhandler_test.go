@@ -29,7 +29,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 )
 
 const list = "kind: ResourceList\nitems: []\n"
@@ -71,7 +71,7 @@ func newHandler(t *testing.T) (*evalhandler.Handler, func() string) {
 // newHandlerWith returns a handler with cfg's telemetry and log.
 func newHandlerWith(t *testing.T, cfg evalhandler.Config) *evalhandler.Handler {
 	t.Helper()
-	cfg.Names, cfg.Chain = naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}
+	cfg.Names, cfg.Chain = nameresolver.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}
 	cfg.MaxMessageBytes, cfg.MemoryBudgetBytes = 1<<20, 1<<20
 	h, err := evalhandler.New(cfg)
 	if err != nil {
@@ -141,7 +141,7 @@ func TestInvalidListsReachNoEvaluator(t *testing.T) {
 	for _, image := range []string{"good:v1", "unknown:v1"} {
 		asked := 0
 		h, err := evalhandler.New(evalhandler.Config{
-			Names: naming.Resolver{DefaultPrefix: "example.com"}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
+			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20,
 			Chain:     evaluation.Chain{counted{catalog{}, &asked}},
 			Telemetry: telemetry.Discard(),
 		})
@@ -294,7 +294,7 @@ func TestTheReasonComesBeforeTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, _ := scrapetest.New(t)
 		h, err := evalhandler.New(evalhandler.Config{
-			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{waiting{}},
+			Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{waiting{}},
 			MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
 		})
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 )
 
 // remembered returns what the history has of an evaluation.
@@ -27,7 +27,7 @@ func remembered(t *testing.T, e evaluation.Evaluator, image, list string) *gatew
 	t.Helper()
 	h := evalhistory.New()
 	door, err := evalhandler.New(evalhandler.Config{
-		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e}, History: h,
+		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e}, History: h,
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {

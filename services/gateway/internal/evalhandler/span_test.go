@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 )
 
 // podCatalog is a catalog whose functions run in a pod that was started for them, at the second attempt.
@@ -40,7 +40,7 @@ func evaluationSpan(t *testing.T, e evaluation.Evaluator, image string) map[stri
 	tel := telemetry.Discard()
 	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	h, err := evalhandler.New(evalhandler.Config{
-		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e},
+		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e},
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, Telemetry: tel,
 	})
 	if err != nil {

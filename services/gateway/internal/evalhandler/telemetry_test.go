@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhandler"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 )
 
 // BenchmarkTelemetry measures what traces, metrics, the log and the history cost for one evaluation, with and
@@ -52,7 +52,7 @@ func telemetered(b *testing.B) func(context.Context) error {
 	}
 	b.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
 	door, err := evalhandler.New(evalhandler.Config{
-		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
+		Names: nameresolver.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
 		History:         evalhistory.New(),
 		MaxMessageBytes: 1 << 20, MemoryBudgetBytes: 1 << 20, MaxLogRate: 10, Telemetry: tel,
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package naming_test
+package nameresolver_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 )
 
 // tags is a source that knows some repositories.
@@ -27,9 +27,9 @@ func (s tags) Tags(_ context.Context, repository string) ([]string, bool, error)
 }
 
 func TestResolve(t *testing.T) {
-	resolver := naming.Resolver{
+	resolver := nameresolver.Resolver{
 		DefaultPrefix: "example.com/catalog",
-		Tags: []naming.TagSource{
+		Tags: []nameresolver.TagSource{
 			tags{"example.com/catalog/fn": {"v0.4.1", "v0.4.5", "v0.5.0"}},
 			tags{"example.com/catalog/fn": {"v0.4.9"}, "example.com/other": {"v1.0.0"}, "example.com/bare": nil},
 		},

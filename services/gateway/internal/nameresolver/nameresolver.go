@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package naming resolves the images of requests to canonical names before evaluators are called.
-package naming
+// Package nameresolver resolves the images of requests to canonical names before evaluators are called.
+package nameresolver
 
 import (
 	"context"
