@@ -12,7 +12,7 @@ var named = []mutation{
 		}},
 	},
 	{
-		Name: "output is not counted in the memory budget", Package: "services/gateway/internal/frontdoor",
+		Name: "output is not counted in the memory budget", Package: "services/gateway/internal/evalhandler",
 		Edits: []edit{{`(reservation\.Answer\(ctx, )int64\(len\(resp\.ResourceList\)\+len\(resp\.Log\)\)`, "${1}0"}},
 	},
 	{
@@ -32,7 +32,7 @@ var named = []mutation{
 		Edits: []edit{{`!needed \|\| `, "true || needed || "}},
 	},
 	{
-		Name: "requests are not claimed for their functions", Package: "services/gateway/internal/frontdoor",
+		Name: "requests are not claimed for their functions", Package: "services/gateway/internal/evalhandler",
 		Edits: []edit{{`evalserve\.Of\(ctx\)\.Claim\(ctx, name\)`, "error(nil)"}},
 	},
 	{
@@ -92,7 +92,7 @@ var named = []mutation{
 		Edits: []edit{{`!isDistrust\(err\) && ctx`, "ctx"}},
 	},
 	{
-		Name: "the policy is not asked", Package: "services/gateway/internal/naming",
+		Name: "the policy is not asked", Package: "services/gateway/internal/nameresolver",
 		Edits: []edit{{`(if err := r\.Policy\.Check\(name\); err != nil )`, "${1}&& false "}},
 	},
 	{

@@ -57,10 +57,11 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 	if err != nil {
 		return serve.Component{}, err
 	}
-	names := nameresolver.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tagSources(services), Policy: policy}
 	ended := evalhistory.New()
-	door, err := evalhandler.New(evalhandler.Config{
-		Names:               names,
+	requests, err := evalhandler.New(evalhandler.Config{
+		Names: nameresolver.Resolver{
+			DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluators.tagSources(services), Policy: policy,
+		},
 		Chain:               evaluators.newChain(),
 		MaxMessageBytes:     int64(cfg.MaxMessageBytes),
 		MemoryBudgetBytes:   cfg.memoryBudget(cgroup.Container),
@@ -77,14 +78,14 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 	}
 	warnings := func() []string {
 		warnings := frame.Identity.Details()
-		if n := door.QueuedForMemory(); n > 0 {
+		if n := requests.QueuedForMemory(); n > 0 {
 			warnings = append(warnings, fmt.Sprintf("the memory budget is used up, %d requests wait for it: raise %s",
 				n, config.Variable("MemoryBudgetBytes")))
 		}
 		return warnings
 	}
-	shown := status.New(ended, door.Active(), hostname(), warnings)
-	handler, err := newHandler(cfg, services.PodManager, frame, door, shown)
+	shown := status.New(ended, requests.Active(), hostname(), warnings)
+	handler, err := newHandler(cfg, services.PodManager, frame, requests, shown)
 	if err != nil {
 		return serve.Component{}, err
 	}
@@ -203,13 +204,13 @@ func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 
 // newHandler returns the handler of the gateway's ports for callers. pools is nil if there is no pod-manager.
 func newHandler(
-	cfg Config, pools lease.Manager, frame servermain.Frame, door *evalhandler.Handler, shown *status.Service,
+	cfg Config, pools lease.Manager, frame servermain.Frame, requests *evalhandler.Handler, shown *status.Service,
 ) (http.Handler, error) {
 	queries := newQueries()
 	services := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,
 		MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,
-		Handler: door.Serve,
+		Handler: requests.Serve,
 	}, statusService(shown, queries)}
 	if pools != nil {
 		services = append(services, poolService(cfg, pools, queries, frame))

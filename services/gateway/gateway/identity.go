@@ -45,12 +45,12 @@ const maxConnectionAge = 5 * time.Minute
 // newEndpoints returns the configured ports, all with the given handler: a port for all callers, and a port with TLS
 // for callers with a client certificate.
 func newEndpoints(cfg Config, handler http.Handler, frame servermain.Frame) ([]serve.Endpoint, error) {
-	door := serve.Endpoint{
+	plain := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,
 		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnections / 4,
 	}
 	if cfg.TLSAddress == "" {
-		return []serve.Endpoint{door}, nil
+		return []serve.Endpoint{plain}, nil
 	}
 	if frame.Identity == nil {
 		return nil, errors.New("a port with TLS needs a certificate: set FNR_TLS_DIRECTORY")
@@ -59,7 +59,7 @@ func newEndpoints(cfg Config, handler http.Handler, frame servermain.Frame) ([]s
 	if err != nil {
 		return nil, err
 	}
-	secure := door
+	secure := plain
 	secure.Name, secure.Address, secure.TLS = "evaluator with TLS", cfg.TLSAddress, frame.Identity.Server()
 	secure.Handler, err = rpcserve.Restricted(secure.Name, access, frame.Telemetry, handler)
 	if err != nil {
@@ -68,5 +68,5 @@ func newEndpoints(cfg Config, handler http.Handler, frame servermain.Frame) ([]s
 	if cfg.Address == off {
 		return []serve.Endpoint{secure}, nil
 	}
-	return []serve.Endpoint{door, secure}, nil
+	return []serve.Endpoint{plain, secure}, nil
 }

@@ -24,16 +24,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// doors are the ports of a gateway that has callers with identities. It serves no image: what it admits
+// gatewayPorts are the ports of a gateway that has callers with identities. It serves no image: what it admits
 // ends with NotFound.
-type doors struct {
+type gatewayPorts struct {
 	plain, secure string
 	authority     *mtlstest.Authority
 }
 
-func startDoors(t *testing.T, change func(*gateway.Config)) doors {
+func startGatewayPorts(t *testing.T, change func(*gateway.Config)) gatewayPorts {
 	t.Helper()
-	d := doors{authority: mtlstest.NewAuthority(t, time.Hour)}
+	d := gatewayPorts{authority: mtlstest.NewAuthority(t, time.Hour)}
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
 		TLSAddress: "127.0.0.1:0", Callers: []string{"spiffe://td/callers/*"},
@@ -72,7 +72,7 @@ func call(t *testing.T, url string, secure *tls.Config) (connect.Code, error) {
 }
 
 // own returns the TLS of a client with a certificate.
-func (d doors) own(t *testing.T, id string) *tls.Config {
+func (d gatewayPorts) own(t *testing.T, id string) *tls.Config {
 	t.Helper()
 	servers, err := mtls.ParsePatterns([]string{"spiffe://td/gateway"})
 	if err != nil {
@@ -83,7 +83,7 @@ func (d doors) own(t *testing.T, id string) *tls.Config {
 
 // TestWhoMayCallTheGateway has callers of all kinds at both ports.
 func TestWhoMayCallTheGateway(t *testing.T) {
-	d := startDoors(t, func(*gateway.Config) {})
+	d := startGatewayPorts(t, func(*gateway.Config) {})
 	bare := &tls.Config{InsecureSkipVerify: true}
 	const admitted, rejected = connect.CodeNotFound, connect.CodePermissionDenied
 	tests := map[string]struct {
@@ -108,7 +108,7 @@ func TestWhoMayCallTheGateway(t *testing.T) {
 
 // TestRequireIdentity has a gateway without the port for callers that do not say who they are.
 func TestRequireIdentity(t *testing.T) {
-	d := startDoors(t, func(c *gateway.Config) { c.Address = "off" })
+	d := startGatewayPorts(t, func(c *gateway.Config) { c.Address = "off" })
 	if got, err := call(t, "http://"+d.plain, nil); got != connect.CodeUnauthenticated {
 		t.Errorf("without TLS: %v", err)
 	}

@@ -181,7 +181,8 @@ func (h *Handler) evaluate(
 // memory budget, within the limit. The share before is the share of the image as the caller wrote it, because the
 // canonical name is not yet resolved.
 func (h *Handler) resolveAndClaim(
-	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
+	ctx context.Context, limit function.TimeLimit,
+	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
 ) (imagename.Name, error) {
 	ctx, cancel := limit.Context(ctx)
 	defer cancel()

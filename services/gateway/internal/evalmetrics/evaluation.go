@@ -4,7 +4,7 @@ package evalmetrics
 
 import "time"
 
-// Evaluation records the progress of an evaluation, for metrics, spans, log and history. The front door creates the
+// Evaluation records the progress of an evaluation, for metrics, spans, log and history. The handler creates the
 // record, and evaluators add to it. Only the goroutine of the evaluation may use it. A nil *Evaluation records
 // nothing.
 type Evaluation struct {
@@ -100,7 +100,7 @@ func (e *Evaluation) WaitsNow(reason string) {
 // End ends the evaluation.
 func (e *Evaluation) End() { e.Enter("") }
 
-// Resolving adds d to the time of resolving the image. The front door resolves the name, and the pod-manager resolves
+// Resolving adds d to the time of resolving the image. The gateway resolves the name, and the pod-manager resolves
 // the digest with each lease.
 func (e *Evaluation) Resolving(d time.Duration) {
 	if e != nil {

@@ -147,7 +147,7 @@ func (e *Evaluator) timeLimit(binary string, req evaluation.Request) function.Ti
 	return function.NewTimeLimit(own, setting)
 }
 
-// Tags implements naming.TagSource. It returns the tags of a repository that have a binary.
+// Tags implements nameresolver.TagSource. It returns the tags of a repository that have a binary.
 func (e *Evaluator) Tags(_ context.Context, repository string) (tags []string, known bool, err error) {
 	tags, known = e.table.Load().tags[repository]
 	return tags, known, nil

@@ -46,7 +46,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 
 // countLease records the phases of a granted lease. It omits the last phase, connecting, because this phase continues
 // in the gateway: countConnect records both parts. It adds the first phase, resolving, to the evaluation's resolve
-// time, because the gateway also resolves and each attempt resolves again: the front door records the sum. unreached
+// time, because the gateway also resolves and each attempt resolves again: the handler records the sum. unreached
 // is the time in which the gateway could reach no pod-manager. No pod-manager reports this time, so it counts as time
 // in the queue.
 func (m *metrics) countLease(

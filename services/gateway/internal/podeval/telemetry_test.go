@@ -167,7 +167,7 @@ func TestMetrics(t *testing.T) {
 	metrics := scrape()
 	resolved := measured.Measured.Resolved()
 	if resolved != 3*time.Second || strings.Contains(metrics, `fn_phase_duration_seconds_count{phase="resolve"}`) {
-		t.Errorf("resolving took %v, want the 3s of the cold start, which the front door is to measure", resolved)
+		t.Errorf("resolving took %v, want the 3s of the cold start, which the handler is to measure", resolved)
 	}
 	for _, want := range []string{
 		`fn_cold_starts_total{image="fn:v1",outcome="ok"} 1`,

@@ -83,10 +83,10 @@ func (r *Remote) ResolveImage(
 	return r.images.Get(ctx, req.GetImage())
 }
 
-// TagSource is a naming.TagSource that lists the tags in registries.
+// TagSource is a nameresolver.TagSource that lists the tags in registries.
 type TagSource struct{ Resolver Resolver }
 
-// Tags implements naming.TagSource. If the registry does not contain the repository, it returns the registry's error.
+// Tags implements nameresolver.TagSource. If the registry does not contain the repository, it returns the registry's error.
 func (s TagSource) Tags(ctx context.Context, repository string) (tags []string, known bool, err error) {
 	resp, err := s.Resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 	return resp.GetTags(), err == nil, err

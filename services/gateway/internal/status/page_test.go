@@ -40,7 +40,7 @@ func (active) Counts() map[string]int32            { return map[string]int32{"ru
 func (a active) Waiting(int) []evalmetrics.Waiting { return a }
 
 // handler returns the page with a history and pools.
-func handler(h *evalhistory.History, pools status.Pools, waiting ...measure.Waiting) http.Handler {
+func handler(h *evalhistory.History, pools status.Pools, waiting ...evalmetrics.Waiting) http.Handler {
 	return status.New(h, active(waiting), "gateway-0", nil).Page(pools, slog.New(slog.DiscardHandler))
 }
 
