@@ -15,19 +15,19 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner/localrunnertest"
 )
 
 // TestLocal runs the scripts of functions on this machine, with images in a private registry and in one
 // without TLS.
 func TestLocal(t *testing.T) {
-	private, open := machinetest.Private(t), machinetest.Open(t)
+	private, open := localrunnertest.Private(t), localrunnertest.Open(t)
 	private.Push(t, "fn/echo:v1.0.0", "echo")
 	private.Push(t, "fn/echo:v1.1.0", "echo")
 	open.Push(t, "fn/exit:v1", "exit1")
 	open.Push(t, "fn/env:v1", "env")
 	settings := t.TempDir()
-	login := base64.StdEncoding.EncodeToString([]byte(machinetest.User + ":" + machinetest.Password))
+	login := base64.StdEncoding.EncodeToString([]byte(localrunnertest.User + ":" + localrunnertest.Password))
 	for name, content := range map[string]string{
 		"ca.crt":      string(private.Authority()),
 		"config.json": fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, private.Host, login),
@@ -36,7 +36,7 @@ func TestLocal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	store := machinetest.SharedDir(t)
+	store := localrunnertest.SharedDir(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/local",
 		RequireExplicitExec: true,
@@ -62,7 +62,7 @@ func TestLocal(t *testing.T) {
 
 // TestLocalWithoutNamespaces renders a package where the kernel refuses further namespaces, as in jobs of CI systems.
 func TestLocalWithoutNamespaces(t *testing.T) {
-	registry := machinetest.Open(t)
+	registry := localrunnertest.Open(t)
 	registry.Push(t, "fn/echo:v1", "echo")
 	dir := t.TempDir()
 	for name, content := range map[string]string{

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
 )
 
 // Start starts a runner. It reads function-runner's settings from the environment. Callers must close the runner.
 func Start(ctx context.Context, cfg Config) (Runner, error) {
-	settings, err := machine.Load()
+	settings, err := localrunner.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -20,7 +20,7 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
-	r, err := machine.Start(ctx, machine.Config{
+	r, err := localrunner.Start(ctx, localrunner.Config{
 		Settings: settings, Offline: cfg.Offline, Environment: cfg.Environment,
 	})
 	if err != nil {
@@ -32,11 +32,11 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 // TryLaunchers starts a sandbox with the launcher of FNR_SANDBOX or, with auto, with each launcher up to the first
 // launcher that works.
 func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
-	settings, err := machine.Load()
+	settings, err := localrunner.Load()
 	if err != nil {
 		return nil, err
 	}
-	machine.TryLaunchers(ctx, settings, func(name string, err error) {
+	localrunner.TryLaunchers(ctx, settings, func(name string, err error) {
 		trial := Launcher{Name: name}
 		if err != nil {
 			trial.Problem = err.Error()
@@ -49,11 +49,11 @@ func TryLaunchers(ctx context.Context) (trials []Launcher, err error) {
 // OpenImages opens the image store of this machine. If offline is true, it calls no registry. Callers must close the
 // store.
 func OpenImages(ctx context.Context, offline bool) (Images, error) {
-	settings, err := machine.Load()
+	settings, err := localrunner.Load()
 	if err != nil {
 		return nil, err
 	}
-	stored, err := machine.OpenImages(ctx, settings, offline)
+	stored, err := localrunner.OpenImages(ctx, settings, offline)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func OpenImages(ctx context.Context, offline bool) (Images, error) {
 }
 
 // images implements [Images] with the store of the runner.
-type images struct{ *machine.Images }
+type images struct{ *localrunner.Images }
 
 // List implements [Images].
 func (i images) List() ([]Image, error) {
@@ -82,7 +82,7 @@ func (i images) Prune(ctx context.Context, maxBytes int64) ([]Image, error) {
 }
 
 // addNames returns images with their names.
-func (i images) addNames(stored []machine.StoredImage) ([]Image, error) {
+func (i images) addNames(stored []localrunner.StoredImage) ([]Image, error) {
 	names, err := i.Names()
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner/localrunnertest"
 )
 
 // clone has the user clone the repository and build all, which downloads all modules.
@@ -40,7 +40,7 @@ func newUser(t *testing.T, launcher string) user {
 	if _, err := exec.LookPath(launcher); err != nil && launcher != "" {
 		t.Fatalf("install the package %s: %v", launchers[launcher], err)
 	}
-	u := user{home: machinetest.SharedDir(t)}
+	u := user{home: localrunnertest.SharedDir(t)}
 	for other := range launchers {
 		path, err := exec.LookPath(other)
 		if other != launcher && err == nil {
@@ -124,9 +124,9 @@ pipeline:
 
 // TestPrivateImages has new users render a package whose image is in a private registry with an authority of its own.
 func TestPrivateImages(t *testing.T) {
-	private := machinetest.Private(t)
+	private := localrunnertest.Private(t)
 	private.Push(t, "fn/echo:v1.0.0", "echo")
-	login := base64.StdEncoding.EncodeToString([]byte(machinetest.User + ":" + machinetest.Password))
+	login := base64.StdEncoding.EncodeToString([]byte(localrunnertest.User + ":" + localrunnertest.Password))
 	for launcher := range launchers {
 		t.Run(launcher, func(t *testing.T) {
 			u := newUser(t, launcher)

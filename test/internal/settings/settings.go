@@ -41,7 +41,7 @@ type Group struct {
 // Groups are the groups of settings. The document has a table for each.
 var Groups = []Group{
 	{"gateway", "services/gateway/gateway", "Config"},
-	{"sandboxes", "services/function-runner/machine", "SandboxSettings"},
+	{"sandboxes", "services/function-runner/localrunner", "SandboxSettings"},
 	{"pod-manager", "services/pod-manager/podmanager", "Config"},
 	{"image-resolver", "services/image-resolver/imageresolver", "Config"},
 	{"every program", "libs/servermain", "Settings"},

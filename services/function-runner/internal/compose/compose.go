@@ -11,7 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
@@ -99,7 +99,7 @@ func addPods(
 func addImages(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
-	store, err := imageresolver.OpenStore(s.Store(), resolver, machine.Group(), frame.Telemetry.Log)
+	store, err := imageresolver.OpenStore(s.Store(), resolver, localrunner.Group(), frame.Telemetry.Log)
 	if err != nil {
 		return serve.Component{}, err
 	}

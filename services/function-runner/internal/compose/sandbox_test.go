@@ -22,15 +22,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner/localrunnertest"
 )
 
 // TestImageRunsInASandbox evaluates the function of an image in a registry, without Kubernetes.
 func TestImageRunsInASandbox(t *testing.T) {
-	registry := machinetest.Open(t)
+	registry := localrunnertest.Open(t)
 	registry.Push(t, "fn/echo:v1", "echo")
 	t.Setenv("FNR_SANDBOX", "bubblewrap")
-	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(machinetest.SharedDir(t), "store"))
+	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(localrunnertest.SharedDir(t), "store"))
 	t.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
 	client, _ := start(t, "", "--disable-runtimes=pod", "--default-image-prefix="+registry.Host+"/fn")
 	evaluate := func(image string) error {
@@ -52,9 +52,9 @@ func TestImageRunsInASandbox(t *testing.T) {
 
 // TestDisabledSandboxRunsNothing disables sandboxes on a machine that has a launcher.
 func TestDisabledSandboxRunsNothing(t *testing.T) {
-	registry := machinetest.Open(t)
+	registry := localrunnertest.Open(t)
 	registry.Push(t, "fn/echo:v1", "echo")
-	store := filepath.Join(machinetest.SharedDir(t), "store")
+	store := filepath.Join(localrunnertest.SharedDir(t), "store")
 	t.Setenv("FNR_SANDBOX", "bubblewrap")
 	t.Setenv("FNR_SANDBOX_STORE", store)
 	t.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
@@ -76,7 +76,7 @@ func TestSandboxesOpenToTheNetworkAreWarnedOf(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			t.Setenv("FNR_ADDRESS", address)
 			t.Setenv("FNR_SANDBOX", "bubblewrap")
-			t.Setenv("FNR_SANDBOX_STORE", filepath.Join(machinetest.SharedDir(t), "store"))
+			t.Setenv("FNR_SANDBOX_STORE", filepath.Join(localrunnertest.SharedDir(t), "store"))
 			s, err := settings.Load([]string{"--disable-runtimes=exec,pod"}, t.Output())
 			if err != nil {
 				t.Fatal(err)

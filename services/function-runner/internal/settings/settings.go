@@ -12,7 +12,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
@@ -34,7 +34,7 @@ type Settings struct {
 	PodManager
 	ImageResolver
 	servermain.Settings
-	machine.SandboxSettings
+	localrunner.SandboxSettings
 
 	registries registryFlags
 }

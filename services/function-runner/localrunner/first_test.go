@@ -2,7 +2,7 @@
 
 //go:build bubblewrap
 
-package machine_test
+package localrunner_test
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner/localrunnertest"
 )
 
 // BenchmarkFirst compares the first evaluation of an image in the store, as fnctl --local does it, with the bare
@@ -27,7 +27,7 @@ func BenchmarkFirst(b *testing.B) {
 	setUp(b)
 	b.Setenv("FNR_SANDBOX", "bubblewrap")
 	b.Setenv("FNR_EXEC_PREFORK", "0") // each is a first one
-	registry := machinetest.Open(b)
+	registry := localrunnertest.Open(b)
 	registry.Push(b, "fn/echo:v1", "echo")
 	b.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
 	request := &evaluator.EvaluateFunctionRequest{
@@ -35,7 +35,7 @@ func BenchmarkFirst(b *testing.B) {
 	}
 	client, stop := start(b, false)
 	defer stop()
-	dir := machinetest.SharedDir(b)
+	dir := localrunnertest.SharedDir(b)
 	testfn.Install(b, dir, "echo")
 	function := filepath.Join(dir, "echo")
 	if err := os.Chmod(function, 0o755); err != nil { // another user runs it in a sandbox

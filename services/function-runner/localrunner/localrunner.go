@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine runs functions of images on this machine, with a gateway, an image-resolver and a launcher of
+// Package localrunner runs functions of images on this machine, with a gateway, an image-resolver and a launcher of
 // sandboxes in one process. The process requires no port, no Kubernetes and no daemon.
 //
 // fnctl uses the whole package. function-runner uses only the settings of sandboxes.
-package machine
+package localrunner
 
 import (
 	"context"

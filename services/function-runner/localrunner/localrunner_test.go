@@ -2,7 +2,7 @@
 
 //go:build bubblewrap
 
-package machine_test
+package localrunner_test
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner/localrunnertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,11 +40,11 @@ func evaluate(t *testing.T, offline bool, image string) error {
 // start starts a runner with the settings of the environment, and connects to it.
 func start(t testing.TB, offline bool) (client evaluator.FunctionEvaluatorClient, stop func()) {
 	t.Helper()
-	settings, err := machine.Load()
+	settings, err := localrunner.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := machine.Start(t.Context(), machine.Config{Settings: settings, Offline: offline})
+	runner, err := localrunner.Start(t.Context(), localrunner.Config{Settings: settings, Offline: offline})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func start(t testing.TB, offline bool) (client evaluator.FunctionEvaluatorClient
 // setUp has the environment of a machine with a store of its own.
 func setUp(t testing.TB) {
 	t.Helper()
-	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(machinetest.SharedDir(t), "store"))
+	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(localrunnertest.SharedDir(t), "store"))
 	t.Setenv("FNR_POD_MANAGER", "http://localhost:9448") // it is another program's
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 }
@@ -73,7 +73,7 @@ func setUp(t testing.TB) {
 // of its own, and again after the registry has gone.
 func TestPrivateImageRunsWithAndWithoutItsRegistry(t *testing.T) {
 	setUp(t)
-	registry := machinetest.Private(t)
+	registry := localrunnertest.Private(t)
 	registry.Push(t, "fn/echo:v1", "echo")
 	authority := t.TempDir()
 	write(t, filepath.Join(authority, "ca.crt"), string(registry.Authority()))
@@ -83,7 +83,7 @@ func TestPrivateImageRunsWithAndWithoutItsRegistry(t *testing.T) {
 		!strings.Contains(err.Error(), "401") {
 		t.Errorf("without the password: %v, want the registry's answer", err)
 	}
-	login := base64.StdEncoding.EncodeToString([]byte(machinetest.User + ":" + machinetest.Password))
+	login := base64.StdEncoding.EncodeToString([]byte(localrunnertest.User + ":" + localrunnertest.Password))
 	write(t, filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), //nolint:forbidigo // set above
 		fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, registry.Host, login))
 	if err := evaluate(t, false, image); err != nil {
@@ -102,7 +102,7 @@ func TestPrivateImageRunsWithAndWithoutItsRegistry(t *testing.T) {
 // TestPlainHTTPIsForListedRegistries runs an image of a registry without TLS.
 func TestPlainHTTPIsForListedRegistries(t *testing.T) {
 	setUp(t)
-	registry := machinetest.Open(t)
+	registry := localrunnertest.Open(t)
 	registry.Push(t, "fn/echo:v1", "echo")
 	err := evaluate(t, false, registry.Host+"/fn/echo:v1")
 	if status.Code(err) != codes.FailedPrecondition ||
@@ -122,17 +122,17 @@ func TestMachinesWithoutALauncher(t *testing.T) {
 	for value, want := range map[string]string{"bubblewrap": "install the package bubblewrap", "off": "FNR_SANDBOX"} {
 		t.Setenv("FNR_SANDBOX", value)
 		t.Setenv("PATH", t.TempDir())
-		settings, err := machine.Load()
+		settings, err := localrunner.Load()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := machine.Start(t.Context(), machine.Config{Settings: settings}); err == nil ||
+		if _, err := localrunner.Start(t.Context(), localrunner.Config{Settings: settings}); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("FNR_SANDBOX=%s: got %v, want %q", value, err, want)
 		}
 	}
 	t.Setenv("FNR_SANDBOX", "auto")
-	registry := machinetest.Open(t)
+	registry := localrunnertest.Open(t)
 	registry.Push(t, "fn/echo:v1", "echo")
 	t.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
 	if err := evaluate(t, false, registry.Host+"/fn/echo:v1"); err != nil {
@@ -154,11 +154,11 @@ func TestStartThatFailsLeavesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
 	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(file, "store"))
-	settings, err := machine.Load()
+	settings, err := localrunner.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = machine.Start(t.Context(), machine.Config{Settings: settings})
+	_, err = localrunner.Start(t.Context(), localrunner.Config{Settings: settings})
 	if err == nil || !strings.Contains(err.Error(), "FNR_SANDBOX_STORE") {
 		t.Errorf("error %v, want one that names the setting", err)
 	}

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package machine_test
+package localrunner_test
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
+	"github.com/krm-function-runner/function-runner/services/function-runner/localrunner"
 )
 
 // TestPlaceOfTheStore checks the default of FNR_SANDBOX_STORE. Sandboxes of root cannot enter its home directory.
@@ -29,7 +29,7 @@ func TestPlaceOfTheStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("XDG_CACHE_HOME", tc.cache)
 			t.Setenv("HOME", tc.home)
-			settings := machine.SandboxSettings{SandboxStore: tc.store}
+			settings := localrunner.SandboxSettings{SandboxStore: tc.store}
 			if got := settings.Store().Dir; got != tc.want {
 				t.Errorf("the store is %q, want %q", got, tc.want)
 			}
@@ -45,7 +45,7 @@ func TestErrorsNameVariables(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)
-			_, err := machine.Load()
+			_, err := localrunner.Load()
 			if err == nil || !strings.Contains(err.Error(), variable+" is ") || strings.Count(err.Error(), "FNR_") > 1 {
 				t.Errorf("Load = %v, want one error that names the variable", err)
 			}

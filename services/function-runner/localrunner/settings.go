@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machine
+package localrunner
 
 import (
 	"github.com/krm-function-runner/function-runner/libs/config"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetest starts registries, and pushes images of the test function there, for tests that run images on
+// Package localrunnertest starts registries, and pushes images of the test function there, for tests that run images on
 // this machine.
-package machinetest
+package localrunnertest
 
 import (
 	"archive/tar"
