@@ -22,9 +22,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registrytls"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/resolver"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/rpc"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/trust"
 )
 
 const (
@@ -92,8 +92,8 @@ func newCore(cfg Config, frame servermain.Frame) (*resolver.Resolver, *registry.
 	var core *resolver.Resolver
 	changed := func() { core.ForgetFailures() } // only tasks call changed, after core is set
 	log := frame.Telemetry.Log
-	trusted, err := trust.New(
-		trust.Config{Directory: cfg.TLSSecretPath, Directories: cfg.tlsDirectories(), Log: log, Changed: changed},
+	trusted, err := registrytls.New(
+		registrytls.Config{Directory: cfg.TLSSecretPath, Directories: cfg.tlsDirectories(), Log: log, Changed: changed},
 	)
 	if err != nil {
 		return nil, nil, nil, err

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trust connects to registries by TLS 1.2 or newer. It verifies certificates with the system's authorities
+// Package registrytls connects to registries by TLS 1.2 or newer. It verifies certificates with the system's authorities
 // and the authorities in configured directories. It uses the proxies of the environment.
-package trust
+package registrytls
 
 import (
 	"bytes"

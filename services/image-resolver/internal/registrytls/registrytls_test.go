@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trust_test
+package registrytls_test
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registrytls"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testcert"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/trust"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +33,7 @@ func server(t *testing.T, settings *tls.Config) string {
 }
 
 // get asks once, on a connection of its own.
-func get(t *testing.T, s *trust.Store, url string) error {
+func get(t *testing.T, s *registrytls.Store, url string) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -47,10 +47,10 @@ func get(t *testing.T, s *trust.Store, url string) error {
 	return err
 }
 
-func open(t *testing.T, cfg trust.Config) *trust.Store {
+func open(t *testing.T, cfg registrytls.Config) *registrytls.Store {
 	t.Helper()
 	cfg.Log = slog.New(slog.DiscardHandler)
-	s, err := trust.New(cfg)
+	s, err := registrytls.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestEachRegistryHasItsOwnTrust(t *testing.T) {
 		two.Server(t, time.Now().Add(time.Hour)))
 	s := open(
 		t,
-		trust.Config{
+		registrytls.Config{
 			Directory:   general,
 			Directories: map[string]string{strings.Replace(second, "https://127.0.0.1", "[::FFFF:127.0.0.1]", 1): own},
 		},
@@ -76,7 +76,7 @@ func TestEachRegistryHasItsOwnTrust(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if err := get(t, open(t, trust.Config{Directory: general}), second); err == nil {
+	if err := get(t, open(t, registrytls.Config{Directory: general}), second); err == nil {
 		t.Error("a registry is trusted by another's authority")
 	}
 }
@@ -86,7 +86,7 @@ func TestOldTLSIsRejected(t *testing.T) {
 	testcert.Write(t, directory, "ca.crt", authority.PEM)
 	settings := authority.Server(t, time.Now().Add(time.Hour))
 	settings.MinVersion, settings.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
-	if err := get(t, open(t, trust.Config{Directory: directory}), server(t, settings)); err == nil {
+	if err := get(t, open(t, registrytls.Config{Directory: directory}), server(t, settings)); err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}
 }
@@ -95,7 +95,7 @@ func TestDirectoryChanges(t *testing.T) {
 	authority, directory := testcert.NewAuthority(t), t.TempDir()
 	url := server(t, authority.Server(t, time.Now().Add(time.Hour)))
 	changed := make(chan struct{}, 10)
-	s := open(t, trust.Config{Directory: directory, Changed: func() { changed <- struct{}{} }})
+	s := open(t, registrytls.Config{Directory: directory, Changed: func() { changed <- struct{}{} }})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -138,7 +138,7 @@ func TestNewRejects(t *testing.T) {
 			for file, content := range tc.files {
 				testcert.Write(t, directory, file, content)
 			}
-			_, err := trust.New(trust.Config{Directory: directory, Log: slog.New(slog.DiscardHandler)})
+			_, err := registrytls.New(registrytls.Config{Directory: directory, Log: slog.New(slog.DiscardHandler)})
 			if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), directory) {
 				t.Errorf("%v, want the directory and %q: %s", err, tc.says, tc.reason)
 			}
@@ -149,7 +149,7 @@ func TestNewRejects(t *testing.T) {
 func TestRestrictedRequestReachesNoLocalAddress(t *testing.T) {
 	authority, directory := testcert.NewAuthority(t), t.TempDir()
 	testcert.Write(t, directory, "ca.crt", authority.PEM)
-	s := open(t, trust.Config{Directory: directory})
+	s := open(t, registrytls.Config{Directory: directory})
 	url := strings.Replace(server(t, authority.Server(t, time.Now().Add(time.Hour))), "127.0.0.1", "localhost", 1)
 	for name, rejected := range map[string]bool{"unrestricted": false, "lifted": false, "restricted": true} {
 		ctx := dialguard.Restrict(t.Context(), dialguard.Restriction{Host: "registry.example", Private: true})
