@@ -11,11 +11,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/resolverclient"
 )
 
 // connect returns a client of the image-resolver. The client stays open until the process exits.
-func (c *Config) connect(frame servermain.Frame) (*images.Last, error) {
+func (c *Config) connect(frame servermain.Frame) (*resolverclient.Last, error) {
 	if c.ImageResolver == "" {
 		return nil, fault.New(fault.Invalid, "no image-resolver is named: set FNR_IMAGE_RESOLVER")
 	}
@@ -28,7 +28,7 @@ func (c *Config) connect(frame servermain.Frame) (*images.Last, error) {
 		return nil, err
 	}
 	client.Options = append(client.Options, client.Balanced())
-	return images.New(resolver{imageresolverv1connect.NewImageResolverServiceClient(
+	return resolverclient.New(resolver{imageresolverv1connect.NewImageResolverServiceClient(
 		client.HTTP, c.ImageResolver, client.Options...)}, stale), nil
 }
 
@@ -38,7 +38,7 @@ type resolver struct {
 }
 
 // ResolveImage returns errors with fault classes.
-func (r resolver) ResolveImage(ctx context.Context, req *images.Request) (*images.Image, error) {
+func (r resolver) ResolveImage(ctx context.Context, req *resolverclient.Request) (*resolverclient.Image, error) {
 	image, err := r.client.ResolveImage(ctx, req)
 	return image, rpcfault.FromConnect(err)
 }

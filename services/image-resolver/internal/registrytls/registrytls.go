@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registrytls connects to registries by TLS 1.2 or newer. It verifies certificates with the system's authorities
-// and the authorities in configured directories. It uses the proxies of the environment.
+// Package registrytls connects to registries by TLS 1.2 or newer. It verifies certificates with the authorities of the
+// system and of configured directories, and uses the proxies of the environment.
 package registrytls
 
 import (

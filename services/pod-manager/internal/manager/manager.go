@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/resolverclient"
 )
 
 // Images resolves images.
 type Images interface {
 	// Cached returns the image if it is available without waiting.
-	Cached(req *images.Request) (*images.Image, bool)
+	Cached(req *resolverclient.Request) (*resolverclient.Image, bool)
 	// ResolveImage returns errors with fault classes.
-	ResolveImage(ctx context.Context, req *images.Request) (*images.Image, error)
+	ResolveImage(ctx context.Context, req *resolverclient.Request) (*resolverclient.Image, error)
 }
 
 // Cluster carries out the pools' actions on pods in the background. It passes the results to [Inbox.Handle].
@@ -104,7 +104,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	l := newLoop(m.config, m.metrics)
 	l.lookUpImage = func(image string, found func(*loop, podspec.Function, error)) {
 		lookups.Go(func() error {
-			resolved, err := m.config.Images.ResolveImage(ctx, &images.Request{Image: image})
+			resolved, err := m.config.Images.ResolveImage(ctx, &resolverclient.Request{Image: image})
 			m.postMessage(func(l *loop) { found(l, functionOf(resolved), err) })
 			return nil
 		})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images calls the image-resolver, and uses its last answers while the image-resolver is unavailable.
-package images
+// Package resolverclient calls the image-resolver, and uses its last answers while the image-resolver is unavailable.
+package resolverclient
 
 import (
 	"context"
