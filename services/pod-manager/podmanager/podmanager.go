@@ -175,7 +175,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		return nil, err
 	}
 	launching := cfg.launching(client, func(l podspec.Launcher) { use.template(templates.UseLauncher(l)) }, log)
-	file, err := cfg.functions(use.functions, log)
+	file, err := cfg.openCacheConfig(use.functions, log)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
@@ -86,10 +85,10 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	})
 }
 
-// functions opens the pod cache configuration. It passes the functions' settings to changed after each change of the
+// openCacheConfig opens the pod cache configuration. It passes the functions' settings to changed after each change of the
 // file.
-func (c *Config) functions(changed func(map[string]cacheconfig.Entry), log *slog.Logger) (*functions.File, error) {
-	return functions.Open(functions.Config{
+func (c *Config) openCacheConfig(changed func(map[string]cacheconfig.Entry), log *slog.Logger) (*cacheconfig.File, error) {
+	return cacheconfig.Open(cacheconfig.Config{
 		Path: cmp.Or(c.CacheConfig, CacheConfigPath), DefaultImagePrefix: c.DefaultImagePrefix, Log: log, Changed: changed,
 	})
 }

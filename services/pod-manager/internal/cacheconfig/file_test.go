@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package functions_test
+package cacheconfig_test
 
 import (
 	"log/slog"
@@ -14,12 +14,9 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const prefix = "example.com/fns"
 
 // follower follows a file and passes on what it says.
 type follower struct {
@@ -28,12 +25,12 @@ type follower struct {
 }
 
 // follow begins to follow a file with that content.
-func (f *follower) follow(t *testing.T, content string) *functions.File {
+func (f *follower) follow(t *testing.T, content string) *cacheconfig.File {
 	t.Helper()
 	f.path = filepath.Join(t.TempDir(), "pod-cache-config.yaml")
 	f.changed = make(chan map[string]cacheconfig.Entry, 10)
 	f.write(t, content)
-	file, err := functions.Open(functions.Config{
+	file, err := cacheconfig.Open(cacheconfig.Config{
 		Path: f.path, DefaultImagePrefix: prefix, Log: slog.New(slog.DiscardHandler),
 		Changed: func(settings map[string]cacheconfig.Entry) { f.changed <- settings },
 	})
@@ -83,7 +80,7 @@ func TestChangesAreFollowed(t *testing.T) {
 func TestAFileThatComesLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "later.yaml")
 	changed := make(chan map[string]cacheconfig.Entry, 1)
-	file, err := functions.Open(functions.Config{
+	file, err := cacheconfig.Open(cacheconfig.Config{
 		Path: path, Log: slog.New(slog.DiscardHandler),
 		Changed: func(settings map[string]cacheconfig.Entry) { changed <- settings },
 	})
@@ -104,7 +101,7 @@ func TestAWrongFileStopsTheStart(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a:v1: soon\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := functions.Open(functions.Config{Path: path, Log: slog.New(slog.DiscardHandler)})
+	_, err := cacheconfig.Open(cacheconfig.Config{Path: path, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "soon") {
 		t.Errorf("error %v, want one that names file and value", err)
 	}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package functions follows the pod cache configuration: the file with the settings and the minimum numbers of pods
-// of functions.
-package functions
+package cacheconfig
 
 import (
 	"context"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
 // Config configures a File.
@@ -24,15 +21,15 @@ type Config struct {
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string
 	// Changed is called with the settings of functions, keyed by [imagename.Name.Key].
-	Changed func(map[string]cacheconfig.Entry)
+	Changed func(map[string]Entry)
 	Log     *slog.Logger
 }
 
-// File is the pod cache configuration. Use [Open].
+// File follows the file of the pod cache configuration. Use [Open].
 type File struct {
 	config  Config
 	content []byte
-	entries []cacheconfig.Entry
+	entries []Entry
 }
 
 // Open reads the file. A missing file counts as empty. If the file is invalid, the error contains the line.
@@ -53,8 +50,8 @@ func Open(config Config) (*File, error) {
 }
 
 // parse parses the file, and completes image names.
-func (f *File) parse(content []byte) ([]cacheconfig.Entry, error) {
-	entries, warnings, err := cacheconfig.Parse(content, f.config.DefaultImagePrefix)
+func (f *File) parse(content []byte) ([]Entry, error) {
+	entries, warnings, err := Parse(content, f.config.DefaultImagePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("pod cache configuration %s: %w", f.config.Path, err)
 	}
@@ -65,8 +62,8 @@ func (f *File) parse(content []byte) ([]cacheconfig.Entry, error) {
 }
 
 // Settings returns the settings of functions, keyed by [imagename.Name.Key].
-func (f *File) Settings() map[string]cacheconfig.Entry {
-	settings := make(map[string]cacheconfig.Entry, len(f.entries))
+func (f *File) Settings() map[string]Entry {
+	settings := make(map[string]Entry, len(f.entries))
 	for _, e := range f.entries {
 		name, err := imagename.Parse(e.Image, f.config.DefaultImagePrefix)
 		if err != nil {
@@ -84,7 +81,7 @@ func (f *File) Run(ctx context.Context) error {
 		return nil
 	}
 	const what = "pod cache configuration"
-	filewatch.Follow(ctx, f.config.Log, what, f.config.Path, f.content, f.parse, func(entries []cacheconfig.Entry) {
+	filewatch.Follow(ctx, f.config.Log, what, f.config.Path, f.content, f.parse, func(entries []Entry) {
 		f.entries = entries
 		f.config.Changed(f.Settings())
 		f.config.Log.InfoContext(ctx, "pod cache configuration in force", "file", f.config.Path, "functions", len(entries))
