@@ -121,7 +121,7 @@ func (f *finder) otherFormat(at string) string {
 	if err != nil {
 		return fnproc.OtherFormat
 	}
-	if of := machines[servermain.Machine]; of != runtime.GOARCH && !hasEmulator() {
+	if of := machines[program.Machine]; of != runtime.GOARCH && !hasEmulator() {
 		return fmt.Sprintf("the image's program is for linux/%s, and this machine is linux/%s",
 			cmp.Or(of, program.Machine.String()), runtime.GOARCH)
 	}
