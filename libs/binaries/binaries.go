@@ -25,7 +25,7 @@ type Binary struct {
 
 // equalBinaries reports whether two binaries are the same.
 func equalBinaries(a, b Binary) bool {
-	prefork := a.Prefork == b.Prefork || a.Prefork != nil && b.Prefork != nil && *a.Prefork == *b.Prefork
+	prefork := a.Prefork == b.Prefork || (a.Prefork != nil && b.Prefork != nil && *a.Prefork == *b.Prefork)
 	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
 }
 

@@ -134,7 +134,7 @@ func TestFailedRefresh(t *testing.T) {
 				pass(life.TTL)
 				for range 2 {
 					_, err := s.Get(t.Context(), "k")
-					if got := fault.Of(err); (tc.late < 0) != (err == nil) || err != nil && got != tc.late {
+					if got := fault.Of(err); (tc.late < 0) != (err == nil) || (err != nil && got != tc.late) {
 						t.Errorf("after the TTL: %v, want class %v: %s", err, tc.late, tc.reason)
 					}
 				}

@@ -72,7 +72,7 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	switch {
 	case e.known && (life.TTL == 0 || age < life.TTL/2):
 		return fresh
-	case e.known && (age < life.TTL || outage && age < life.Stale):
+	case e.known && (age < life.TTL || (outage && age < life.Stale)):
 		if failing {
 			return fresh
 		}

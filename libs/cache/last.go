@@ -89,7 +89,7 @@ func (l *Last[K, V]) Get(ctx context.Context, key K) (V, error) {
 	limited, cancel := context.WithTimeout(ctx, lastWait(ctx))
 	defer cancel()
 	value, err := l.askService(limited, key)
-	if class := fault.Of(err); err == nil || class != fault.Unavailable && class != fault.DeadlineExceeded {
+	if class := fault.Of(err); err == nil || (class != fault.Unavailable && class != fault.DeadlineExceeded) {
 		return value, err
 	}
 	if ctx.Err() != nil {

@@ -114,7 +114,7 @@ func TestFirstToAskAfterTheTTL(t *testing.T) {
 					synctest.Wait()
 				}
 				got, err := s.Get(t.Context(), "k")
-				if err == nil && (got.Value != tc.want || got.Source != tc.from) || fault.Of(err) != tc.class {
+				if (err == nil && (got.Value != tc.want || got.Source != tc.from)) || fault.Of(err) != tc.class {
 					t.Errorf("Get = %+v, %v, want %d by %s, or class %v: %s", got, err, tc.want, tc.from, tc.class, tc.reason)
 				}
 				pass(time.Minute) // what goes on in the background ends

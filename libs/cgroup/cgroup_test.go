@@ -34,7 +34,7 @@ func TestMemoryLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			root := file[:len(file)-len(tc.file)]
-			if got, known := cgroup.MemoryLimit(root); known != tc.known || known && got != tc.want {
+			if got, known := cgroup.MemoryLimit(root); known != tc.known || (known && got != tc.want) {
 				t.Errorf("the limit is %d, known %t: want %d, %t", got, known, tc.want, tc.known)
 			}
 		})

@@ -241,7 +241,7 @@ func (b *Budget) fits(w *waiter) bool {
 		limit, share = limit+b.limit/answerDivisor, share+b.limit/answerDivisor
 	}
 	others, peer := b.reserved-w.size, b.peers[w.from.peer]-w.size
-	return w.bytes <= w.size || (others == 0 || others+w.bytes <= limit) && (peer == 0 || peer+w.bytes <= share)
+	return w.bytes <= w.size || ((others == 0 || others+w.bytes <= limit) && (peer == 0 || peer+w.bytes <= share))
 }
 
 // resizeReservation changes the number of bytes that r reserves. The caller holds mu.

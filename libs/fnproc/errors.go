@@ -196,7 +196,7 @@ func (l *Launch) startError(out Outcome) error {
 func matchesMessage(line, message string) bool {
 	for i, part := range strings.Split(message, "*") {
 		at := strings.Index(line, part)
-		if at < 0 || i == 0 && at > 0 {
+		if at < 0 || (i == 0 && at > 0) {
 			return false
 		}
 		line = line[at+len(part):]

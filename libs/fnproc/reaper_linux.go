@@ -147,7 +147,7 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	if ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || ended == pid {
 		return true
 	}
-	if functions.running[session] > 0 || !r.ending && functions.holdsOutput(pid) {
+	if functions.running[session] > 0 || (!r.ending && functions.holdsOutput(pid)) {
 		return false
 	}
 	// Processes that were killed with their group may need a moment to exit, such as the rest of a sandbox.

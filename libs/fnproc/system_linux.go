@@ -65,7 +65,7 @@ func awaitHandle(handle *os.File) (ended bool) {
 	err = raw.Read(func(fd uintptr) bool {
 		ready, pollErr := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		ended = ready > 0
-		return ended || pollErr != nil && !errors.Is(pollErr, unix.EINTR)
+		return ended || (pollErr != nil && !errors.Is(pollErr, unix.EINTR))
 	})
 	return ended && err == nil
 }

@@ -48,7 +48,7 @@ func TestPatternsThatMatchNothing(t *testing.T) {
 		"*:5000/fn": "", "ghcr.io**": "",
 	} {
 		_, err := imagename.ParsePattern(pattern)
-		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+		if (err == nil) != (says == "") || (err != nil && !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, want %q", pattern, err, says)
 		}
 	}

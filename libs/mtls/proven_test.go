@@ -70,7 +70,7 @@ func TestProvenServers(t *testing.T) {
 				scheme = "http://"
 			}
 			err := dial(t, scheme+address, proven(t, test.client, test.server, test.secret)).call(t.Context())
-			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+			if (test.err == "" && err != nil) || (test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err))) {
 				t.Errorf("got %v, want %q", err, test.err)
 			}
 		})

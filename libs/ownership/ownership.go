@@ -18,7 +18,7 @@ func Owner(replicas []string, image string) int {
 	var best uint64
 	for i, replica := range replicas {
 		s := score(replica, function)
-		if owner < 0 || s > best || s == best && replica < replicas[owner] {
+		if owner < 0 || s > best || (s == best && replica < replicas[owner]) {
 			owner, best = i, s
 		}
 	}

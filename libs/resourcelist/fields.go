@@ -50,7 +50,7 @@ func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 }
 
 func isNull(value *yaml.Node) bool {
-	return value == nil || value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null"
+	return value == nil || (value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null")
 }
 
 // describeKind returns the kind of a node, for error texts.

@@ -136,7 +136,7 @@ func TestRetry(t *testing.T) {
 				if took := time.Since(begin); took != tc.takes || client.tried.Load() != tc.tried {
 					t.Errorf("tried %d times in %s, want %d in %s: %s", client.tried.Load(), took, tc.tried, tc.takes, tc.reason)
 				}
-				if (err == nil) != (tc.code == 0) || err != nil && connect.CodeOf(err) != tc.code {
+				if (err == nil) != (tc.code == 0) || (err != nil && connect.CodeOf(err) != tc.code) {
 					t.Errorf("got %v, want %v: %s", err, tc.code, tc.reason)
 				}
 			})

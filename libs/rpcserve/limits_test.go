@@ -57,7 +57,7 @@ func TestAServiceWithoutLimitsIsNotServed(t *testing.T) {
 					return evaluatorconnect.NewFunctionEvaluatorHandler(moody{}, options...)
 				},
 			})
-			if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), evaluatorconnect.FunctionEvaluatorName) {
+			if (err == nil) != tc.ok || (err != nil && !strings.Contains(err.Error(), evaluatorconnect.FunctionEvaluatorName)) {
 				t.Errorf("NewHandler = %v, want an error that names the service: %v", err, !tc.ok)
 			}
 		})

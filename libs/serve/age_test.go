@@ -163,7 +163,7 @@ func TestConnectionsAge(t *testing.T) {
 				}
 			}
 			// Go's client sometimes opens one more than it needs.
-			if got := listener.accepted.Load(); tc.replaced && got < requests || !tc.replaced && got > requests/2 {
+			if got := listener.accepted.Load(); (tc.replaced && got < requests) || (!tc.replaced && got > requests/2) {
 				t.Errorf("%d connections for %d requests: %s", got, requests, tc.reason)
 			}
 		})

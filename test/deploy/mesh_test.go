@@ -115,8 +115,8 @@ func mayCall(t *testing.T, objects []runtime.Object, caller, program string, por
 		if p.Spec.Action != "ALLOW" {
 			t.Errorf("authorization policy %s does %q, which this test does not support", p.Name, p.Spec.Action)
 		}
-		if p.Namespace != pod.namespace || p.Spec.Selector != nil &&
-			!labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod.labels) {
+		if p.Namespace != pod.namespace || (p.Spec.Selector != nil &&
+			!labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod.labels)) {
 			continue
 		}
 		selected = true
@@ -148,5 +148,5 @@ func isFrom(source manifests.AuthorizationSource, caller string) bool {
 	}
 	return (len(source.Principals) == 0 || slices.ContainsFunc(source.Principals, is)) &&
 		!slices.ContainsFunc(source.NotPrincipals, is) &&
-		(len(source.Namespaces) == 0 || known && slices.Contains(source.Namespaces, namespace))
+		(len(source.Namespaces) == 0 || (known && slices.Contains(source.Namespaces, namespace)))
 }

@@ -204,7 +204,7 @@ func eachManifest(t *testing.T, dir string, f func(name string, content []byte))
 		if err == nil && path == filepath.Join(dir, "chart") {
 			return fs.SkipDir // Helm's templates, which test/release compares with the overlays
 		}
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" && entry.Name() != "Kptfile" {
+		if err != nil || entry.IsDir() || (filepath.Ext(path) != ".yaml" && entry.Name() != "Kptfile") {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)

@@ -155,8 +155,8 @@ func TestFunctionsReachNothing(t *testing.T) {
 			if p.Namespace != "porch-fn-system" {
 				continue
 			}
-			found = found || len(p.Spec.PodSelector.MatchLabels) == 0 &&
-				slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+			found = found || (len(p.Spec.PodSelector.MatchLabels) == 0 &&
+				slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress))
 			if len(p.Spec.Egress) > 0 && p.Name != "tracing" {
 				t.Errorf("network policy %s lets something out", p.Name)
 			}

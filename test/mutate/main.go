@@ -90,7 +90,7 @@ func mutateAll(ctx context.Context, o options, core []target) (code int, err err
 // testNamed tests the named mutations, and returns the number of mutations that no test noticed.
 func testNamed(ctx context.Context, o options, core []target, work string) (lived int, err error) {
 	for _, m := range named {
-		if !o.only.MatchString(m.Name) && !o.only.MatchString(m.Package) || !containsPath(core, m.Package) {
+		if (!o.only.MatchString(m.Name) && !o.only.MatchString(m.Package)) || !containsPath(core, m.Package) {
 			continue
 		}
 		verdict, err := m.runTests(ctx, o, work)

@@ -127,7 +127,7 @@ func (e Environment) progress() *ui.Progress {
 }
 
 func (e Environment) usesColour(w io.Writer) bool {
-	return e.ForceColour || !e.NoColour && isTerminal(w)
+	return e.ForceColour || (!e.NoColour && isTerminal(w))
 }
 
 func isTerminal(w io.Writer) bool {

@@ -55,7 +55,7 @@ func kptfiles(typed string) []string {
 		switch hidden := name != root && strings.HasPrefix(entry.Name(), "."); {
 		case seen > maxEntries:
 			return fs.SkipAll
-		case err != nil || entry.IsDir() && hidden:
+		case err != nil || (entry.IsDir() && hidden):
 			return fs.SkipDir
 		case entry.Name() == kptfile.FileName:
 			found = append(found, name)

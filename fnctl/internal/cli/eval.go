@@ -87,7 +87,7 @@ func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error)
 	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs, c.gateway.local)); err != nil {
 		return nil, err
 	}
-	if where == "-" && (c.output.diff || c.output.dryRun || c.output.target != "" && !c.output.isStream()) {
+	if where == "-" && (c.output.diff || c.output.dryRun || (c.output.target != "" && !c.output.isStream())) {
 		return nil, errors.New("writes what it reads from standard input to standard output: leave out --diff and " +
 			"--dry-run, and a directory for --output")
 	}

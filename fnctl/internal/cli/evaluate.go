@@ -63,7 +63,7 @@ func (c *evalCommand) runOnInput(ctx context.Context, renderer *pipeline.Rendere
 	if resources, err = c.runFunction(ctx, renderer, pkg, cmp.Or(config, in.FunctionConfig), resources); err != nil {
 		return err
 	}
-	if c.output.target == toStdout || c.output.target == "" && in.WrappingKind == kio.ResourceListKind {
+	if c.output.target == toStdout || (c.output.target == "" && in.WrappingKind == kio.ResourceListKind) {
 		return pkgtree.WriteList(c.env.Stdout, resources)
 	}
 	return pkgtree.WriteDocuments(c.env.Stdout, resources)

@@ -69,7 +69,7 @@ func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.R
 func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
 	failure error,
 ) error {
-	if call, ok := errors.AsType[*client.CallError](failure); ok && !call.Lasting || c.output.target != "" {
+	if call, ok := errors.AsType[*client.CallError](failure); (ok && !call.Lasting) || c.output.target != "" {
 		return failure
 	}
 	changes, err := c.failureChanges(tree, rendering, failure)

@@ -56,7 +56,7 @@ func describeFlags(flags *pflag.FlagSet) string {
 func groupOf(flag string) int {
 	for i, group := range flagGroups {
 		for _, name := range group.names {
-			if flag == name || strings.HasSuffix(name, "-") && strings.HasPrefix(flag, name) {
+			if flag == name || (strings.HasSuffix(name, "-") && strings.HasPrefix(flag, name)) {
 				return i + 1
 			}
 		}

@@ -166,7 +166,7 @@ func (c *testCase) run(ctx context.Context, env Environment, flags []string, all
 
 // compareOutcome compares the outcome of a test with its expectations.
 func (c *testCase) compareOutcome(r testRun, update bool) error {
-	if (c.config.ExitCode != 0) != (r.code == exitFunction) || r.code != exitDone && r.code != exitFunction {
+	if (c.config.ExitCode != 0) != (r.code == exitFunction) || (r.code != exitDone && r.code != exitFunction) {
 		return fmt.Errorf("exit code %d, want %d\n%s", r.code, c.config.ExitCode, r.stderr)
 	}
 	if want := strings.Fields(c.config.StdErr); !strings.Contains(strings.Join(strings.Fields(r.stderr), " "),
@@ -281,7 +281,7 @@ func copyPackage(from, to string) error {
 		return err
 	}
 	return filepath.WalkDir(to, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() || entry.Name() != expectedDir && entry.Name() != ".git" {
+		if err != nil || !entry.IsDir() || (entry.Name() != expectedDir && entry.Name() != ".git") {
 			return err
 		}
 		if err := os.RemoveAll(name); err != nil {

@@ -132,7 +132,7 @@ func baseURL(address string) (string, error) {
 	if !found && host != "" && !strings.Contains(host, ":") {
 		host = net.JoinHostPort(host, defaultPort)
 	}
-	if scheme != "http" && scheme != "https" || host == "" {
+	if (scheme != "http" && scheme != "https") || host == "" {
 		return "", fmt.Errorf("the gateway's address %q must be host:port or a URL of http or https", address)
 	}
 	return scheme + "://" + host, nil

@@ -62,7 +62,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	}
 	failure := failureOf(cerr)
 	// Runners without details report failed functions as internal errors.
-	if failure != nil || cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr) {
+	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
 		return &FunctionError{Image: req.Image, Message: cerr.Message(), Failure: failure}
 	}
 	problem, advice := g.account(req, cerr)

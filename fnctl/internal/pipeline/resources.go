@@ -68,7 +68,7 @@ func describeResource(r *yaml.RNode, file string) string {
 func isKustomization(r *yaml.RNode, file string) bool {
 	return slices.Contains(kustomizations, path.Base(file)) ||
 		strings.HasPrefix(r.GetApiVersion(), "kustomize.config.k8s.io") ||
-		r.GetApiVersion() == "" && r.GetKind() == "Kustomization"
+		(r.GetApiVersion() == "" && r.GetKind() == "Kustomization")
 }
 
 // wording contains the formats of the errors about places.

@@ -122,8 +122,8 @@ func TestApplyAllOrNothing(t *testing.T) {
 			err := pkgtree.Apply(tc.ctx, dir, []pkgtree.Change{
 				change("0.yaml", "", "0"), change("a.yaml", "a.yaml", "new"), change("new/x.yaml", "", "x"), tc.last,
 			})
-			if err == nil || !strings.Contains(err.Error(), "nothing was written") || !errors.Is(err, tc.ctx.Err()) &&
-				tc.ctx.Err() != nil {
+			if err == nil || !strings.Contains(err.Error(), "nothing was written") || (!errors.Is(err, tc.ctx.Err()) &&
+				tc.ctx.Err() != nil) {
 				t.Errorf("Apply = %v, want an error that says that nothing was written", err)
 			}
 			if diff := cmp.Diff(before, content(t, dir)); diff != "" {

@@ -67,7 +67,7 @@ func secondsOf(message protoreflect.MessageDescriptor) *regexp.Regexp {
 func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if unicode.IsControl(r) && r != '\n' || excerpt.IsHidden(r) {
+		if (unicode.IsControl(r) && r != '\n') || excerpt.IsHidden(r) {
 			for _, unit := range utf16.Encode([]rune{r}) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
 			}

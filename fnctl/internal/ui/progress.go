@@ -179,7 +179,8 @@ func (p *Progress) showFailure(err *client.FunctionError) {
 	log := strings.TrimSpace(f.GetStderr())
 	ended := f.GetReason() == functionrunnerv1.FunctionFailure_REASON_EXITED ||
 		f.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED
-	if said := log != "" && strings.Contains(err.Message, log); !said && !ended || len(f.GetResults()) == 0 && log == "" {
+	said := log != "" && strings.Contains(err.Message, log)
+	if (!said && !ended) || (len(f.GetResults()) == 0 && log == "") {
 		p.writeBlock(strings.TrimSuffix(err.Message, " ()"), p.style.red)
 	}
 	p.writeBlock(failureReason(f), plain)

@@ -39,7 +39,7 @@ func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	for timeout := 50 * time.Millisecond; ; timeout *= 4 {
 		code, message := Answer(t, fn, timeout)
 		waited := strings.HasPrefix(message, beginning) && strings.Contains(message, waits)
-		if code != connect.CodeDeadlineExceeded.String() || !waited && timeout > time.Minute {
+		if code != connect.CodeDeadlineExceeded.String() || (!waited && timeout > time.Minute) {
 			t.Fatalf("the server answers %s: %q, want %s in Porch's words", code, message, connect.CodeDeadlineExceeded)
 		}
 		if waited {

@@ -80,7 +80,7 @@ func (c *conn) nextWrite() ([]byte, bool) {
 	for !c.closed && (len(c.out) == 0 || c.host.silent.Load()) {
 		c.change.Wait()
 	}
-	if len(c.out) == 0 || c.closed && (c.host.silent.Load() || c.host.dead.Load()) {
+	if len(c.out) == 0 || (c.closed && (c.host.silent.Load() || c.host.dead.Load())) {
 		return nil, false
 	}
 	next := c.out[0]

@@ -70,7 +70,7 @@ func TestPolicyIsAskedBeforeAnyEvaluator(t *testing.T) {
 				},
 			})
 			err := newCaller(t, address).evaluate(t, tc.image, tc.tag)
-			if status.Code(err) != tc.code || err != nil && !strings.Contains(err.Error(), tc.says) {
+			if status.Code(err) != tc.code || (err != nil && !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("got %v, want %v with %q", err, tc.code, tc.says)
 			}
 		})

@@ -46,7 +46,7 @@ func TestConfig(t *testing.T) {
 			}
 			var cfg imageresolver.Config
 			err := config.Load(&cfg)
-			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			if (err == nil) != (tc.says == "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("%v, want %q: %s", err, tc.says, tc.reason)
 			}
 			if name == "all" && (len(cfg.Mirrors["docker.io"]) != 2 || cfg.RegistryTLSPaths["r.io:5000"][0] != "/c") {

@@ -64,7 +64,7 @@ func TestConfig(t *testing.T) {
 			}
 			var cfg podmanager.Config
 			err := config.Load(&cfg)
-			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			if (tc.want == "" && err != nil) || (tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want))) {
 				t.Errorf("error %v, want %q: %s", err, tc.want, tc.reason)
 			}
 		})

@@ -92,7 +92,7 @@ func ownAddress(addresses []net.Addr) string {
 		}
 		ip := prefix.Addr().Unmap()
 		usable := !ip.IsLoopback() && !ip.IsLinkLocalUnicast()
-		if usable && (!found.IsValid() || ip.Is4() && !found.Is4()) {
+		if usable && (!found.IsValid() || (ip.Is4() && !found.Is4())) {
 			found = ip
 		}
 	}

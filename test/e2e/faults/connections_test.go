@@ -28,7 +28,7 @@ func connections(t testing.TB, pid int) (toRegistries, others int) {
 		}
 		for line := range strings.Lines(string(content)) {
 			fields := strings.Fields(line)
-			if len(fields) <= state || fields[state] != established && fields[state] != closeWait {
+			if len(fields) <= state || (fields[state] != established && fields[state] != closeWait) {
 				continue
 			}
 			if _, port, _ := strings.Cut(fields[remote], ":"); slices.Contains(registries, port) {

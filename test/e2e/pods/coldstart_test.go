@@ -58,7 +58,7 @@ func TestColdStartIsLittleMoreThanAPod(t *testing.T) {
 	bare, cold := barePod(t), coldStart(t, "cold start", nil)
 	const least, most = 3, 9
 	ratio := 0.0
-	for turns := 1; turns <= least || turns <= most && ratio > maxRatio; turns++ {
+	for turns := 1; turns <= least || (turns <= most && ratio > maxRatio); turns++ {
 		takeTurns([]*contender{bare, cold})
 		ratio = cold.ratio(bare)
 	}

@@ -73,7 +73,7 @@ func groups(t *testing.T) []string {
 	t.Helper()
 	return slices.DeleteFunc(directories(t, "/sys/fs/cgroup"), func(group string) bool {
 		processes, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
-		return !own(group) && (len(processes) > 0 || errors.Is(err, fs.ErrNotExist) && gone(group))
+		return !own(group) && (len(processes) > 0 || (errors.Is(err, fs.ErrNotExist) && gone(group)))
 	})
 }
 

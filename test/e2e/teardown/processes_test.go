@@ -31,7 +31,7 @@ func processes(t *testing.T) []string {
 		if names == "" {
 			continue // It has ended.
 		}
-		if inGroup(path, own) || names != here && !inGroup(path, others) && !elsewhere[network(path)] {
+		if inGroup(path, own) || (names != here && !inGroup(path, others) && !elsewhere[network(path)]) {
 			command, _ := os.ReadFile(filepath.Join(path, "cmdline"))
 			found = append(found, fmt.Sprintf("%s %s %q", pid, names, command))
 		}

@@ -95,7 +95,7 @@ func hexEscapeSize(b []byte, digits int) int {
 			return 0
 		}
 	}
-	if value >= 0xd800 && value <= 0xdfff || value > 0x10ffff {
+	if (value >= 0xd800 && value <= 0xdfff) || value > 0x10ffff {
 		return 0
 	}
 	return 2 + digits

@@ -60,7 +60,7 @@ func (s *scanner) readLine() bool {
 	case s.data[at] == '\t', indent == 0 && isMarker(s.data[at:]):
 		return false
 	case indent > s.innermost().indent:
-		return before == continuable && s.proveContinuation(at) || before == due && s.proveNode(at)
+		return (before == continuable && s.proveContinuation(at)) || (before == due && s.proveNode(at))
 	case before == due && s.isDash(at) && s.innermost() == collection{typ: Mapping, indent: indent}:
 		return s.openCollection(Sequence, indent) && s.proveItem(at)
 	}
@@ -71,7 +71,7 @@ func (s *scanner) readLine() bool {
 // inside that collection.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
-	for s.depth > 0 && (s.innermost().indent > indent || s.innermost() == collection{Sequence, indent} && !dash) {
+	for s.depth > 0 && (s.innermost().indent > indent || (s.innermost() == collection{Sequence, indent} && !dash)) {
 		s.depth--
 	}
 	top := s.innermost()

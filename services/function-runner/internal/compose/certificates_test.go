@@ -65,7 +65,7 @@ func withSecrets(granted bool, created chan<- string) http.HandlerFunc {
 			http.Error(w, "expected a list", http.StatusBadRequest)
 		case r.URL.Query().Get("watch") != "":
 			<-r.Context().Done()
-		case strings.Contains(r.URL.Path, "/leases") || secret && !granted:
+		case strings.Contains(r.URL.Path, "/leases") || (secret && !granted):
 			forbid(w, "this is forbidden")
 		case secret && r.Method == http.MethodGet:
 			w.WriteHeader(http.StatusNotFound)

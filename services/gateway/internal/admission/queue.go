@@ -88,7 +88,7 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 		if byShares {
 			share = s.running.shareOf(claim)
 		}
-		if s.fits(claim) && (first == nil || share < least || share == least && r.arrival < first.arrival) {
+		if s.fits(claim) && (first == nil || share < least || (share == least && r.arrival < first.arrival)) {
 			first, least = r, share
 		}
 	}

@@ -98,7 +98,7 @@ func (s *sample) addResponse(resp evaluation.Response) {
 
 // countEvaluation counts an evaluation and returns the label of its image.
 func (m *metrics) countEvaluation(ctx context.Context, s sample) (image string) {
-	if _, queueFull := fault.RetryAfter(s.err); queueFull && !hasRun(s.err) || s.evaluator == "" {
+	if _, queueFull := fault.RetryAfter(s.err); (queueFull && !hasRun(s.err)) || s.evaluator == "" {
 		m.countRejection(ctx, s.err)
 	}
 	image = m.imageLabel(s)

@@ -197,7 +197,7 @@ func FuzzParseTable(f *testing.F) {
 			return
 		}
 		for key, binary := range table.binaries {
-			if !strings.HasPrefix(binary, "/functions/") || strings.Contains(binary, "..") && strings.Contains(binary, "/../") {
+			if !strings.HasPrefix(binary, "/functions/") || strings.Contains(binary, "/../") {
 				t.Errorf("%q is mapped to %q, outside the directory of functions", key, binary)
 			}
 		}

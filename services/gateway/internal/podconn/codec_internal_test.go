@@ -50,7 +50,7 @@ func TestCodecSendsTheBytesOfTheList(t *testing.T) {
 	shared := false
 	for _, buffer := range encoded {
 		b := buffer.ReadOnlyData()
-		shared = shared || len(b) == len(list) && &b[0] == &list[0]
+		shared = shared || (len(b) == len(list) && &b[0] == &list[0])
 	}
 	if !shared {
 		t.Error("the list was copied")

@@ -46,7 +46,7 @@ func TestAttemptsEndWithTheDeadline(t *testing.T) {
 		_, err := newQuickEvaluator(t, m).Evaluate(ctx, request)
 		cancel()
 		told := strings.Contains(err.Error(), "pod a broke: ") && strings.Contains(err.Error(), " times on this pod)")
-		if fault.Of(err) != fault.DeadlineExceeded || !told && timeout > time.Minute {
+		if fault.Of(err) != fault.DeadlineExceeded || (!told && timeout > time.Minute) {
 			t.Fatalf("error %v of class %v", err, fault.Of(err))
 		}
 		if told {

@@ -171,7 +171,7 @@ func (o *owners) ownerOf(image string) string {
 func (o *owners) setOwner(image, address string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, known := o.byImage[image]; o.byImage == nil || !known && len(o.byImage) >= maxOwners {
+	if _, known := o.byImage[image]; o.byImage == nil || (!known && len(o.byImage) >= maxOwners) {
 		o.byImage = make(map[string]string) // emptied when full: replicas name the owners again
 	}
 	o.byImage[image] = address

@@ -93,7 +93,7 @@ func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, er
 		kind, path = kindOf(cfg.Launcher), cfg.Launcher
 	}
 	for _, candidate := range launchers {
-		if kind != Auto && kind != candidate.name || kind == Auto && candidate.name == Direct && !cfg.Required {
+		if (kind != Auto && kind != candidate.name) || (kind == Auto && candidate.name == Direct && !cfg.Required) {
 			continue
 		}
 		program := candidate.program

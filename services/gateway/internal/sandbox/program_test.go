@@ -86,7 +86,7 @@ func TestProgramIsFoundInTheImage(t *testing.T) {
 			if err != nil {
 				said = err.Error()
 			}
-			if got != tc.want && tc.err == "" || (said == "") != (tc.err == "") || !strings.Contains(said, tc.err) ||
+			if (got != tc.want && tc.err == "") || (said == "") != (tc.err == "") || !strings.Contains(said, tc.err) ||
 				len(said) > 1000 {
 				t.Errorf("got %.100q, %.1000s, want %q and %q", got, said, tc.want, tc.err)
 			}

@@ -55,7 +55,8 @@ func TestChoiceOfTheLauncher(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			l, err := sandbox.Find(t.Context(), config(tc.choice))
-			if (l != nil) != tc.found || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			if (l != nil) != tc.found || (err != nil) != (tc.err != "") ||
+				(err != nil && !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("got %v, %v, want found %v and error %q", l, err, tc.found, tc.err)
 			}
 			if err := l.Close(); err != nil {
@@ -189,7 +190,7 @@ func TestLaunchersThatFail(t *testing.T) {
 		}
 		script.Root = root
 		out, err = run(script)
-		if _, ofLauncher := errors.AsType[*fnproc.LaunchError](err); ofLauncher || err == nil && out.ExitCode == 0 {
+		if _, ofLauncher := errors.AsType[*fnproc.LaunchError](err); ofLauncher || (err == nil && out.ExitCode == 0) {
 			t.Errorf("no program: %v, %+q, want a failure of the image", err, out.Log)
 		}
 	})

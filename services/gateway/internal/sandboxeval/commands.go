@@ -27,9 +27,9 @@ type run struct {
 func (r run) startsLike(other run) bool {
 	a, b := r.resolved, other.resolved
 	return r.name == other.name && r.network == other.network &&
-		(a == b || a.GetDigest() == b.GetDigest() && a.GetWorkingDir() == b.GetWorkingDir() &&
+		(a == b || (a.GetDigest() == b.GetDigest() && a.GetWorkingDir() == b.GetWorkingDir() &&
 			a.GetUser() == b.GetUser() && slices.Equal(a.GetCommand(), b.GetCommand()) &&
-			slices.Equal(a.GetEnv(), b.GetEnv()))
+			slices.Equal(a.GetEnv(), b.GetEnv())))
 }
 
 // sandboxFunction returns the function for the launcher. It searches the image's files at root for the function's

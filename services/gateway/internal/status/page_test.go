@@ -77,7 +77,7 @@ func TestOnlyOwnHostNamesAreServed(t *testing.T) {
 			r.Host = host
 			answer := httptest.NewRecorder()
 			h.ServeHTTP(answer, r)
-			if answer.Code != want || want != http.StatusOK && strings.Contains(answer.Body.String(), "set-namespace") {
+			if answer.Code != want || (want != http.StatusOK && strings.Contains(answer.Body.String(), "set-namespace")) {
 				t.Errorf("%s of the host %q: status %d, want %d", target, host, answer.Code, want)
 			}
 			if answer.Header().Get("Content-Security-Policy") == "" {

@@ -83,7 +83,7 @@ func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 // must be resolved first, see [Check].
 func IsLocal(host string) bool {
 	addr, ok := parseAddress(host)
-	return IsLoopback(host) || ok && isLocal(addr)
+	return IsLoopback(host) || (ok && isLocal(addr))
 }
 
 // IsLoopback reports whether a host, without port, is a loopback address or a name of this
@@ -91,7 +91,7 @@ func IsLocal(host string) bool {
 func IsLoopback(host string) bool {
 	addr, ok := parseAddress(host)
 	name := normalizeHost(host)
-	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || ok && addr.Unmap().IsLoopback()
+	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || (ok && addr.Unmap().IsLoopback())
 }
 
 // parseAddress parses an address in any form that resolvers and proxies accept.

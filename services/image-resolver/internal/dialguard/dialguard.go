@@ -54,7 +54,7 @@ func Check(ctx context.Context, address string) error {
 	}
 	found, err := netip.ParseAddrPort(address)
 	private := isPrivate(found.Addr())
-	if err != nil || isLocal(found.Addr()) || private && !r.Private {
+	if err != nil || isLocal(found.Addr()) || (private && !r.Private) {
 		return &Error{Host: r.Host}
 	}
 	if private && r.OnPrivate != nil {

@@ -84,7 +84,7 @@ func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	case kind == types.DockerManifestSchema1 || kind == types.DockerManifestSchema1Signed:
 		return nil, fault.New(fault.Precondition,
 			"the manifest has the obsolete format %q: push the image again with a current tool", kind)
-	case kind.IsIndex() || !kind.IsImage() && bool(probe.Manifests):
+	case kind.IsIndex() || (!kind.IsImage() && bool(probe.Manifests)):
 		return parseIndex(raw)
 	default:
 		return parseImage(raw)
@@ -115,7 +115,7 @@ func parseIndex(raw []byte) (*Manifest, error) {
 	}
 	m := &Manifest{Digest: Digest(raw), Children: []Child{}}
 	for _, d := range index.Manifests {
-		if !d.MediaType.IsImage() && !d.MediaType.IsIndex() || d.Annotations.ReferenceType != "" {
+		if (!d.MediaType.IsImage() && !d.MediaType.IsIndex()) || d.Annotations.ReferenceType != "" {
 			continue
 		}
 		child := Child{Digest: d.Digest.String()}

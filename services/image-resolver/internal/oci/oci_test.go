@@ -200,8 +200,8 @@ func TestVolumesOverTheWrapperServerAreRejected(t *testing.T) {
 			"Cmd": []string{"fn"}, "Volumes": map[string]any{"/other": struct{}{}, volume: struct{}{}},
 		}}))
 		_, err := oci.ParseConfig(&oci.Manifest{Config: someDigest}, config)
-		if (err != nil) != rejected || err != nil && (fault.Of(err) != fault.Precondition ||
-			!strings.Contains(err.Error(), "hides the wrapper server")) {
+		if (err != nil) != rejected || (err != nil && (fault.Of(err) != fault.Precondition ||
+			!strings.Contains(err.Error(), "hides the wrapper server"))) {
 			t.Errorf("%q: %v, want it rejected: %t", volume, err, rejected)
 		}
 	}

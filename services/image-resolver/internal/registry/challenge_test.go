@@ -27,7 +27,7 @@ func challenging(pings bool, challenges ...string) func(http.Handler) http.Handl
 		switch {
 		case req.URL.Path == "/token":
 			_, _ = io.WriteString(w, `{"token":"good"}`)
-		case req.Header.Get("Authorization") == "Bearer good" || req.URL.Path == "/v2/" && !pings:
+		case req.Header.Get("Authorization") == "Bearer good" || (req.URL.Path == "/v2/" && !pings):
 			next.ServeHTTP(w, req)
 		default:
 			for _, challenge := range challenges {

@@ -79,7 +79,7 @@ func (s *Session) mustNotTell(c cause, op string) bool {
 	_, local := errors.AsType[*localError](c.err) // the error is the same for all ports
 	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))
 	return s.guard.private.Load() && !s.guard.client.isListed(s.guard.host) && !local &&
-		(unconnected || op == "log in" && s.scheme == "")
+		(unconnected || (op == "log in" && s.scheme == ""))
 }
 
 // cause is the classified cause of an error.

@@ -103,7 +103,7 @@ func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.clien
 // isOwnHost reports whether a host is the registry's host. It also returns true if both are on this machine.
 func (g *guard) isOwnHost(host string) bool {
 	own := hostname(g.host)
-	return strings.EqualFold(own, host) || dialguard.IsLoopback(own) && dialguard.IsLoopback(host)
+	return strings.EqualFold(own, host) || (dialguard.IsLoopback(own) && dialguard.IsLoopback(host))
 }
 
 // isPrivate reports whether every address of the registry's name is a private address or an address of this machine.
@@ -125,7 +125,7 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 // both the host and the registry are listed. [guard.checkTarget] has checked literal addresses before.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
-	if dialguard.IsLocal(host) || g.client.isListed(req.URL.Host) && g.client.isListed(g.host) {
+	if dialguard.IsLocal(host) || (g.client.isListed(req.URL.Host) && g.client.isListed(g.host)) {
 		return req
 	}
 	return req.WithContext(dialguard.Restrict(req.Context(), dialguard.Restriction{

@@ -136,7 +136,7 @@ func basicHeader(auth authn.AuthConfig) string {
 // tokens, fetchToken repeats the request with the password.
 func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(required.realm)
-	if err != nil || realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http") {
+	if err != nil || (realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http")) {
 		return "", fmt.Errorf("its challenge has the realm %q, where the URL of a token server with https should stand",
 			required.realm)
 	}
@@ -212,7 +212,7 @@ func (s *Session) requestToken(
 		Token       string `json:"token"`
 		AccessToken string `json:"access_token"`
 	}
-	if json.Unmarshal(content, &answer) != nil || answer.Token == "" && answer.AccessToken == "" {
+	if json.Unmarshal(content, &answer) != nil || (answer.Token == "" && answer.AccessToken == "") {
 		return "", &tokenError{host: resp.Request.URL.Host, contentType: firstBytes(resp.Header.Get("Content-Type"), 100)}
 	}
 	s.guard.secrets.add(answer.Token, answer.AccessToken)

@@ -233,7 +233,7 @@ func (k *tokens) middleware(next http.Handler) http.Handler {
 			k.issue(w, req)
 			return
 		}
-		if req.Header.Get("Authorization") != "Bearer token-"+secret || req.URL.Path != "/v2/" && k.stale.Add(-1) >= 0 {
+		if req.Header.Get("Authorization") != "Bearer token-"+secret || (req.URL.Path != "/v2/" && k.stale.Add(-1) >= 0) {
 			w.Header().Set("WWW-Authenticate",
 				fmt.Sprintf(`Bearer realm="http://%s/token",service="test",scope="repository:fn:pull"`, req.Host))
 			testregistry.Refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "no good: "+req.Header.Get("Authorization"))

@@ -60,7 +60,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			wait = max(wait, retryAfter(resp.Header, time.Now()))
 		}
 		lost := r.lost + time.Since(began) + wait
-		if lost > maxLost || !retry.Fits(ctx, wait) || req.Body != nil && req.GetBody == nil {
+		if lost > maxLost || !retry.Fits(ctx, wait) || (req.Body != nil && req.GetBody == nil) {
 			return resp, err
 		}
 		r.lost = lost

@@ -71,7 +71,7 @@ func TestStaleCredentials(t *testing.T) {
 				return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 					_, password, ok := req.BasicAuth()
 					switch {
-					case password == "new" || !ok && req.URL.Path != "/v2/" && tc.known == "new":
+					case password == "new" || (!ok && req.URL.Path != "/v2/" && tc.known == "new"):
 						next.ServeHTTP(rw, req)
 					case req.URL.Path == "/v2/":
 						rw.Header().Set("WWW-Authenticate", `Basic realm="test"`)
@@ -87,7 +87,7 @@ func TestStaleCredentials(t *testing.T) {
 			w.Credentials = creds
 			_, err := w.manifest(t, "registry.example/fn", "v1")
 			if (err == nil) != tc.good ||
-				err != nil && (fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "not for you")) {
+				(err != nil && (fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "not for you"))) {
 				t.Errorf("%v, want success: %t, or else the registry's words: %s", err, tc.good, tc.reason)
 			}
 			if got := r.Count("GET /v2/fn/manifests/"); got != tc.manifests || creds.renewed.Load() != tc.renewals {
@@ -145,7 +145,7 @@ func TestWhatBreaksOffIsTriedAgain(t *testing.T) {
 			w.hosts["registry.example"] = r.Host
 			r.Push(t, "fn:v1", v1.Config{})
 			_, err := w.manifest(t, "registry.example/fn", "v1")
-			if (err == nil) == tc.always || err != nil && fault.Of(err) != fault.Unavailable {
+			if (err == nil) == tc.always || (err != nil && fault.Of(err) != fault.Unavailable) {
 				t.Errorf("%v, want success: %t, or else Unavailable: %s", err, !tc.always, tc.reason)
 			}
 			if got := r.Count("GET /v2/fn/manifests/"); got != tc.answers {

@@ -101,7 +101,7 @@ func splitHeader(values []string, separator byte) []string {
 		start, quoted, bracketed := 0, false, false
 		for i := 0; i <= len(value); i++ {
 			switch {
-			case i == len(value) || value[i] == separator && !quoted && !bracketed:
+			case i == len(value) || (value[i] == separator && !quoted && !bracketed):
 				if part := strings.TrimSpace(value[start:i]); part != "" {
 					parts = append(parts, part)
 				}

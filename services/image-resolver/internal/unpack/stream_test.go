@@ -145,7 +145,7 @@ func TestZerosBecomeHoles(t *testing.T) {
 			}
 			content, err := root.ReadFile("holes")
 			zeros, last := bytes.Count(content, []byte{0}), name == "zeros"
-			if err != nil || zeros < size-8 || last && content[size-1] == 0 {
+			if err != nil || zeros < size-8 || (last && content[size-1] == 0) {
 				t.Errorf("%v, %d of %d bytes are zero, and the last one is %d", err, zeros, size, content[size-1])
 			}
 		})

@@ -241,8 +241,8 @@ func (s *Server) deleteObject(r request, options *metav1.DeleteOptions) error {
 	if !ok {
 		return apierrors.NewNotFound(group, name)
 	}
-	if p := options.Preconditions; p != nil && (p.UID != nil && *p.UID != found.GetUID() ||
-		p.ResourceVersion != nil && *p.ResourceVersion != found.GetResourceVersion()) {
+	if p := options.Preconditions; p != nil && ((p.UID != nil && *p.UID != found.GetUID()) ||
+		(p.ResourceVersion != nil && *p.ResourceVersion != found.GetResourceVersion())) {
 		return apierrors.NewConflict(group, name, fmt.Errorf("the preconditions do not hold for version %s",
 			found.GetResourceVersion()))
 	}

@@ -103,7 +103,7 @@ func repository(prefix, image, defaultPrefix string) (string, error) {
 // binary reads the field binaryExecutor.
 func (s settings) binary(o object) *Binary {
 	b := &Binary{Tags: readTags(o), Path: o.text("path"), Prefork: s.prefork}
-	if !o.has("tags") || o.fields["tags"] != nil && len(b.Tags) == 0 && len(*o.problems) == 0 {
+	if !o.has("tags") || (o.fields["tags"] != nil && len(b.Tags) == 0 && len(*o.problems) == 0) {
 		o.problems.add("%s is empty: list the tags of the images that the binary is for", o.at("tags"))
 	}
 	switch {

@@ -236,7 +236,7 @@ func (f *FunctionConfigs) logChange(ctx context.Context, before, now *functionCo
 			f.log.WarnContext(ctx, "FunctionConfig not applied as a whole", "config", name, "problems", found)
 		}
 	}
-	if len(now.configs) > 0 || before != nil && len(before.configs) > 0 {
+	if len(now.configs) > 0 || (before != nil && len(before.configs) > 0) {
 		f.log.InfoContext(ctx, "FunctionConfigs in force", "configs", len(now.configs), "with_problems", problems)
 	}
 }

@@ -102,7 +102,7 @@ func TestLauncherByVersion(t *testing.T) {
 				return version.Info{Major: "1", Minor: tc.minor}, nil
 			}}
 			got, err := l.supportedLauncher(t.Context())
-			if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+			if got != tc.want || (err == nil) != (tc.fails == "") || (err != nil && !strings.Contains(err.Error(), tc.fails)) {
 				t.Errorf("got %q, %v: want %q, %q: %s", got, err, tc.want, tc.fails, tc.reason)
 			}
 		})

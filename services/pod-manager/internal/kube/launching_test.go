@@ -65,7 +65,7 @@ func TestNodesWithoutImageVolumes(t *testing.T) {
 				if got != tc.want {
 					t.Errorf("the problem is of kind %v, want %v: %s", got, tc.want, tc.reason)
 				}
-				if len(used) != tc.failed || tc.failed > 0 && used[0] != podspec.InitContainer {
+				if len(used) != tc.failed || (tc.failed > 0 && used[0] != podspec.InitContainer) {
 					t.Errorf("launchers in force are %v, want %d: %s", used, tc.failed, tc.reason)
 				}
 				if log.count("image volumes unsupported") != tc.failed || log.count("container \\\"function\\\"") != tc.failed {

@@ -109,7 +109,7 @@ func TestSlimPodIsObservedAlike(t *testing.T) {
 				t.Errorf("launch %v and %v", x, y)
 			}
 			x, y := shortGracePeriod(whole, whole.UID), shortGracePeriod(slimmed, whole.UID)
-			if (x == nil) != (y == nil) || x != nil && *x != *y {
+			if (x == nil) != (y == nil) || (x != nil && *x != *y) {
 				t.Errorf("grace %v and %v", x, y)
 			}
 		})

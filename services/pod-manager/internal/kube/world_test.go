@@ -222,8 +222,8 @@ func client(objects ...runtime.Object) *fake.Clientset {
 			return err != nil, nil, err
 		}
 		meta, wanted := object.(metav1.Object), del.DeleteOptions.Preconditions
-		if wanted.UID != nil && *wanted.UID != meta.GetUID() ||
-			wanted.ResourceVersion != nil && *wanted.ResourceVersion != meta.GetResourceVersion() {
+		if (wanted.UID != nil && *wanted.UID != meta.GetUID()) ||
+			(wanted.ResourceVersion != nil && *wanted.ResourceVersion != meta.GetResourceVersion()) {
 			return true, nil, apierrors.NewConflict(del.Resource.GroupResource(), del.Name, errors.New("precondition failed"))
 		}
 		return false, nil, nil

@@ -138,7 +138,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 // renewAndList renews the Lease, lists all Leases, and returns the delay until the next cycle.
 func (k *Keeper) renewAndList(ctx context.Context) time.Duration {
 	err := k.renewLease(ctx)
-	if err == nil || isRefusal(err) && !apierrors.IsForbidden(err) {
+	if err == nil || (isRefusal(err) && !apierrors.IsForbidden(err)) {
 		err = cmp.Or(err, k.listLeases(ctx)) // even without its Lease, this replica needs the list of its peers
 	}
 	next := k.recordCycle(ctx, err)

@@ -79,7 +79,7 @@ func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 func spreadPods(pod *corev1.Pod, pool string) {
 	pod.Labels[LabelPool] = pool
 	affinity := pod.Spec.Affinity
-	if len(pod.Spec.TopologySpreadConstraints) > 0 || affinity != nil && affinity.PodAntiAffinity != nil {
+	if len(pod.Spec.TopologySpreadConstraints) > 0 || (affinity != nil && affinity.PodAntiAffinity != nil) {
 		return
 	}
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -168,9 +168,9 @@ func setNames(env []corev1.EnvVar) (names []string) {
 // isOptional reports whether Kubernetes omits a variable if the variable's Secret, ConfigMap or file is missing.
 func isOptional(source *corev1.EnvVarSource) bool {
 	set := func(missing *bool) bool { return missing != nil && *missing }
-	return source != nil && (source.SecretKeyRef != nil && set(source.SecretKeyRef.Optional) ||
-		source.ConfigMapKeyRef != nil && set(source.ConfigMapKeyRef.Optional) ||
-		source.FileKeyRef != nil && set(source.FileKeyRef.Optional))
+	return source != nil && ((source.SecretKeyRef != nil && set(source.SecretKeyRef.Optional)) ||
+		(source.ConfigMapKeyRef != nil && set(source.ConfigMapKeyRef.Optional)) ||
+		(source.FileKeyRef != nil && set(source.FileKeyRef.Optional)))
 }
 
 // setsFlag reports whether args already contain the flag of more. more has the form --flag=value.

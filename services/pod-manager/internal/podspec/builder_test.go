@@ -187,7 +187,7 @@ func TestPodsOfAFunctionAreSpread(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := builder().Pod(request(template)).Spec.TopologySpreadConstraints
-		if len(got) != want || want == 1 && strings.HasPrefix(field, "topology") && got[0].MaxSkew != 3 {
+		if len(got) != want || (want == 1 && strings.HasPrefix(field, "topology") && got[0].MaxSkew != 3) {
 			t.Errorf("with %s, pods are spread by %+v", field, got)
 		}
 	}

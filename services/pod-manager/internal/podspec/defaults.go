@@ -132,7 +132,7 @@ func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	if sc.RunAsNonRoot != nil {
 		notRoot = sc.RunAsNonRoot
 	}
-	if notRoot != nil && !*notRoot || user != nil && *user == 0 {
+	if (notRoot != nil && !*notRoot) || (user != nil && *user == 0) {
 		return
 	}
 	if notRoot == nil {
@@ -185,7 +185,7 @@ func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults cor
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")
 	tag := strings.TrimPrefix(name, repositoryOf(name))
-	if *policy == "" && (pinned || tag != "" && tag != ":latest") {
+	if *policy == "" && (pinned || (tag != "" && tag != ":latest")) {
 		*policy = corev1.PullIfNotPresent
 	}
 }

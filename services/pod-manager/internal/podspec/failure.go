@@ -66,7 +66,7 @@ func findProblem(pod *corev1.Pod) *pool.Problem {
 // Lost, because the next pod may work.
 func podFailure(pod *corev1.Pod) *pool.Problem {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodUnknown
-	if pod.Status.Reason == "NodeLost" || over && pod.Status.Reason != "" {
+	if pod.Status.Reason == "NodeLost" || (over && pod.Status.Reason != "") {
 		return newProblem(pool.Lost, pod.Status.Reason, pod.Status.Message)
 	}
 	return nil

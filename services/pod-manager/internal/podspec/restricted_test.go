@@ -62,7 +62,7 @@ func TestHardening(t *testing.T) {
 					corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
 				} {
 					request, limit := c.Resources.Requests[kind], c.Resources.Limits[kind]
-					if request.IsZero() || limit.IsZero() && kind != corev1.ResourceCPU {
+					if request.IsZero() || (limit.IsZero() && kind != corev1.ResourceCPU) {
 						t.Errorf("container %s has no request or limit of %s", c.Name, kind)
 					}
 				}

@@ -48,7 +48,7 @@ func TestFilesUseFilesBeforeThem(t *testing.T) {
 	up := make(map[string][]string)
 	for ident, object := range info.Uses {
 		function, _ := object.(*types.Func)
-		if object.Pkg() != pkg || function == nil && object.Parent() != pkg.Scope() {
+		if object.Pkg() != pkg || (function == nil && object.Parent() != pkg.Scope()) {
 			continue
 		}
 		if from, to := fileOf(ident.Pos()), fileOf(object.Pos()); from < to {

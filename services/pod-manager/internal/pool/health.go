@@ -93,7 +93,7 @@ func (p *pod) restart(now time.Time) {
 // awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. This lasts until the
 // pod is gone, and not only until the end of its check, because a busy node needs longer.
 func (p *pod) awaitsExplanation() bool {
-	return p.state == checking || !p.state.usable() && p.removal.unexplained
+	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
 // stallTimeout returns the time after which a problem of the pod makes waiting leases fail. It is long for a pod
@@ -193,7 +193,7 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 // backsOff reports whether it is too early for the next attempt. needed is false if no lease needs the pod. In this
 // case, attempts are failureMemory apart.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
-	return f.until.After(now) || !needed && f.backoff > 0 && now.Sub(f.at) < failureMemory
+	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
 }
 
 // reset clears the failed attempts, after a pod became ready or after the possible cause was removed.
@@ -231,7 +231,7 @@ func (p *pool) countFailure(s *step, problem Problem) {
 // several pods that are lost together, it counts one.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
-	if !pod.countsAsAttempt || problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at)) {
+	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {
 		return
 	}
 	p.countFailure(s, problem)

@@ -286,7 +286,7 @@ func (e PodGone) applyTo(m *Machine) {
 	s := &m.step
 	m.pods.setForeign(e.Name, "")
 	p, ok := m.pods.byName[e.Name]
-	if !ok || p.uid != "" && p.uid != e.UID {
+	if !ok || (p.uid != "" && p.uid != e.UID) {
 		if e.UID != "" {
 			m.pods.gone[e.UID] = s.at
 		}

@@ -67,7 +67,7 @@ func (m *Machine) incapacity(p *pool) string {
 	if m.ownership.lost != "" {
 		return m.ownership.lost
 	}
-	if m.config.InProcess || p.owner.Mine && !p.owner.Alone {
+	if m.config.InProcess || (p.owner.Mine && !p.owner.Alone) {
 		return ""
 	}
 	return m.connectivity.lost

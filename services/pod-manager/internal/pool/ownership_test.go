@@ -47,7 +47,7 @@ func TestOwnerReplacesPodsThatAFormerOwnerMade(t *testing.T) {
 				}
 			}
 		}
-		if (replaced >= 0) != tc.replaced || tc.replaced && replaced < time.Minute {
+		if (replaced >= 0) != tc.replaced || (tc.replaced && replaced < time.Minute) {
 			t.Errorf("%s: its pod of another template is replaced after %v (want: %v, after a minute)",
 				name, replaced, tc.replaced)
 		}

@@ -176,7 +176,7 @@ func (p *pod) newerThan(o Observation) bool {
 	if errLast != nil || err != nil {
 		return false
 	}
-	return version < last || version == last && o.Address == "" && p.observed.Address != ""
+	return version < last || (version == last && o.Address == "" && p.observed.Address != "")
 }
 
 // storeObservation stores an observation, and returns the previous observation.

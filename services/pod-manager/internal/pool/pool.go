@@ -115,7 +115,7 @@ func (p *pool) needsPod(now time.Time) (reason Reason, missing bool) {
 
 // isNeeded reports whether a lease uses a pod, or waits for the pool while the pod is usable.
 func (p *pool) isNeeded(pod *pod) bool {
-	return pod.use.leases > 0 || pod.state.usable() && len(p.queue) > 0
+	return pod.use.leases > 0 || (pod.state.usable() && len(p.queue) > 0)
 }
 
 // inMinimum reports whether a pod belongs to the pool's minimum, and so must not expire. Outdated pods count until a
@@ -127,7 +127,7 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 		if n == p.minimum() {
 			return false
 		}
-		if !pod.state.usable() || serving > 0 && p.isOutdated(now, pod) {
+		if !pod.state.usable() || (serving > 0 && p.isOutdated(now, pod)) {
 			continue
 		}
 		if n++; pod == kept {
@@ -249,7 +249,7 @@ func (p *pool) trimSurplus(s *step) {
 	slices.SortStableFunc(candidates, func(a, b *pod) int { return cmp.Compare(p.drainOrder(s, a), p.drainOrder(s, b)) })
 	usable, serving := p.countUsable(), len(candidates)
 	for _, pod := range candidates {
-		if serving > limit || usable > limit && pod.use.leases == 0 {
+		if serving > limit || (usable > limit && pod.use.leases == 0) {
 			pod.drain(s, "the function has more pods than it may have", removal{eviction: evictionSurplus})
 			usable--
 			serving--

@@ -137,7 +137,7 @@ func (r *referee) judge(action pool.Action) error {
 			return fmt.Errorf("lease %d is rejected, and does not wait", a.Lease)
 		}
 		r.answered(a.Lease)
-		if a.Reason == "" || a.Class != fault.Exhausted && a.Class != fault.Precondition && a.Class != fault.Unavailable {
+		if a.Reason == "" || (a.Class != fault.Exhausted && a.Class != fault.Precondition && a.Class != fault.Unavailable) {
 			return fmt.Errorf("lease %d is rejected as %s with the reason %q", a.Lease, a.Class, a.Reason)
 		}
 	case pool.Report:

@@ -48,7 +48,7 @@ type agenda []task
 
 func (a agenda) Len() int { return len(a) }
 func (a agenda) Less(i, j int) bool {
-	return a[i].at.Before(a[j].at) || a[i].at.Equal(a[j].at) && a[i].order < a[j].order
+	return a[i].at.Before(a[j].at) || (a[i].at.Equal(a[j].at) && a[i].order < a[j].order)
 }
 func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
 func (a *agenda) Push(x any)   { *a = append(*a, x.(task)) }

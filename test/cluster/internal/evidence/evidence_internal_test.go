@@ -46,8 +46,8 @@ func TestCopyTreeSaysWhatIsMissing(t *testing.T) {
 func TestProcessLinesHaveTheCommand(t *testing.T) {
 	const ended = 1 << 30 // No process has such a number.
 	lines := strings.Split(string(processLines([]int{os.Getpid(), ended})), "\n")
-	if !strings.Contains(lines[0], os.Args[0]) || !strings.Contains(lines[0], "R (running)") &&
-		!strings.Contains(lines[0], "S (sleeping)") {
+	if !strings.Contains(lines[0], os.Args[0]) || (!strings.Contains(lines[0], "R (running)") &&
+		!strings.Contains(lines[0], "S (sleeping)")) {
 		t.Errorf("the line of this process is %q", lines[0])
 	}
 	if len(lines) != 3 {
