@@ -25,8 +25,9 @@ func TestAnswersInSmallFramesAreRejected(t *testing.T) {
 	for size, want := range map[int]codes.Code{
 		1: codes.Unavailable, 10: codes.Unavailable, 256: codes.OK, 16000: codes.OK,
 	} {
+		address := serveFrames(t, size) // ends after the pool has closed its connection
 		pool := newPoolOf(t, podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20})
-		conn := get(t, pool, podconn.Pod{UID: "pod", Address: serveFrames(t, size)})
+		conn := get(t, pool, podconn.Pod{UID: "pod", Address: address})
 		if err := conn.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
