@@ -16,6 +16,9 @@ export GOFLAGS := $(filter-out $(BUILD_FLAGS),$(shell go env GOFLAGS)) $(BUILD_F
 # Not empty on Linux, which the test bed and the attacks need.
 LINUX := $(filter Linux,$(shell uname -s))
 
+# Not empty for root on Linux. The tests of new users hide the other launchers of sandboxes, which needs root.
+AS_ROOT := $(and $(LINUX),$(filter 0,$(shell id -u)))
+
 # Not empty if the test bed's cluster and registries can run on this machine.
 TEST_BED_POSSIBLE := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
 
@@ -134,7 +137,7 @@ WITH_TEST_LOCK := $(if $(TEST_BED_POSSIBLE),mkdir -p $(CACHE); flock -n $(TEST_L
 
 # Two tiers. The first decides about a commit; a test belongs to it unless it is named among the others: here, and in
 # test/cluster.mk. Tests that compare durations are in the second tier, and run when nothing else does.
-COMMIT_TARGETS := check-generate check-proto check-modules lint unit kpt-compare-short demo first-steps
+COMMIT_TARGETS := check-generate unit check-proto check-modules lint kpt-compare-short demo first-steps
 LONG_TARGETS    = cross test-collector kpt-compare $(if $(AS_ROOT),new-user-short) $(if $(shell command -v npm),site) \
   $(if $(TEST_BED_POSSIBLE),e2e-registries e2e-teardown)
 LONG_ALONE     := $(if $(LINUX),attack-short)
@@ -142,18 +145,18 @@ LONG_ALONE     := $(if $(LINUX),attack-short)
 # The output of each tier, and what failed tests on a cluster leave. `make test-times` reads the output.
 EVIDENCE := $(BUILD)/evidence
 
-# tier runs the targets of a tier, and keeps their output. The functions are built first: all targets use them, and
-# would build them concurrently.
+# tier runs the targets of a tier, $(2) of them concurrently, and keeps their output. The functions are built first:
+# all targets use them, and would build them concurrently.
 define tier
 	@mkdir -p $(EVIDENCE); $(SET_TIMER_SLACK); begin=$$SECONDS; failed=; \
-	 $(WITH_TEST_LOCK) $(MAKE) --no-print-directory --jobs=2 $(1) 2>&1 | tee $(EVIDENCE)/$@.log || failed=1; \
+	 $(WITH_TEST_LOCK) $(MAKE) --no-print-directory --keep-going --jobs=$(2) $(1) 2>&1 | tee $(EVIDENCE)/$@.log || failed=1; \
 	 echo "== $@ took $$((SECONDS - begin)) s" | tee -a $(EVIDENCE)/$@.log; \
 	 test -z "$$failed" || { echo "evidence: $(EVIDENCE)"; exit 1; }
 endef
 
 .PHONY: test
 test: prepare functions ## Run the tests that must hold for each commit: those on a cluster, and in parallel the others
-	$(call tier,test-cluster test-here)
+	$(call tier,test-cluster test-here,3)
 
 .PHONY: test-all
 test-all: ## Run all tests: make test, and then make test-long
@@ -163,7 +166,7 @@ test-all: ## Run all tests: make test, and then make test-long
 # The targets that run alone have the usual timer slack.
 .PHONY: test-long
 test-long: prepare functions ## Run the tests that make test leaves out
-	$(call tier,test-cluster-long test-here-long)
+	$(call tier,test-cluster-long test-here-long,2)
 	@$(WITH_TEST_LOCK) $(MAKE) --no-print-directory test-alone 2>&1 | tee -a $(EVIDENCE)/$@.log
 
 .PHONY: test-times
@@ -171,23 +174,22 @@ test-times: ## Write the times of the last make test-all into test/README.md
 	@test/times.sh $(EVIDENCE) "$(COMMIT_TARGETS) $(E2E_COMMIT_PACKAGES)" \
 	 "$(LONG_TARGETS) $(LONG_ALONE) $(E2E_LONG_PACKAGES)"
 
-# Tests without a cluster use the processor time that the others leave: those wait a lot.
-define run_each
-	@failed=; for target in $(1); do echo "== $$target"; begin=$$SECONDS; \
-	   nice $(MAKE) --no-print-directory $$target || { echo "== $$target failed"; failed=1; }; \
-	   echo "== $$target took $$((SECONDS - begin)) s"; done; test -z "$$failed"
-endef
-
+# Targets without a cluster use the processor time that the tests on a cluster leave: those wait a lot. timed-TARGET
+# prints the duration of a target.
 .PHONY: test-here test-here-long test-alone
-test-here:
-	+$(call run_each,$(COMMIT_TARGETS))
-test-here-long:
+test-here: $(COMMIT_TARGETS:%=timed-%)
+test-here-long: $(LONG_TARGETS:%=timed-%)
 	@[ -n "$(AS_ROOT)" ] || echo "skipped: make new-user-short, which needs root"
 	@command -v npm >/dev/null || echo "skipped: make site, which needs npm"
 	@[ -n "$(LINUX)" ] || echo "skipped: make attack-short, which needs Linux"
-	+$(call run_each,$(LONG_TARGETS))
-test-alone:
-	+$(call run_each,$(LONG_ALONE))
+test-alone: $(LONG_ALONE:%=timed-%)
+
+timed-%:
+	@echo "== $*"; begin=$$SECONDS; failed=; nice $(MAKE) --no-print-directory $* || { echo "== $* failed"; failed=1; }; \
+	 echo "== $* took $$((SECONDS - begin)) s"; test -z "$$failed"
+
+# This test compares the machine before and after: no other target changes it in the meantime.
+timed-e2e-teardown: | $(filter-out timed-e2e-teardown,$(LONG_TARGETS:%=timed-%))
 
 # Go runs a test again if the time of a file that it reads has changed, which is so for all
 # files of a fresh clone. So unchanged testdata gets times derived from its content.
@@ -201,27 +203,38 @@ testdata-times:
 # Tests of sandboxes need a launcher.
 SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
 
-.PHONY: unit
+# Go does not notice changed manifests and rules. The tests of manifests, rules and charts have no data races.
+UNIT_STEPS := unit-workspace unit-test unit-deploy unit-functions unit-screens unit-browsers unit-simulations unit-rules unit-charts
+.PHONY: unit $(UNIT_STEPS)
 unit: prepare testdata-times $(HELM) ## Run the tests that need only this machine
-	@failed=; \
-	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
-	 ! command -v chromium >/dev/null || { (cd services/gateway && go test -vet=off -tags chromium -run Browser ./gateway) && (cd test && go test -count=1 -vet=off -tags chromium -run Browsers ./deploy); } || failed=1; \
-	 ! command -v tmux >/dev/null || (cd fnctl && go test -vet=off -tags tmux -run Screens ./internal/cli) || failed=1; \
-	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
-	 (cd functions && $(GO_TEST) ./...) || failed=1; \
-	 $(if $(LINUX),(cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; ,\
-	 echo "skipped: tests of the test bed, which need Linux"; )\
-	 (cd test && go test -vet=off -count=1 ./deploy) || failed=1; \
-	 ! [ -x $(PROMETHEUS)/promtool ] || (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -count=1 -tags promtool ./dashboards) || failed=1; \
-	 (cd test && PATH=$(dir $(HELM)):$$PATH go test -vet=off -count=1 -tags helm -run Chart ./release) || failed=1; \
-	 test -z "$$failed" # Go does not notice changed manifests and rules; their tests have no races
+	@$(MAKE) --no-print-directory --keep-going $(UNIT_STEPS)
+unit-workspace:
+	GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES))
+unit-test:
+	$(if $(LINUX),cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$'),\
+	@echo "skipped: tests of the test bed, which need Linux")
+unit-deploy:
+	cd test && go test -vet=off -count=1 ./deploy
+unit-functions:
+	cd functions && $(GO_TEST) ./...
+unit-screens:
+	! command -v tmux >/dev/null || (cd fnctl && go test -vet=off -tags tmux -run Screens ./internal/cli)
+unit-browsers:
+	! command -v chromium >/dev/null || { \
+	  (cd services/gateway && go test -vet=off -tags chromium -run Browser ./gateway) && \
+	  (cd test && go test -count=1 -vet=off -tags chromium -run Browsers ./deploy); }
+unit-simulations: # virtual time without the race detector
+	cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool
+unit-rules:
+	! [ -x $(PROMETHEUS)/promtool ] || \
+	 (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -count=1 -tags promtool ./dashboards)
+unit-charts:
+	cd test && PATH=$(dir $(HELM)):$$PATH go test -vet=off -count=1 -tags helm -run Chart ./release
 
 .PHONY: first-steps
 first-steps: ## Run the commands of the README and docs/first-steps that need neither a cluster nor root, in a new clone
 	cd test && go test -vet=off -count=1 -timeout 30m -tags firststeps -run FirstSteps ./guide
 
-# They hide the other launchers of sandboxes, which needs root.
-AS_ROOT = $(and $(LINUX),$(filter 0,$(shell id -u)))
 NEW_USER = cd services/function-runner && go test -vet=off -count=1 -timeout 60m -tags newuser ./newuser
 
 .PHONY: new-user new-user-short
