@@ -8,7 +8,7 @@ E2E_PACKAGES ?= ./e2e/cluster
 E2E_BED_PACKAGES ?= ./e2e/bed
 # Packages with tests of the system on the bed. Two run at a time, the one that takes longest first.
 E2E_SYSTEM_PACKAGES ?= ./e2e/pods ./e2e/deploy ./e2e/registries
-# Packages that also need the images of the previous version.
+# Packages that also need the images of the previous version. They contain all of E2E_LONG_TESTS.
 E2E_ROLLOUT_PACKAGES ?= ./e2e/deploy
 # Packages that change or break the whole cluster for a while: one runs at a time. Those with Porch have a cluster of
 # their own, which runs beside the other one: all of them wait a lot.
@@ -23,7 +23,7 @@ E2E_TIMED_TESTS := TestColdStartIsLittleMoreThanAPod
 E2E_TIMED_PACKAGES := ./e2e/pods
 E2E_LONG_ALONE_PACKAGES ?= ./e2e/release ./e2e/chaos
 E2E_COMMIT_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) $(E2E_SYSTEM_PACKAGES) $(E2E_FAULT_PACKAGES) $(E2E_PORCH_PACKAGES)
-E2E_LONG_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) ./e2e/deploy $(E2E_LONG_ALONE_PACKAGES) $(E2E_TIMED_PACKAGES)
+E2E_LONG_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) $(E2E_ROLLOUT_PACKAGES) $(E2E_LONG_ALONE_PACKAGES) $(E2E_TIMED_PACKAGES)
 PORCH_CLUSTER = $(CLUSTER)-porch
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
@@ -107,7 +107,7 @@ e2e-long-here:
 	 $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES) $(E2E_BED_PACKAGES) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) \
 	 FNR_KUSTOMIZE=$$($(CLUSTER_COMMAND) tool kustomize); \
-	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_SYSTEM_PACKAGES)
+	 $(E2E_TEST) -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_ROLLOUT_PACKAGES)
 	$(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) $(E2E_LONG_ALONE_PACKAGES)
 	$(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)
 
