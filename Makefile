@@ -310,11 +310,12 @@ test-collector: ## Test the configuration of the OpenTelemetry Collector with a 
 	cd test/collector && $(COMPILER_ENV) go test -vet=off .
 
 .PHONY: check-generate
-check-generate: $(BUF) $(PLUGINS) ## Fail if generated code and the tables of settings do not match their sources
+check-generate: $(BUF) $(PLUGINS) ## Fail if generated code and tables do not match their sources
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GENERATE) --output="$$tmp" && \
-	 cp docs/configuration.md "$$tmp" && (cd test && $(COMPILER_ENV) go run ./settings .. "$$tmp/configuration.md") && \
-	 diff -r "$$tmp/libs/gen" libs/gen && diff "$$tmp/configuration.md" docs/configuration.md || \
-	 { echo "generated code or docs/configuration.md is stale: run make generate, and commit the result"; exit 1; }
+	 cp docs/configuration.md docs/metrics.md "$$tmp" && (cd test && $(COMPILER_ENV) go run ./settings .. "$$tmp") && \
+	 diff -r "$$tmp/libs/gen" libs/gen && diff "$$tmp/configuration.md" docs/configuration.md && \
+	 diff "$$tmp/metrics.md" docs/metrics.md || \
+	 { echo "generated code or a table in docs is stale: run make generate, and commit the result"; exit 1; }
 
 .PHONY: check-proto
 check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earlier commit's
@@ -386,9 +387,9 @@ space := $(subst ,, )
 GENERATE = PATH="$(subst $(space),:,$(dir $(PLUGINS))):$$PATH" $(BUF) generate
 
 .PHONY: generate
-generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers, and the tables of settings
+generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers, and tables of settings, flags and metrics
 	@$(GENERATE)
-	@cd test && $(COMPILER_ENV) go run ./settings .. ../docs/configuration.md
+	@cd test && $(COMPILER_ENV) go run ./settings .. ../docs
 
 .PHONY: tidy
 tidy: ## Tidy all modules, and have all use the same versions

@@ -67,7 +67,9 @@ func NewLast[K comparable, V any](cfg LastConfig[K, V]) *Last[K, V] {
 // StaleCounter returns a function for LastConfig.Stale that counts the calls in a metric, under the given kind.
 func StaleCounter(meters metric.MeterProvider, kind string) (func(context.Context), error) {
 	counter, err := meters.Meter("cache").Int64Counter("fn.stale.answers",
-		metric.WithDescription("Old answers that were used because the image-resolver did not answer."))
+		metric.WithDescription(
+			"Old answers that were used because the image-resolver did not answer: tags, digests or images. "+
+				"Labels: kind."))
 	if err != nil {
 		return nil, fmt.Errorf("set up the metrics of the cache: %w", err)
 	}

@@ -96,7 +96,9 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 		tracer: cfg.Telemetry.Tracers.Tracer(cfg.Program),
 	}
 	s.preforks, err = cfg.Telemetry.Meters.Meter(cfg.Program).Int64Counter("fn.prefork",
-		metric.WithDescription("Evaluations of functions that are kept started, by whether there was a process."))
+		metric.WithDescription(
+			"Evaluations of functions with a prefork pool: a hit used a spare process, a miss found none. "+
+				"Labels: function, outcome."))
 	if err != nil {
 		return nil, fmt.Errorf("set up the metric of spare processes: %w", err)
 	}

@@ -224,12 +224,16 @@ func (i *Identity) Details() []string {
 // registerMetrics sets up the metrics.
 func (i *Identity) registerMetrics(meter metric.Meter) error {
 	expires, err := meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
-		metric.WithDescription("When the certificate of this program, or its issuer, expires, in Unix time."))
+		metric.WithDescription(
+			"Unix time at which the program's certificate expires, or its longest-lived issuer. "+
+				"Labels: certificate."))
 	if err != nil {
 		return fmt.Errorf("set up the metrics of certificates: %w", err)
 	}
 	warns, err := meter.Float64ObservableGauge("fn.certificate.warning.timestamp", metric.WithUnit("s"),
-		metric.WithDescription("When the program begins to report that it expires, in Unix time."))
+		metric.WithDescription(
+			"Unix time at which the program begins to report the expiry: an hour before, or in the last quarter of "+
+				"a shorter life. Labels: certificate."))
 	if err != nil {
 		return fmt.Errorf("set up the metrics of certificates: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 // newSilences returns the counter of replicas that became silent.
 func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 	counter, err := meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
-		metric.WithDescription("How often a replica of a service was found not to answer."))
+		metric.WithDescription("Replicas of another service that were found not to answer. Labels: service."))
 	if err != nil {
 		return nil, fmt.Errorf("set up the metrics of calls to other services: %w", err)
 	}

@@ -34,7 +34,9 @@ type rejections struct {
 
 func newRejections(port string, t *telemetry.Telemetry) (*rejections, error) {
 	total, err := t.Meters.Meter("rpcserve").Int64Counter("fn.callers.rejected",
-		metric.WithDescription("Requests that were not answered because of who sent them."))
+		metric.WithDescription(
+			"Requests that a port with TLS rejected because of their sender: unauthenticated without a valid "+
+				"identity, permission_denied with an identity that may not call. Labels: port, reason."))
 	if err != nil {
 		return nil, fmt.Errorf("set up the metrics of rejected callers: %w", err)
 	}

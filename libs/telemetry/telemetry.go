@@ -145,7 +145,7 @@ func buildInfo(provider metric.MeterProvider) error {
 	labels := metric.WithAttributes(
 		attribute.String("version", version.String()), attribute.String("goversion", runtime.Version()))
 	_, err := provider.Meter("telemetry").Int64ObservableGauge("fn.build.info",
-		metric.WithDescription("1, with the version of the program and of Go in the labels."),
+		metric.WithDescription("1, with the versions of the program and of Go. Labels: version, goversion."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(1, labels); return nil }))
 	return err
 }

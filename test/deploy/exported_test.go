@@ -3,98 +3,26 @@
 package deploy_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"maps"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/test/internal/metrics"
 )
 
-// instrument matches the methods that create metrics.
-var instrument = regexp.MustCompile(`^(?:Int64|Float64)(?:Observable)?(Counter|UpDownCounter|Histogram|Gauge)$`)
-
-// units are as Prometheus's exporter spells them.
-var units = map[string]string{"s": "_seconds", "By": "_bytes"}
-
-// exported returns the metrics that our programs create, in Prometheus's spelling, with their
-// types, such as "Counter".
+// exported returns the types of our programs' metrics, such as "Counter", by their names in Prometheus.
 var exported = sync.OnceValues(func() (map[string]string, error) {
+	found, err := metrics.Metrics(root)
 	kinds := map[string]string{}
-	for _, dir := range []string{"services", "libs", "wrapper-server"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				if name, kind := made(n); name != "" {
-					kinds[name] = kind
-				}
-				return true
-			})
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+	for _, m := range found {
+		kinds[m.Name] = m.Type
 	}
-	return kinds, nil
+	return kinds, err
 })
-
-// made returns the metric that n creates, and its type; nothing if n is not such a call.
-func made(n ast.Node) (name, kind string) {
-	method, args := call(n)
-	match := instrument.FindStringSubmatch(method)
-	if match == nil || len(args) == 0 {
-		return "", ""
-	}
-	name, kind = strings.ReplaceAll(text(args[0]), ".", "_"), match[1]
-	if name == "" {
-		return "", ""
-	}
-	unit := slices.IndexFunc(args, func(option ast.Expr) bool {
-		method, args := call(option)
-		return method == "WithUnit" && len(args) == 1
-	})
-	if unit >= 0 {
-		_, args := call(args[unit])
-		name += units[text(args[0])]
-	}
-	if kind == "Counter" {
-		name += "_total"
-	}
-	return name, kind
-}
-
-// call returns the name of the method or function that n calls, and its arguments.
-func call(n ast.Node) (name string, args []ast.Expr) {
-	if c, ok := n.(*ast.CallExpr); ok {
-		if s, ok := c.Fun.(*ast.SelectorExpr); ok {
-			return s.Sel.Name, c.Args
-		}
-	}
-	return "", nil
-}
-
-// text returns the value of a literal; it is empty if the expression is not one.
-func text(e ast.Expr) string {
-	literal, ok := e.(*ast.BasicLit)
-	if !ok {
-		return ""
-	}
-	value, _ := strconv.Unquote(literal.Value)
-	return value
-}
 
 // base returns the metric of a series: a histogram has three.
 func base(kinds map[string]string, series string) string {
@@ -114,7 +42,8 @@ var promised = []string{
 	"fn_response_bytes", "fn_registry_requests_total",
 }
 
-// TestMetricsAreDocumented compares the metrics of the code with those of the documents.
+// TestMetricsAreDocumented checks that the table of metrics is generated from the code, that each metric has a meaning
+// and labels that its package sets, and that documents name no other metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	kinds, err := exported()
 	if err != nil {
@@ -125,19 +54,78 @@ func TestMetricsAreDocumented(t *testing.T) {
 			t.Errorf("%s is promised, and no program reports it", name)
 		}
 	}
-	named := map[string]bool{}
+	found, err := metrics.Metrics(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range found {
+		if m.Meaning == "" || strings.Contains(m.Meaning, "Label") {
+			t.Errorf("%s has the description %q, want a meaning and then the labels", m.Name, m.Meaning)
+		}
+	}
+	document := string(mustRead(t, filepath.Join(root, "docs/metrics.md")))
+	want, err := metrics.Generate(root, document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, document); diff != "" {
+		t.Errorf("run make generate (-code +document):\n%s", diff)
+	}
 	for _, document := range []string{"docs/metrics.md", "ARCHITECTURE.md", "deploy/README.md"} {
 		for _, series := range regexp.MustCompile(`\bfn_[a-z_]+`).FindAllString(
 			string(mustRead(t, filepath.Join(root, document))), -1) {
-			name := base(kinds, series)
-			if named[name] = true; kinds[name] == "" {
+			if kinds[base(kinds, series)] == "" {
 				t.Errorf("%s names %s, which no program reports", document, series)
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		if !named[name] {
-			t.Errorf("%s is in no document: add it to docs/metrics.md", name)
+}
+
+// labelOption matches the code that sets a label.
+var labelOption = regexp.MustCompile(`attribute\.String\("([a-z_]+)"`)
+
+// TestDescriptionsListLabels compares the labels in descriptions with the labels that each package sets.
+func TestDescriptionsListLabels(t *testing.T) {
+	found, err := metrics.Metrics(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, described := map[string]map[string]bool{}, map[string]map[string]bool{}
+	for _, m := range found {
+		if set[m.Package] == nil {
+			set[m.Package], described[m.Package] = map[string]bool{}, map[string]bool{}
+			for line := range strings.Lines(packageSource(t, m.Package)) {
+				if strings.Contains(line, "trace.WithAttributes(") {
+					continue // attributes of spans
+				}
+				for _, match := range labelOption.FindAllStringSubmatch(line, -1) {
+					set[m.Package][match[1]] = true
+				}
+			}
+		}
+		for _, label := range m.Labels {
+			described[m.Package][label] = true
 		}
 	}
+	for name := range set {
+		if diff := cmp.Diff(set[name], described[name]); diff != "" {
+			t.Errorf("labels of the metrics of %s (-code +descriptions):\n%s", name, diff)
+		}
+	}
+}
+
+// packageSource returns the source of a package without its tests.
+func packageSource(t *testing.T, dir string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, path := range paths {
+		if !strings.HasSuffix(path, "_test.go") {
+			source.Write(mustRead(t, path))
+		}
+	}
+	return source.String()
 }

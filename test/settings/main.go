@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command settings writes the tables of settings, and of fnctl's flags, in a document such as docs/configuration.md.
-// Its arguments are the root of the repository and the document.
+// Command settings writes the tables of settings and of fnctl's flags in configuration.md, and the table of metrics in
+// metrics.md. Its arguments are the root of the repository and the directory of the two documents.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
+	"github.com/krm-function-runner/function-runner/test/internal/metrics"
 	"github.com/krm-function-runner/function-runner/test/internal/settings"
 )
 
@@ -20,18 +22,29 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("%q: want the root of the repository, and a document", args)
+		return fmt.Errorf("%q: want the root of the repository, and the directory of documents", args)
 	}
-	document, err := os.ReadFile(args[1])
-	if err != nil {
-		return err
+	root, dir := args[0], args[1]
+	for _, table := range []struct {
+		document string
+		generate func(root, document string) (string, error)
+	}{
+		{"configuration.md", settings.Generate},
+		{"configuration.md", settings.GenerateFlags},
+		{"metrics.md", metrics.Generate},
+	} {
+		name := filepath.Join(dir, table.document)
+		document, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		text, err := table.generate(root, string(document))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return err
+		}
 	}
-	text, err := settings.Generate(args[0], string(document))
-	if err != nil {
-		return err
-	}
-	if text, err = settings.GenerateFlags(args[0], text); err != nil {
-		return err
-	}
-	return os.WriteFile(args[1], []byte(text), 0o600)
+	return nil
 }

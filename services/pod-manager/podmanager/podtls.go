@@ -56,7 +56,8 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermai
 // measure registers the metric that shows whether new pods get certificates.
 func (p *podTLS) measure() error {
 	_, err := p.meter.Int64ObservableGauge("fn.pods.certified", metric.WithDescription(
-		"1 if new function pods have a certificate, and answer only the programs that lease them, or 0."),
+		"1 if new function pods get certificates and serve only the programs that lease them, or 0; absent without "+
+			"mutual TLS."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			value := int64(0)
 			if p.inUse.Load() {

@@ -43,12 +43,13 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metri
 	meter := provider.Meter("gateway")
 	m := &metrics{}
 	var errs [9]error
-	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations", metric.WithDescription("Evaluations that ended."))
+	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations",
+		metric.WithDescription("Evaluations that ended. Labels: image, executor, code, severity."))
 	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), evalmetrics.Seconds,
-		metric.WithDescription("Time from request to response."))
+		metric.WithDescription("Time from request to response. Labels: image, executor, code, severity."))
 	m.phases, errs[2] = evalmetrics.NewPhases(provider)
 	m.rejections, errs[3] = meter.Int64Counter("fn.rejections",
-		metric.WithDescription("Requests that were rejected before any function ran."))
+		metric.WithDescription("Requests that were rejected before any function ran. Labels: reason."))
 	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes,
 		metric.WithDescription("Size of resource lists received."))
 	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes,

@@ -34,7 +34,7 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 		labels[name] = metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))
 	}
 	_, err := provider.Meter("gateway").Int64ObservableGauge("fn.evaluations.active",
-		metric.WithDescription("Evaluations that have not ended, by the phase that they are in."),
+		metric.WithDescription("Running evaluations by their current phase. Labels: phase."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			for name, count := range a.phases {
 				o.Observe(count.Load(), labels[name])

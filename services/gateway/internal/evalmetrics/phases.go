@@ -27,7 +27,9 @@ type Phases struct {
 // NewPhases returns the metric fn.phase.duration.
 func NewPhases(provider metric.MeterProvider) (*Phases, error) {
 	seconds, err := provider.Meter("gateway").Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
-		metric.WithDescription("Time spent in one phase of an evaluation."))
+		metric.WithDescription(
+			"Duration of a phase of an evaluation: resolve, queue, create, schedule, pull, start, connect or run. "+
+				"Labels: phase."))
 	if err != nil {
 		return nil, fmt.Errorf("set up the measure of phases: %w", err)
 	}

@@ -23,9 +23,9 @@ func observeGate(provider metric.MeterProvider, gate *admission.Gate) error {
 		})
 	}
 	_, runningErr := meter.Int64ObservableGauge("fn.exec.running",
-		metric.WithDescription("Functions that run as local binaries."), observed(gate.Running))
+		metric.WithDescription("Evaluations that run as local binaries."), observed(gate.Running))
 	_, waitingErr := meter.Int64ObservableGauge("fn.exec.queue.depth",
-		metric.WithDescription("Evaluations that wait to run as local binaries."), observed(gate.Waiting))
+		metric.WithDescription("Evaluations that are queued to run as local binaries."), observed(gate.Waiting))
 	if err := errors.Join(runningErr, waitingErr); err != nil {
 		return fmt.Errorf("set up the exec evaluator's metrics: %w", err)
 	}

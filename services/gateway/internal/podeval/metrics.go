@@ -34,7 +34,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	m := &metrics{}
 	var errs [3]error
 	m.coldStarts, errs[0] = meter.Int64Counter("fn.cold.starts",
-		metric.WithDescription("Leases that waited for a pod to be made, by how that ended."))
+		metric.WithDescription("Leases that waited for a new pod, or whose image was not found. Labels: image, outcome."))
 	m.retries, errs[1] = meter.Int64Counter("fn.retries",
 		metric.WithDescription("Evaluations that were tried again on another pod."))
 	m.phases, errs[2] = evalmetrics.NewPhases(provider)

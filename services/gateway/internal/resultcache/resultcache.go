@@ -81,9 +81,11 @@ func New(cfg Config) (*Cache, error) {
 	meter := cfg.Meters.Meter("gateway")
 	var errs [2]error
 	c.lookups, errs[0] = meter.Int64Counter("fn.result.cache.lookups",
-		metric.WithDescription("Evaluations of functions whose results are remembered, by how they were answered."))
+		metric.WithDescription(
+			"Lookups in the result cache: hit, shared (a simultaneous evaluation), miss, or unresolved if the "+
+				"image's digest is unknown. Labels: outcome."))
 	_, errs[1] = meter.Int64ObservableGauge("fn.result.cache.size", metric.WithUnit("By"),
-		metric.WithDescription("Bytes of remembered results."),
+		metric.WithDescription("Size of the result cache."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(c.entries.size())
 			return nil

@@ -93,11 +93,12 @@ func New(cfg Config) (*Resolver, error) {
 	meter := cfg.Telemetry.Meters.Meter("image-resolver")
 	var errs [3]error
 	r.answers, errs[0] = meter.Int64Counter("fn.resolver.answers",
-		metric.WithDescription("Answers about images and tags, by how they were found: hit, renewal, failure or miss."))
+		metric.WithDescription(
+			"Answers about images and tags by their source: hit, renewal, failure or miss. Labels: source."))
 	r.moves, errs[1] = meter.Int64Counter("fn.resolver.tag.moves",
 		metric.WithDescription("Tags that were found to point at another image than before."))
 	_, errs[2] = meter.Int64ObservableGauge("fn.resolver.cache.size", metric.WithUnit("By"),
-		metric.WithDescription("Bytes that the cache is taken to need."),
+		metric.WithDescription("Estimated size of the cache."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(r.cache.Bytes())
 			return nil

@@ -21,9 +21,9 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
 	var errs [2]error
 	m.certificates, errs[0] = meter.Int64Counter("fn.issuer.certificates",
-		metric.WithDescription("Certificates that were issued, by their Secret."))
+		metric.WithDescription("Certificates that the issuer issued, by their Secret. Labels: secret."))
 	m.inStep, errs[1] = meter.Int64Gauge("fn.issuer.in_step",
-		metric.WithDescription("1 if the last attempt to have all certificates up to date succeeded, or 0."))
+		metric.WithDescription("1 if the last renewal of certificates succeeded, or 0."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up metrics of the issuer: %w", err)
 	}

@@ -28,11 +28,11 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	var errs [3]error
 	m.actions, errs[0] = meter.Float64Histogram("fn.kube.action.duration", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(telemetry.Seconds...),
-		metric.WithDescription("Time that an action on a function pod takes, with all attempts."))
+		metric.WithDescription("Duration of an action on a function pod, with all attempts. Labels: action, outcome."))
 	m.failures, errs[1] = meter.Int64Counter("fn.kube.watch.failures",
-		metric.WithDescription("Attempts to list or watch that failed."))
+		metric.WithDescription("Failed attempts to list or watch objects. Labels: view."))
 	m.brokenTemplates, errs[2] = meter.Int64Counter("fn.kube.template.failures",
-		metric.WithDescription("Versions of the pod template that could not be used."))
+		metric.WithDescription("Pod templates, of a ConfigMap or Porch's, that could not be used."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up metrics of the Kubernetes API: %w", err)
 	}

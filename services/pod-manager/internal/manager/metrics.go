@@ -51,20 +51,25 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	gauge := collectErrors[metric.Int64ObservableGauge](&errs)
 	counter := collectErrors[metric.Int64ObservableCounter](&errs)
 	rejections := counter(meter.Int64ObservableCounter("fn.lease.rejections",
-		metric.WithDescription("Leases that were rejected. The gateway counts the requests.")))
+		metric.WithDescription("Leases that were rejected. Labels: reason.")))
 	evictions := counter(meter.Int64ObservableCounter("fn.pod.evictions",
-		metric.WithDescription("Function pods that were deleted, and why.")))
+		metric.WithDescription("Function pods that were deleted. Labels: reason.")))
 	creations := counter(meter.Int64ObservableCounter("fn.pod.creations",
-		metric.WithDescription("Function pods that were created, and why: for leases, a minimum or a new version.")))
+		metric.WithDescription(
+			"Function pods that were created: for leases that wait or share a pod, to keep a minimum, or to replace "+
+				"pods of another version. Labels: reason.")))
 	waiting := gauge(meter.Int64ObservableGauge("fn.queue.depth",
-		metric.WithDescription("Leases that were not granted yet, whatever they wait for.")))
-	pods := gauge(meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods.")))
+		metric.WithDescription(
+			"Leases that were not granted yet, whatever they wait for, including the Kubernetes API and "+
+				"registries.")))
+	pods := gauge(meter.Int64ObservableGauge("fn.pods",
+		metric.WithDescription("Function pods. Each replica reports all of them. Labels: image, state.")))
 	owned := gauge(meter.Int64ObservableGauge("fn.functions.owned",
-		metric.WithDescription("Functions that this replica owns.")))
+		metric.WithDescription("Functions with pods or leases that this replica owns.")))
 	outdated := gauge(meter.Int64ObservableGauge("fn.pods.outdated", metric.WithDescription(
-		"Function pods of another template or with other settings, which serve until new ones are ready.")))
+		"Outdated pods of functions in use that this replica owns, which serve until new pods are ready.")))
 	takeovers := counter(meter.Int64ObservableCounter("fn.takeovers",
-		metric.WithDescription("Functions with pods that this replica took over from others.")))
+		metric.WithDescription("Functions with pods that this replica took over from other replicas.")))
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		m.rejections.observe(o, rejections)
 		m.evictions.observe(o, evictions)

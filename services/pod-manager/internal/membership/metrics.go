@@ -14,9 +14,12 @@ import (
 // registerMetrics registers the number of living replicas, and whether this replica owns functions.
 func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	members, err := meter.Int64ObservableGauge("fn.replicas",
-		metric.WithDescription("Replicas of the pod-manager that are alive, as this one sees them; 0 without membership."))
+		metric.WithDescription("Living replicas, as this replica sees them; 0 if the API rejects its Lease."))
 	owning, err2 := meter.Int64ObservableGauge("fn.replica.owning",
-		metric.WithDescription("1 if this replica may own functions; else 0, with the reason."))
+		metric.WithDescription(
+			"1 while this replica may own functions: it is a member, or alone. 0 if not: joining, api (it cannot "+
+				"write its Lease), stood_down (no function pod answers, or it is stopping) or replaced (another process "+
+				"uses its name). Labels: reason."))
 	if err := errors.Join(err, err2); err != nil {
 		return fmt.Errorf("set up metrics of membership: %w", err)
 	}

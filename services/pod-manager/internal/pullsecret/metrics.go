@@ -22,9 +22,10 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
 	var errs [2]error
 	m.writes, errs[0] = meter.Int64Counter("fn.pull_secret.writes",
-		metric.WithDescription("Times that the pull secret was written, by outcome."))
+		metric.WithDescription("Writes of the pull secret. Labels: outcome."))
 	m.inStep, errs[1] = meter.Int64Gauge("fn.pull_secret.in_step",
-		metric.WithDescription("1 while the pull secret matches its file, 0 while one of them cannot be read or written."))
+		metric.WithDescription(
+			"1 while the pull secret matches its file, 0 while it or the file cannot be read or written."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up metrics of the pull secret: %w", err)
 	}
