@@ -206,6 +206,17 @@ func TestDecodeRefuses(t *testing.T) {
 			"both value and valueFrom",
 		},
 		"envFrom": {"types are strict", container("envFrom: more"), "a list of sources"},
+		"our key": {
+			"a function could pose as our programs by it",
+			container("env: [{name: A, valueFrom: {secretKeyRef: {name: our-keys, key: tls.key}}}]"),
+			`spec.podExecutor.templateOverrides.container names the Secret "our-keys"`,
+		},
+		"our keys": {"so it could by all of them", container("envFrom: [{secretRef: {name: our-keys}}]"), `"our-keys"`},
+		"our keys at the start": {
+			"an init container may keep them for the function",
+			pod("templateOverrides: {initContainer: {envFrom: [{secretRef: {name: our-keys}}]}}"),
+			`spec.podExecutor.templateOverrides.initContainer names the Secret "our-keys"`,
+		},
 		"pod's type": {
 			"types are strict",
 			"{image: fn, podExecutor: [a]}",
@@ -252,7 +263,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := functionconfig.Decode(object(t, "fn", tc.spec), prefix)
+			c := functionconfig.Decode(object(t, "fn", tc.spec), prefix, "other-keys", "our-keys")
 			if got := strings.Join(c.Problems, "; "); !strings.Contains(got, tc.want) {
 				t.Errorf("problems are %q, want one with %q: %s", got, tc.want, tc.reason)
 			}

@@ -93,7 +93,7 @@ func (p *porch) run(t *testing.T) (stop func()) {
 	tel := telemetry.Discard()
 	tel.Log = slog.New(slog.NewTextHandler(&p.logs, nil))
 	p.FunctionConfigs = kube.NewFunctionConfigs(kube.FunctionConfigsConfig{
-		DefaultImagePrefix: "example.com", Log: tel.Log, Changed: p.changed,
+		DefaultImagePrefix: "example.com", Secrets: []string{"our-keys"}, Log: tel.Log, Changed: p.changed,
 	})
 	p.template.Telemetry = tel
 	var err error
@@ -409,6 +409,25 @@ func TestReplicasDoNotFight(t *testing.T) {
 			t.Errorf("%d patches, want one", p.patches())
 		}
 	})
+}
+
+// TestKeysOfOurProgramsReachNoFunction has objects that pass Secrets to function pods, of which one has our keys.
+func TestKeysOfOurProgramsReachNoFunction(t *testing.T) {
+	for secret, refused := range map[string]bool{"our-keys": true, "theirs": false} {
+		synctest.Test(t, func(t *testing.T) {
+			a := functionConfig("a", "1m")
+			sources := []any{map[string]any{"secretRef": map[string]any{"name": secret}}}
+			_ = unstructured.SetNestedSlice(a.Object, sources,
+				"spec", "podExecutor", "templateOverrides", "container", "envFrom")
+			p := newPorch(a)
+			p.run(t)
+			awaitIdle()
+			_, text := p.status(t, "a")
+			if got := strings.Contains(text, `names the Secret "our-keys"`); got != refused {
+				t.Errorf("with the Secret %s, the status is %q", secret, text)
+			}
+		})
+	}
 }
 
 func TestBinariesThatAreNotThereGetIntoTheStatus(t *testing.T) {
