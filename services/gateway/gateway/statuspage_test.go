@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -229,6 +230,29 @@ func TestBrowserWithManyPods(t *testing.T) {
 				t.Errorf("the end of the filter: %+v", got)
 			}
 		})
+	}
+}
+
+// TestBrowserShowsAllEvaluationsOfATrace refreshes the page after evaluations of one trace, as of a package's pipeline.
+func TestBrowserShowsAllEvaluationsOfATrace(t *testing.T) {
+	w := startWatched(t)
+	traced := metadata.AppendToOutgoingContext(t.Context(), "traceparent",
+		"00-0123456789abcdef0123456789abcdef-0123456789abcdef-01")
+	evaluate := func() {
+		_, err := w.callers.EvaluateFunction(traced, &evaluator.EvaluateFunctionRequest{
+			Image: local, ResourceList: []byte(conformance.List),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		evaluate()
+	}
+	b := browse(t, w.page)
+	evaluate()
+	if got := b.do("key", "r"); got.Named != 1+5 {
+		t.Errorf("%d rows are shown, want one of the function and five of its evaluations", got.Named)
 	}
 }
 

@@ -39,6 +39,7 @@ function patchChildren(element, next) {
   let at = element.firstChild;
   for (const wanted of [...next.childNodes]) {
     const child = wanted.id ? known.get(wanted.id) : at;
+    known.delete(wanted.id); // an id that occurs twice must not take the place of the first one
     if (!child || child.nodeName !== wanted.nodeName || (child.id || "") !== (wanted.id || "")) {
       element.insertBefore(wanted, at);
       continue;
