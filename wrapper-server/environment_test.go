@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -46,7 +47,7 @@ func TestAnImageDoesNotConfigureItsServer(t *testing.T) {
 		"kernel's rings": {"io-uring", "function not implemented"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			port := freePort(t)
+			port := freeport.Choose(t)
 			path := "PATH=" + os.Getenv("PATH") //nolint:forbidigo // for setpriv
 			log := startProgram(t, append([]string{path}, hostileEnv...),
 				"--telemetry-metrics-address=off", "--serve-drain-delay=0s", "--port="+port,
@@ -77,7 +78,7 @@ func TestFunctionsInheritNoDescriptors(t *testing.T) {
 	testfn.Install(t, functions, "testfn")
 	for _, prefork := range []string{"0", "1"} {
 		for _, confined := range []string{"best-effort", "off"} {
-			port := freePort(t)
+			port := freeport.Choose(t)
 			path := "PATH=" + os.Getenv("PATH") //nolint:forbidigo // for setpriv
 			startProgram(t, []string{path}, "--telemetry-metrics-address=off", "--serve-drain-delay=0s", "--port="+port,
 				"--prefork="+prefork, "--confine="+confined, "--", filepath.Join(functions, "testfn"), "try=descriptors")

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/confinetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
 // TestKernelsThatCannotConfine starts the real program.
 func TestKernelsThatCannotConfine(t *testing.T) {
 	confinetest.Run(t, confinetest.Program{
-		Path: gobuild.Program(t, ".", "."), Flags: true, Args: []string{"--port", freePort(t), "--", "cat"},
+		Path: gobuild.Program(t, ".", "."), Flags: true, Args: []string{"--port", freeport.Choose(t), "--", "cat"},
 	})
 }

@@ -4,11 +4,9 @@ package main
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 )
 
 // findSecrets is a function that looks for its server's secrets, and leaves a process behind.
@@ -33,7 +32,7 @@ setsid sh -c 'sleep 600 > /dev/null 2>&1 &'`
 // capabilities.
 func TestAFunctionFindsNoSecrets(t *testing.T) {
 	const secret = "Bearer of-a-collector"
-	port := freePort(t)
+	port := freeport.Choose(t)
 	log := startProgram(t, []string{
 		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=" + secret,
 		"PATH=" + os.Getenv("PATH"), //nolint:forbidigo // where the shell's programs are
@@ -69,17 +68,6 @@ func evaluate(t *testing.T, port string) *evaluator.EvaluateFunctionResponse {
 		t.Fatal(err)
 	}
 	return resp
-}
-
-// freePort returns a port that is free now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 // startProgram runs the program until the test ends, and returns what shows its log.

@@ -23,17 +23,27 @@ import (
 // TestRotationLosesNothing replaces certificates every 100 ms, and the authority meanwhile, under 30
 // callers.
 func TestRotationLosesNothing(t *testing.T) {
-	const life = 5 * time.Minute // longer than a busy machine delays a rotation
+	const life = 5 * time.Minute
 	authority, next := mtlstest.NewAuthority(t, time.Hour), mtlstest.NewAuthority(t, time.Hour)
 	dirs := map[string]string{server: t.TempDir(), caller: t.TempDir()}
+	var identities []*mtls.Identity
 	write := func(a *mtlstest.Authority, others ...*mtlstest.Authority) {
 		for id, dir := range dirs {
 			a.Write(t, dir, id, life, others...)
 		}
+		authorities := string(a.PEM)
+		for _, other := range others {
+			authorities += string(other.PEM)
+		}
+		for _, i := range identities { // all trust an authority before it issues, however busy the machine is
+			await(t, func() bool { return i.Authorities() == authorities })
+		}
 	}
 	write(authority)
-	identity := mtlstest.Open(t, dirs[caller])
-	address := start(t, mtlstest.Open(t, dirs[server]))
+	for _, id := range []string{caller, server} {
+		identities = append(identities, mtlstest.Open(t, dirs[id]))
+	}
+	identity, address := identities[0], start(t, identities[1])
 
 	ctx, stop := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
@@ -60,7 +70,7 @@ func TestRotationLosesNothing(t *testing.T) {
 		case n < 15:
 			write(authority)
 		case n < 25:
-			write(authority, next) // all trust the next authority before it issues
+			write(authority, next)
 		case n < 35:
 			write(next, authority)
 		default:

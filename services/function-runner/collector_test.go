@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
@@ -72,7 +73,7 @@ func start(t *testing.T, program, collector string) *running {
 	if err := os.WriteFile(config, []byte("functions: [{function: echo, images: ['echo:v1']}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	port := freeport.Choose(t)
 	r := &running{Cmd: exec.CommandContext(t.Context(), program,
 		"--port="+port, "--disable-runtimes=pod", "--functions="+functions, "--config="+config)}
 	r.Env = append(r.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")

@@ -3,11 +3,9 @@
 package main_test
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -16,6 +14,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
@@ -34,7 +33,7 @@ func TestTermination(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	port := freeport.Choose(t)
 	program := startProgram(t, "--port="+port, "--disable-runtimes=pod", "--functions="+functions, "--config="+config)
 	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -73,15 +72,4 @@ func startProgram(t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	return cmd
-}
-
-// freePort returns a port that is currently free.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

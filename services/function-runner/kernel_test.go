@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/confinetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
@@ -15,6 +16,6 @@ import (
 func TestKernelsThatCannotConfine(t *testing.T) {
 	confinetest.Run(t, confinetest.Program{
 		Path: gobuild.Program(t, ".", "."),
-		Args: []string{"--port", freePort(t), "--disable-runtimes=pod", "--config", "../../functions/config.yaml"},
+		Args: []string{"--port", freeport.Choose(t), "--disable-runtimes=pod", "--config", "../../functions/config.yaml"},
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
@@ -22,11 +23,11 @@ func TestProgramsBeginTheirLogsWithTheirVersions(t *testing.T) {
 		name, dir string
 		args, env []string
 	}{
-		{"function-runner", ".", []string{"--port=" + freePort(t), "--disable-runtimes=pod"}, nil},
+		{"function-runner", ".", []string{"--port=" + freeport.Choose(t), "--disable-runtimes=pod"}, nil},
 		{"gateway", "../gateway", nil, []string{anyPort, "FNR_DISABLE_RUNTIMES=pod"}},
 		{"pod-manager", "../pod-manager", nil, []string{anyPort, "WRAPPER_SERVER_IMAGE=example.com/wrapper:v1"}},
 		{"image-resolver", "../image-resolver", nil, []string{anyPort}},
-		{"wrapper-server", "../../wrapper-server", []string{"--port=" + freePort(t), "--", "/bin/true"}, nil},
+		{"wrapper-server", "../../wrapper-server", []string{"--port=" + freeport.Choose(t), "--", "/bin/true"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -6,13 +6,14 @@ package guide_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 )
 
 // pages are documents whose commands need neither a cluster nor root, unless their blocks say so. The first one
@@ -111,35 +112,15 @@ func newUser(t *testing.T) ([]string, *strings.Replacer) {
 		name, _, _ := strings.Cut(variable, "=")
 		return strings.HasPrefix(name, "FNR_") || strings.HasPrefix(name, "MAKE") || name == "MFLAGS" || name == "BUILD"
 	})
-	documented := []string{"localhost:9445", "localhost:9447", "localhost:9464"}
-	free := freeAddresses(t, len(documented))
-	var pairs []string
-	for i, address := range documented {
-		pairs = append(pairs, address, free[i])
+	var free, pairs []string
+	for _, documented := range []string{"localhost:9445", "localhost:9447", "localhost:9464"} {
+		address := "localhost:" + freeport.Choose(t)
+		free, pairs = append(free, address), append(pairs, documented, address)
 	}
 	return append(env,
 		"PORT="+strings.TrimPrefix(free[0], "localhost:"), "FNCTL_ADDRESS="+free[0], "FNR_STATUS_ADDRESS="+free[1],
 		"GOWORK=off", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=https://github.com/krm-function-runner/",
 		"GIT_CONFIG_KEY_0=url."+files(t)+"/.insteadOf"), strings.NewReplacer(pairs...)
-}
-
-// freeAddresses returns addresses on which no server listens.
-func freeAddresses(t *testing.T, n int) []string {
-	t.Helper()
-	var listeners []net.Listener
-	var free []string
-	for range n {
-		l, err := net.Listen("tcp", "localhost:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		listeners, free = append(listeners, l), append(free, "localhost:"+port)
-	}
-	for _, l := range listeners {
-		_ = l.Close()
-	}
-	return free
 }
 
 // files returns a directory with a repository that has all files of this one as they are now, changed ones too.

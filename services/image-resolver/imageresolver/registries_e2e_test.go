@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testcert"
@@ -73,22 +73,11 @@ func (p *process) stop() error {
 	return p.cmd.Wait()
 }
 
-// freeAddress returns an address of this machine that was free just now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 // distribution starts a registry with what is added to its configuration, which
 // may use the directory that it gets.
 func distribution(t *testing.T, directory, http, more string) (host string, p *process) {
 	t.Helper()
-	host = freeAddress(t)
+	host = freeport.Address(t)
 	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s/data}}\nhttp: {addr: %q%s}\n%s\n",
 		directory, host, http, more)
 	testcert.Write(t, directory, "config.yml", []byte(config))
@@ -209,7 +198,7 @@ func TestProgram(t *testing.T) {
 	host, _ := distribution(t, t.TempDir(), "", "")
 	want := push(t, host+"/fn:v1", unkept())
 	binary := gobuild.Program(t, "..", ".")
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	t.Setenv("FNR_ADDRESS", address)
 	t.Setenv("FNR_INSECURE_REGISTRIES", host)
 	t.Setenv("FNR_TELEMETRY_METRICS_ADDRESS", "off")

@@ -27,6 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
@@ -513,13 +514,7 @@ func TestAListThatIsTooLargeIsNotSent(t *testing.T) {
 // TestANewPodThatIsNotReachableAtOnce is as with a Service whose rules come later
 // than the pod.
 func TestANewPodThatIsNotReachableAtOnce(t *testing.T) {
-	var lc net.ListenConfig
-	reserved, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := reserved.Addr().String()
-	_ = reserved.Close() // refuses from now on
+	address := freeport.Address(t) // refuses until the proxy listens
 	target := testpod.Serve(t, 1<<20, echo)
 	m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 		time.AfterFunc(100*time.Millisecond, func() { cutproxy.NewAt(t, address, target) })

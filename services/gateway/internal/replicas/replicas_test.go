@@ -23,6 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
@@ -73,7 +74,9 @@ func grants(pod string) leasetest.Grant {
 // pods that have its name.
 func newCluster(t *testing.T, addresses ...string) *cluster {
 	t.Helper()
-	c := &cluster{replicas: map[string]*leasetest.Manager{}, proxies: map[string]*cutproxy.Proxy{}, port: freePort(t)}
+	c := &cluster{
+		replicas: map[string]*leasetest.Manager{}, proxies: map[string]*cutproxy.Proxy{}, port: freeport.Choose(t),
+	}
 	for _, a := range addresses {
 		c.replicas[a] = leasetest.NewManager(grants(a))
 		c.replicas[a].SetPools(&podmanagerv1.Pool{
@@ -82,18 +85,6 @@ func newCluster(t *testing.T, addresses ...string) *cluster {
 		c.proxies[a] = cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, c.replicas[a], nil))
 	}
 	return c
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // manager returns a manager of the cluster that runs until the test ends.

@@ -70,7 +70,8 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	signers := map[string]bool{}
-	for range 50 {
+	// On a busy machine, it takes longer until there are many certificates of both authorities.
+	for n := 0; n < 50 || len(signers) < 2 || w.log.Count("certificate issued") < 20; n++ {
 		<-tick.C
 		for name := range ids {
 			if signer := w.follow(t, name, identities[name]); signer != "" {
@@ -81,9 +82,6 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 	}
 	stop()
 	callers.Wait()
-	if issued := w.log.Count("certificate issued"); len(signers) < 2 || issued < 20 {
-		t.Errorf("%d certificates of %d authorities, want many of both", issued, len(signers))
-	}
 	t.Logf("%d calls, %d failed", calls.Load(), failed.Load())
 }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/krm-function-runner/function-runner/libs/testing/freeport"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
 )
@@ -77,17 +78,6 @@ func server(t *testing.T, address string, status healthv1.HealthCheckResponse_Se
 	return l.Addr().String(), h
 }
 
-// closed returns an address where no server listens.
-func closed(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }() // only its address is needed
-	return l.Addr().String()
-}
-
 func TestServing(t *testing.T) {
 	p, sent := newProber()
 	run(t, p)
@@ -102,10 +92,10 @@ func TestServesLater(t *testing.T) {
 	t.Run("no server listens yet", func(t *testing.T) {
 		p, sent := newProber()
 		run(t, p)
-		address := closed(t)
+		address := freeport.Address(t)
 		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 		// This one needs several attempts, so the first one has had some by then.
-		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
+		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: freeport.Address(t), Timeout: 50 * time.Millisecond})
 		if got := next(t, sent); got.Name != "other" {
 			t.Fatalf("sent %+v before a server listens", got)
 		}
@@ -151,11 +141,11 @@ func TestProbeTimeout(t *testing.T) {
 	}{
 		"refused": {
 			"the cause is what helps, not that time is up",
-			closed(t), 50 * time.Millisecond, "connection refused",
+			freeport.Address(t), 50 * time.Millisecond, "connection refused",
 		},
 		"refused on": {
 			"it stays the cause when an attempt is cut short",
-			closed(t), 1100 * time.Millisecond, "connection refused",
+			freeport.Address(t), 1100 * time.Millisecond, "connection refused",
 		},
 		"silent": {
 			"one who takes the call and says nothing is as bad",
@@ -170,9 +160,16 @@ func TestProbeTimeout(t *testing.T) {
 	run(t, p)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: tc.address, Timeout: tc.timeout})
-			if got := next(t, sent); !strings.Contains(got.Unhealthy, tc.want) {
-				t.Errorf("unhealthy because of %q, want %q in it: %s", got.Unhealthy, tc.want, tc.reason)
+			// On a busy machine, a short timeout may be over before the first attempt is.
+			for timeout := tc.timeout; ; timeout *= 4 {
+				p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: tc.address, Timeout: timeout})
+				got := next(t, sent)
+				if strings.Contains(got.Unhealthy, tc.want) {
+					break
+				}
+				if got.Unhealthy == "" || timeout > 5*time.Second {
+					t.Fatalf("unhealthy because of %q, want %q in it: %s", got.Unhealthy, tc.want, tc.reason)
+				}
 			}
 		})
 	}
@@ -182,9 +179,9 @@ func TestForget(t *testing.T) {
 	short, long := 50*time.Millisecond, 500*time.Millisecond
 	t.Run("before it began", func(t *testing.T) {
 		p, sent := newProber()
-		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: closed(t), Timeout: short})
+		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: freeport.Address(t), Timeout: short})
 		p.Forget("gone", "uid")
-		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t), Timeout: long})
+		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: freeport.Address(t), Timeout: long})
 		run(t, p)
 		if got := next(t, sent); got.Name != "pod" {
 			t.Errorf("sent %+v, but that pod is gone", got)
@@ -193,9 +190,9 @@ func TestForget(t *testing.T) {
 	t.Run("after it began", func(t *testing.T) {
 		p, sent := newProber()
 		run(t, p)
-		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: closed(t), Timeout: long})
-		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: closed(t), Timeout: short})
-		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: closed(t), Timeout: 2 * long})
+		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: freeport.Address(t), Timeout: long})
+		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: freeport.Address(t), Timeout: short})
+		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: freeport.Address(t), Timeout: 2 * long})
 		if got := next(t, sent); got.Name != "first" {
 			t.Fatalf("sent %+v, want the one with the least timeout first", got)
 		}
@@ -207,7 +204,7 @@ func TestForget(t *testing.T) {
 	t.Run("another pod has the name", func(t *testing.T) {
 		p, sent := newProber()
 		run(t, p)
-		p.Probe(pool.Probe{Name: "pod", UID: "new", Address: closed(t), Timeout: short})
+		p.Probe(pool.Probe{Name: "pod", UID: "new", Address: freeport.Address(t), Timeout: short})
 		p.Forget("pod", "old")
 		if got := next(t, sent); got.UID != "new" {
 			t.Errorf("sent %+v, want the new one", got)
@@ -219,12 +216,12 @@ func TestNewProbeReplacesOldOne(t *testing.T) {
 	p, sent := newProber()
 	run(t, p)
 	address, _ := server(t, "", healthv1.HealthCheckResponse_SERVING)
-	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: freeport.Address(t), Timeout: 50 * time.Millisecond})
 	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 	if got := next(t, sent); got.Unhealthy != "" {
 		t.Errorf("sent %+v, want the answer from the new address", got)
 	}
-	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 200 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: freeport.Address(t), Timeout: 200 * time.Millisecond})
 	if got := next(t, sent); got.Name != "other" {
 		t.Errorf("sent %+v, want nothing of the old probe", got)
 	}
@@ -235,8 +232,8 @@ func TestRunEndsProbes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
-	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t)})
-	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: freeport.Address(t)})
+	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: freeport.Address(t), Timeout: 50 * time.Millisecond})
 	next(t, sent)
 	cancel()
 	if err := <-ended; err != nil {

@@ -60,6 +60,7 @@ func TestPodsThatProveWhoTheyAre(t *testing.T) {
 		"one with a broken identity":        {secured(t, pod, authority), pool.Identity{ID: "pod"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			if test.serves {
 				ctx = t.Context()

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package freeport chooses ports for programs under test that cannot listen on port 0, and addresses without a server.
+package freeport
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"testing"
+)
+
+// The ports are below the range from which systems choose ports for port 0 and for clients. Otherwise another test
+// could get the port before the program listens on it.
+const first, last = 12000, 20000
+
+// Choose returns a port on which no server of this machine listens.
+func Choose(t testing.TB) string {
+	t.Helper()
+	for range last - first {
+		port := strconv.Itoa(first + rand.N(last-first))
+		var lc net.ListenConfig
+		if l, err := lc.Listen(t.Context(), "tcp", ":"+port); err == nil {
+			_ = l.Close()
+			return port
+		}
+	}
+	t.Fatalf("there is no free port from %d to %d", first, last)
+	return ""
+}
+
+// Address returns an address of this machine on which no server listens.
+func Address(t testing.TB) string {
+	t.Helper()
+	return "127.0.0.1:" + Choose(t)
+}
