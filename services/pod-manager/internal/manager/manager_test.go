@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -68,8 +70,11 @@ type cluster struct {
 	mu       sync.Mutex
 	requests []podspec.Workload
 	deleted  []string
+	// unprobed has the pods whose probes were cancelled, each with its UID.
+	unprobed []string
 	send     func(pool.Event)
 	ownerOf  func(image string) string
+	stop     context.CancelFunc // ends the manager
 }
 
 func (c *cluster) Create(a pool.Create, pod podspec.Workload) {
@@ -105,7 +110,11 @@ func (c *cluster) Probe(a pool.Probe) {
 	time.AfterFunc(time.Second, func() { c.send(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question}) })
 }
 
-func (c *cluster) Forget(string, string) {}
+func (c *cluster) Forget(pod, uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unprobed = append(c.unprobed, pod+" "+uid)
+}
 
 // start runs a manager in the cluster, with one pod a function and one lease a pod.
 func start(t *testing.T, c *cluster, r manager.Images) *manager.Manager {
@@ -146,6 +155,7 @@ func startMeasured(
 	}
 	c.send = m.Handle
 	ctx, cancel := context.WithCancel(t.Context())
+	c.stop = cancel
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -192,6 +202,40 @@ func TestColdThenWarm(t *testing.T) {
 		}
 		if c.requests[0].Function.Command[0] != "/fn" || len(c.requests) != 1 {
 			t.Errorf("pods asked for: %+v", c.requests)
+		}
+	})
+}
+
+// TestWaitingLeasesEndWithTheManager has a lease wait for a pod when the manager stops: another one is asked next.
+func TestWaitingLeasesEndWithTheManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{silent: true}
+		m := start(t, c, resolver{})
+		time.AfterFunc(time.Second, func() { c.stop() })
+		_, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+		if fault.Of(err) != fault.Unavailable || !lease.IsElsewhere(err) {
+			t.Errorf("got %v, want that another replica is asked", err)
+		}
+	})
+}
+
+// TestPodsThatAreGoneAreNotProbed has a pod deleted by another program, which may happen while it is probed.
+func TestPodsThatAreGoneAreNotProbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		m := start(t, c, resolver{})
+		held, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+		pod := held.Granted().GetPod()
+		m.Handle(pool.PodGone{Name: pod, UID: "uid-1"})
+		synctest.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !slices.Contains(c.unprobed, pod+" uid-1") {
+			t.Errorf("the probes of %v were cancelled, want that of %s", c.unprobed, pod)
 		}
 	})
 }

@@ -223,7 +223,7 @@ func (k *Keeper) lostReason(now time.Time) string {
 		return "another process holds the Lease of this replica's name"
 	case (k.renewed.IsZero() || !k.listed) && !k.isOverdue(now):
 		return notJoined
-	case !k.listed || now.Sub(k.renewed) >= actsFor:
+	case now.Sub(k.renewed) >= actsFor: // also for a replica that never listed, because joinTimeout is longer
 		return apiFailed
 	default:
 		return ""

@@ -257,6 +257,8 @@ func TestReplicaThatDoesNotServeYetOwnsNothing(t *testing.T) {
 		}
 		a.Started()
 		b := join(t, server, 2, starting)
+		b.StandDown("no pod answers")
+		b.StandDown("")
 		wait(10 * time.Minute)
 		if counts := owned(t, a, b); counts[0] != 60 || b.Owners().Able() {
 			t.Errorf("one of two never serves, and they own %v of 60 functions", counts)
