@@ -22,7 +22,7 @@ var packages = []target{
 	{module: "libs", dir: "resourcelist"},
 	{module: "libs", dir: "evalserve"},
 	{module: "libs", dir: "rpcserve"},
-	{module: "libs", dir: "pace"},
+	{module: "libs", dir: "slowclient"},
 	{module: "libs", dir: "serve"},
 	{module: "libs", dir: "lease"},
 	{module: "libs", dir: "fault"},
