@@ -93,7 +93,8 @@ func (w *workspace) install(t *testing.T, name, script string) {
 func (w *workspace) run(t *testing.T, command ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Dir, cmd.Env = w.dir, w.env
+	cmd.Dir = w.dir
+	cmd.Env = w.env
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	err := cmd.Run()

@@ -92,7 +92,8 @@ func startProgram(t *testing.T, env []string, args ...string) (log func() string
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env, cmd.Stderr = env, file
+	cmd.Env = env
+	cmd.Stderr = file
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,8 @@ func TestFunctions(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), tc.program[0], tc.program[1:]...)
 			var out bytes.Buffer
-			cmd.Stdin, cmd.Stdout = strings.NewReader(tc.input), &out
+			cmd.Stdin = strings.NewReader(tc.input)
+			cmd.Stdout = &out
 			_ = cmd.Run()
 			if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(out.String(), tc.want) {
 				t.Errorf("exit code %d, output %s, want %d, %s", code, &out, tc.code, tc.want)

@@ -67,7 +67,8 @@ func (b *Board) Put(list []Binary) {
 	if b.known && slices.EqualFunc(b.list, list, equalBinaries) {
 		return
 	}
-	b.known, b.list = true, list
+	b.known = true
+	b.list = list
 	close(b.changed)
 	b.changed = make(chan struct{})
 }

@@ -209,7 +209,8 @@ func TestFailureOfARunningFetchIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
 		s.expect(t, 1, cache.Miss)
-		s.takes, s.err = 10*time.Second, errors.New("wrong password")
+		s.takes = 10 * time.Second
+		s.err = errors.New("wrong password")
 		const other = "other"
 		go func() { _, _ = s.Get(t.Context(), other) }()
 		pass(time.Second)

@@ -35,7 +35,9 @@ func keeping(t *testing.T) *keeper {
 	t.Helper()
 	s := new(keeper)
 	s.source = newSource(t, func(c *cache.Config[string, int]) {
-		c.KeepFor, c.MaxKept, c.FetchTimeout = time.Hour, 3, life.TTL
+		c.KeepFor = time.Hour
+		c.MaxKept = 3
+		c.FetchTimeout = life.TTL
 		c.Fetch = func(context.Context, string) (int, error) {
 			n := s.fetches.Add(1)
 			if n == 1 {

@@ -36,7 +36,8 @@ func TestOutageDelaysNoCaller(t *testing.T) {
 				s := newSource(t, nil)
 				s.expect(t, 1, cache.Miss)
 				known := time.Now()
-				s.takes, s.err = tc.takes, tc.err
+				s.takes = tc.takes
+				s.err = tc.err
 				pass(tc.idle)
 				var stalled time.Duration
 				for time.Since(known) < life.Stale-staleWait {
@@ -107,7 +108,8 @@ func TestFirstToAskAfterTheTTL(t *testing.T) {
 				s := newSource(t, func(c *cache.Config[string, int]) { c.MaxFetches = 1 })
 				s.expect(t, 1, cache.Miss)
 				pass(life.TTL)
-				s.takes, s.err = tc.takes, tc.err
+				s.takes = tc.takes
+				s.err = tc.err
 				if tc.full {
 					s.other = func() (int, error) { pass(time.Minute); return 0, nil }
 					go func() { _, _ = s.Get(t.Context(), "other") }()

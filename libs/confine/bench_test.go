@@ -31,7 +31,9 @@ func BenchmarkConfinement(b *testing.B) {
 		"go":   {Path: binary, Args: []string{"echo"}},
 		"node": {Path: node},
 	} {
-		cmd.Dir, cmd.MaxOutput, cmd.MaxLog = "/", 1<<20, 1<<20
+		cmd.Dir = "/"
+		cmd.MaxOutput = 1 << 20
+		cmd.MaxLog = 1 << 20
 		cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "GOMAXPROCS=1"}
 		for _, spare := range []bool{true, false} {
 			b.Run(name+map[bool]string{true: "/spare", false: "/new"}[spare], func(b *testing.B) { compareCalls(b, cmd, spare) })
@@ -53,7 +55,9 @@ func compareCalls(b *testing.B, cmd fnproc.Command, spare bool) {
 	defer stop()
 	for i, cfg := range configs {
 		if spare {
-			cfg.Keep, cfg.Total, cfg.Unused = func(string) int { return 1 }, 1, time.Hour
+			cfg.Keep = func(string) int { return 1 }
+			cfg.Total = 1
+			cfg.Unused = time.Hour
 		}
 		runners[i] = fnproc.NewRunner(cfg)
 		running.Go(func() { runners[i].Maintain(ctx) })

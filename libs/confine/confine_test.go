@@ -89,7 +89,8 @@ func TestLevels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			cfg := config(t).WithKernel(tc.abi, tc.seccomp)
-			cfg.Level, cfg.Log = tc.level, slog.New(slog.NewTextHandler(&log, nil))
+			cfg.Level = tc.level
+			cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 			c, err := confine.New(cfg)
 			if err == nil {
 				defer c.Close()

@@ -83,7 +83,8 @@ func (c *Confiner) buildShared() error {
 	if err != nil {
 		c.cfg.Log.Warn("functions have no directory for temporary files", "error", err)
 	}
-	c.temp, c.shared = temp, newSharedDirs(c.cfg.Shared)
+	c.temp = temp
+	c.shared = newSharedDirs(c.cfg.Shared)
 	if c.kernel.abi > 0 {
 		c.files = c.cfg.openFiles()
 		for _, path := range c.cfg.Shared {

@@ -335,7 +335,8 @@ func TestReadsItsOwnProcess(t *testing.T) {
 func TestHidden(t *testing.T) {
 	to := newTargets(t)
 	cfg := config(t)
-	cfg.ReadAll, cfg.Hidden = true, []string{to.secret}
+	cfg.ReadAll = true
+	cfg.Hidden = []string{to.secret}
 	cmd := command(t, "try=read:"+to.secret)
 	runner, stop := start(t, cfg)
 	defer stop()

@@ -34,7 +34,8 @@ func OCISeccomp() ([]byte, error) {
 				always.Names = append(always.Names, c.name)
 			default:
 				for _, arguments := range ociArguments(c.cases) {
-					rule.Names, rule.Arguments = []string{c.name}, arguments
+					rule.Names = []string{c.name}
+					rule.Arguments = arguments
 					section.Rules = append(section.Rules, rule)
 				}
 			}

@@ -261,7 +261,8 @@ func (b *Budget) beginUse(r *Reservation, function string) {
 		b.functions[function] = u
 	}
 	u.bytes += r.size
-	r.function, r.used = function, r.size
+	r.function = function
+	r.used = r.size
 }
 
 func (b *Budget) endUse(r *Reservation) {

@@ -104,7 +104,8 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			c, ok := ctx.Value(callKey{}).(*call)
 			if msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest); ok && isRequest && c.split {
-				msg.ResourceList, c.request = c.request, nil
+				msg.ResourceList = c.request
+				c.request = nil
 			}
 			resp, err := next(ctx, req)
 			if err != nil {
@@ -114,7 +115,8 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 			// protocol buffers of gRPC, Connect writes the list.
 			msg, isResponse := resp.Any().(*evaluator.EvaluateFunctionResponse)
 			if ok && isResponse && c.proto && int64(proto.Size(msg)) <= maxMessage {
-				c.response, msg.ResourceList = msg.GetResourceList(), nil
+				c.response = msg.GetResourceList()
+				msg.ResourceList = nil
 			}
 			return resp, nil
 		}

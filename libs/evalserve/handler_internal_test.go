@@ -35,7 +35,9 @@ func (e evaluate) EvaluateFunction(
 // newRequest returns a request from an address. Its length is unknown if it is negative.
 func newRequest(from, contentType string, body io.Reader, length int64) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, body)
-	r.RemoteAddr, r.ContentLength, r.ProtoMajor = from, length, 2
+	r.RemoteAddr = from
+	r.ContentLength = length
+	r.ProtoMajor = 2
 	r.Header.Set("Content-Type", contentType)
 	return r
 }

@@ -113,7 +113,8 @@ func (b *body) receiveMessage(prefix []byte, size int) error {
 	b.whole = len(message) == size
 	if b.call.proto && b.whole {
 		if list, rest, ok := splitList(message); ok && len(rest) <= maxRestBytes {
-			b.call.request, b.call.split = list, true
+			b.call.request = list
+			b.call.split = true
 			message = rest
 			binary.BigEndian.PutUint32(prefix[1:], uint32(len(rest))) //nolint:gosec // bounded above
 		}

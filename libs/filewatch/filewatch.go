@@ -125,7 +125,8 @@ func (w *watch) readChanges() {
 		w.readable = false
 		w.changed(nil, fmt.Errorf("read changed file: %w", err))
 	case err == nil && (!w.readable || !bytes.Equal(content, w.last)):
-		w.readable, w.last = true, content
+		w.readable = true
+		w.last = content
 		w.changed(content, nil)
 	}
 }

@@ -127,7 +127,8 @@ func TestRunStartsAsTold(t *testing.T) {
 	cmd, dir := install(t, "testfn")
 	cmd.Args = []string{"env"}
 	cmd.Env = []string{"COLOUR=blue"}
-	cmd.Dir, cmd.Path = dir, "./testfn"
+	cmd.Dir = dir
+	cmd.Path = "./testfn"
 	got, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)
 	if err != nil {
 		t.Fatal(err)

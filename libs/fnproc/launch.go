@@ -154,7 +154,8 @@ func (l *Launch) translateExit(out *Outcome) {
 		return
 	}
 	out.Signal = syscall.Signal(out.ExitCode - signaled)
-	out.ExitCode, out.Status = -1, "signal: "+out.Signal.String()
+	out.ExitCode = -1
+	out.Status = "signal: " + out.Signal.String()
 }
 
 // Starter starts launchers on a thread of its own. The kernel kills a launcher when the thread that started it exits.

@@ -175,7 +175,8 @@ func TestPreforkSameOutcomes(t *testing.T) {
 // TestTalkingSpareProcessesAreRetired has less of the log kept than a spare process may write: the rest counts.
 func TestTalkingSpareProcessesAreRetired(t *testing.T) {
 	cmd, dir := install(t, "echo")
-	cmd.Env, cmd.MaxLog = append(cmd.Env, "TESTFN_GREETING=100000"), 6000
+	cmd.Env = append(cmd.Env, "TESTFN_GREETING=100000")
+	cmd.MaxLog = 6000
 	runner := startPool(t, 1)
 	runner.Prepare(cmd)
 	got, err := runner.Run(t.Context(), cmd, []byte(input))

@@ -71,7 +71,8 @@ func (p *process) start(size int) error {
 		return startError(p.cmd, err)
 	}
 	if !p.spare.inUse() {
-		p.spare.input, theirs[0] = theirs[0], nil
+		p.spare.input = theirs[0]
+		theirs[0] = nil
 	}
 	p.output = newCollector("output", p.stdout, p.cmd.MaxOutput, size)
 	p.log = newCollector("log", p.stderr, p.cmd.MaxLog, minBuffer)
@@ -291,7 +292,8 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	out := outcomeOf(state)
 	p.cmd.Launch.translateExit(&out)
 	out.Output, out.Log = p.output.buf, p.log.buf
-	out.OutOfMemory, out.OutOfProcesses = p.exhaustedBy() == memory, p.exhaustedBy() == processes
+	out.OutOfMemory = p.exhaustedBy() == memory
+	out.OutOfProcesses = p.exhaustedBy() == processes
 	if reason := p.killedFor(); reason != nil {
 		return out, reason
 	}

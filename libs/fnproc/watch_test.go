@@ -26,7 +26,8 @@ func TestWatchKillsTheLargest(t *testing.T) {
 	t.Run("child of a launcher", func(t *testing.T) {
 		killLargest(t, func(large fnproc.Command) fnproc.Command {
 			large.Args = []string{"-c", large.Path + "; exit $?"}
-			large.Path, large.Launch = "/bin/sh", &fnproc.Launch{Name: "fn"}
+			large.Path = "/bin/sh"
+			large.Launch = &fnproc.Launch{Name: "fn"}
 			return large
 		})
 	})

@@ -82,7 +82,8 @@ func (f *resolvedFailure) Detail() proto.Message { return f.failure.detailFor(f.
 
 // fail returns f as an error, with its reason, cause, text and class.
 func (s *Service) fail(f Failure, reason Reason, cause error) error {
-	f.Reason, f.cause = reason, cause
+	f.Reason = reason
+	f.cause = cause
 	f.message = s.cfg.Wording(&f)
 	class := fault.Internal
 	if reason == OutputTooLarge || fault.Of(cause) == fault.Exhausted {

@@ -56,7 +56,8 @@ func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
 		return r.Transport.RoundTrip(req)
 	}
 	routed := req.Clone(req.Context())
-	routed.Host, routed.URL.Host = req.URL.Host, e.address
+	routed.Host = req.URL.Host
+	routed.URL.Host = e.address
 	return e.transport.Load().RoundTrip(routed)
 }
 

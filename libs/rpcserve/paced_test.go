@@ -90,7 +90,8 @@ func (r *trickle) Read(p []byte) (int, error) {
 		r.left = r.part
 	}
 	n := copy(p[:min(len(p), r.left)], r.data)
-	r.data, r.left = r.data[n:], r.left-n
+	r.data = r.data[n:]
+	r.left -= n
 	return n, nil
 }
 

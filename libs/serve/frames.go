@@ -29,11 +29,13 @@ func (f *frames) parseWritten(p []byte) {
 	for len(p) > 0 {
 		if f.rest > 0 {
 			n := min(f.rest, len(p))
-			f.rest, p = f.rest-n, p[n:]
+			f.rest -= n
+			p = p[n:]
 			continue
 		}
 		n := copy(f.header[f.have:], p)
-		f.have, p = f.have+n, p[n:]
+		f.have += n
+		p = p[n:]
 		if f.have == frameHeaderBytes {
 			f.parseHeader()
 		}

@@ -104,7 +104,8 @@ func (c *rawClient) read(pong bool) {
 func startPipes(t *testing.T, e serve.Endpoint) *pipes {
 	t.Helper()
 	listener := newPipes()
-	e.Name, e.Listener = "test", listener
+	e.Name = "test"
+	e.Listener = listener
 	p := start(t, serve.Config{ShutdownTimeout: time.Second}, serve.Component{Endpoints: []serve.Endpoint{e}})
 	t.Cleanup(func() { p.stop(); <-p.ended })
 	synctest.Wait()

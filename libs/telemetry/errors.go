@@ -49,7 +49,9 @@ func (l *errorLog) admitLine() (left int, ok bool) {
 		l.left++
 		return 0, false
 	}
-	left, l.left, l.next = l.left, 0, now.Add(errorInterval)
+	left = l.left
+	l.left = 0
+	l.next = now.Add(errorInterval)
 	return left, true
 }
 

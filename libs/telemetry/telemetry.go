@@ -125,7 +125,8 @@ func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Re
 		if err != nil {
 			return fmt.Errorf("set up metrics: %w", err)
 		}
-		t.metrics, options = handler, append(options, sdkmetric.WithReader(scraped))
+		t.metrics = handler
+		options = append(options, sdkmetric.WithReader(scraped))
 	}
 	pushed, err := metricReader(ctx)
 	if err != nil {

@@ -32,7 +32,8 @@ func countEdits(a, b string) int {
 			if a[i] != b[j] {
 				edits = 1 + min(diagonal, row[j], row[j+1])
 			}
-			diagonal, row[j+1] = row[j+1], edits
+			diagonal = row[j+1]
+			row[j+1] = edits
 		}
 	}
 	return row[len(b)]

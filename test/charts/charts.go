@@ -98,9 +98,12 @@ func (d Dashboard) Write(to io.Writer, query Range) error {
 // drawChart returns the chart of a panel, with a line for each series of its queries.
 func (p Panel) drawChart(query Range) (*plot.Plot, error) {
 	chart := plot.New()
-	chart.Title.Text, chart.X.Label.Text, chart.Y.Label.Text = p.Title, "seconds", unitName(p.FieldConfig.Defaults.Unit)
+	chart.Title.Text = p.Title
+	chart.X.Label.Text = "seconds"
+	chart.Y.Label.Text = unitName(p.FieldConfig.Defaults.Unit)
 	chart.Y.Min, chart.Legend.Top, chart.Legend.Left = 0, true, true
-	chart.Title.TextStyle.Font.Size, chart.Legend.TextStyle.Font.Size = vg.Points(10), vg.Points(7)
+	chart.Title.TextStyle.Font.Size = vg.Points(10)
+	chart.Legend.TextStyle.Font.Size = vg.Points(7)
 	drawn := 0
 	for _, target := range p.Targets {
 		if target.Datasource.Type != "prometheus" {

@@ -21,7 +21,8 @@ func describeCluster(l layout.Layout, running state.State) bed.Info {
 	for _, registry := range layout.Registries() {
 		described := bed.Registry{Name: registry.Name, Host: registry.Host(), Alias: registry.Alias(), URL: registry.URL()}
 		if registry.Auth {
-			described.Username, described.Password = config.RegistryUser, running.RegistryPassword
+			described.Username = config.RegistryUser
+			described.Password = running.RegistryPassword
 			described.PasswordFile = config.PasswordFile(l)
 		}
 		if registry.TLS {

@@ -37,7 +37,8 @@ func (o *options) startCluster(ctx context.Context, log io.Writer, l layout.Layo
 	if err := o.fillRegistries(ctx, log, l, running); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	running.Ready, running.Config = true, revision
+	running.Ready = true
+	running.Config = revision
 	if err := state.Save(l, running); err != nil {
 		return err
 	}

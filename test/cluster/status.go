@@ -64,7 +64,8 @@ func (o *options) status() (status, error) {
 	case !running.Init.Alive():
 		now.State = dead
 		for i := range now.Components {
-			now.Components[i].State, now.Components[i].PID = dead, 0
+			now.Components[i].State = dead
+			now.Components[i].PID = 0
 		}
 	case running.Ready:
 		now.State = ready

@@ -144,10 +144,13 @@ func (g *grid) add(panel object, w, h int) {
 
 func (g *grid) place(panel object, w, h int) object {
 	if g.x+w > gridWidth || h != g.line {
-		g.x, g.y, g.line = 0, g.y+g.line, h
+		g.x = 0
+		g.y += g.line
+		g.line = h
 	}
 	g.ids++
-	panel["id"], panel["gridPos"] = g.ids, object{"x": g.x, "y": g.y, "w": w, "h": h}
+	panel["id"] = g.ids
+	panel["gridPos"] = object{"x": g.x, "y": g.y, "w": w, "h": h}
 	g.x += w
 	return panel
 }

@@ -95,7 +95,8 @@ func run(t *testing.T, input []byte, name string, args ...string) []byte {
 	t.Helper()
 	var log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &log
+	cmd.Stdin = bytes.NewReader(input)
+	cmd.Stderr = &log
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s%s", name, err, out, log.Bytes())

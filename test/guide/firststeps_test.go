@@ -51,7 +51,8 @@ func TestFirstSteps(t *testing.T) {
 func follow(t *testing.T, dir string, env []string, ports *strings.Replacer, all []block) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-c", script(t, ports, all))
-	cmd.Dir, cmd.Env = dir, env
+	cmd.Dir = dir
+	cmd.Env = env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

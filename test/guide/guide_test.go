@@ -69,7 +69,8 @@ func TestGuide(t *testing.T) {
 func run(t *testing.T, dir string, env []string, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)
-	cmd.Dir, cmd.Env = dir, env
+	cmd.Dir = dir
+	cmd.Env = env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s\n%v\n%s", script, err, out)

@@ -88,7 +88,8 @@ func runAs(t *testing.T, script string, variables []string) files {
 	}
 	after := readFiles(t, dir)
 	tidy := func(s string) string { return strings.ReplaceAll(durations.ReplaceAllString(s, "in 0s"), dir, "DIR") }
-	after["stdout"], after["stderr"] = tidy(stdout.String()), tidy(stderr.String())
+	after["stdout"] = tidy(stdout.String())
+	after["stderr"] = tidy(stderr.String())
 	after["exit"] = cmd.ProcessState.String()
 	t.Logf("%s\n%s%s%s", script, after["stdout"], after["stderr"], after["exit"])
 	return after

@@ -85,7 +85,8 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 				return nil, err
 			}
 			level := summarize(plan.Targets, rounds, rng)
-			level.Input, level.Bytes = input.Name, len(input.List)
+			level.Input = input.Name
+			level.Bytes = len(input.List)
 			level.Callers = load.Callers
 			level.Rate = load.Rate
 			level.Different = different

@@ -33,7 +33,8 @@ func (p Plan) takeTurn(
 	default:
 		runClosed(ctx, load.Callers, length, target.callerLoop(ctx, list), to)
 	}
-	to.took, to.client = time.Since(start), processorTime()-used
+	to.took = time.Since(start)
+	to.client = processorTime() - used
 	return ctx.Err()
 }
 

@@ -53,7 +53,8 @@ func (r *recorder) recordEvaluation(latency time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.failed, r.failure = r.failed+1, err
+		r.failed++
+		r.failure = err
 		return
 	}
 	_ = r.latencies.RecordValue(min(int64(latency), highest))

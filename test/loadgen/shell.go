@@ -41,7 +41,8 @@ func runShell(ctx context.Context, environ []string, command string, list []byte
 	// The shell prints a line with the command's exit code after each run and continues at once.
 	loop := "while :; do { " + command + `; } <"$1" >/dev/null; echo $?; done`
 	cmd := exec.CommandContext(running, "sh", "-c", loop, "sh", input)
-	cmd.Env, cmd.SysProcAttr = environ, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Env = environ
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	codes, err := cmd.StdoutPipe()
 	if err == nil {

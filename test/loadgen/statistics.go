@@ -158,7 +158,10 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 		}
 		if i > 0 {
 			r := compareSamples(s, base, resamples, rng)
-			result.PerSecondRatio, result.P50Ratio, result.P99Ratio, result.MeanRatio = r.perSecond, r.p50, r.p99, r.mean
+			result.PerSecondRatio = r.perSecond
+			result.P50Ratio = r.p50
+			result.P99Ratio = r.p99
+			result.MeanRatio = r.mean
 		}
 		level.Results = append(level.Results, result)
 	}

@@ -118,7 +118,8 @@ func TestTargetsThatAlwaysFail(t *testing.T) {
 	failed := r.finishTurn()
 	rounds := [][]turn{{ofMillis(1), failed}, {ofMillis(1), failed}}
 	level := summarize([]Target{{Name: "base"}, {Name: "<denied>"}}, rounds, rand.New(rand.NewPCG(1, 1)))
-	level.Input, level.Callers = "1 item", 1
+	level.Input = "1 item"
+	level.Callers = 1
 	report := Report{Machine: ThisMachine(), Image: "example.com/fn:v1", Levels: []Level{level}}
 	if _, err := json.Marshal(report); err != nil {
 		t.Error(err)

@@ -31,7 +31,10 @@ func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain
 	id, secret, scheme, certificate := "", "", "http://", ""
 	var env []string
 	if secure {
-		c.name, id, secret, scheme = "mutual TLS", podID, podSecret, "https://"
+		c.name = "mutual TLS"
+		id = podID
+		secret = podSecret
+		scheme = "https://"
 		a, err := newAuthority()
 		if err != nil {
 			return c, err

@@ -54,7 +54,8 @@ func (b *bench) roundTrips(ctx context.Context) error {
 func (b *bench) goBench(ctx context.Context, module, pkg, name string, flags ...string) error {
 	args := append([]string{"test", "-vet=off", "-run", "^$", "-bench", name}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
-	cmd.Dir, cmd.Stderr = filepath.Join("..", module), b.stderr
+	cmd.Dir = filepath.Join("..", module)
+	cmd.Stderr = b.stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("go %s in %s: %w: %s", strings.Join(args, " "), module, err, out)

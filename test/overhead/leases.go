@@ -74,7 +74,8 @@ func (l *lender) parse(args []string) error {
 	if len(args) != 5 {
 		return errors.New("a lender takes its address, its directory, and its pod's address, ID and secret")
 	}
-	l.address, l.directory = args[0], args[1]
+	l.address = args[0]
+	l.directory = args[1]
 	l.pod = &lease.Granted{
 		Address: args[2], Pod: "pod", Namespace: "porch-fn-system", PodUid: "uid", Reference: "example.com/fn:v1",
 		MaxMessageBytes: maxMessage,

@@ -38,7 +38,8 @@ func startObserver(ctx context.Context, metrics string) (url string, stop func()
 		return "", nil, fmt.Errorf("find this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "-observe", metrics)
-	cmd.ExtraFiles, cmd.Stderr = []*os.File{file}, os.Stderr
+	cmd.ExtraFiles = []*os.File{file}
+	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return "", nil, fmt.Errorf("start the collector: %w", err)
 	}

@@ -92,7 +92,8 @@ func (b *bench) telemetryWays(ctx context.Context) (ways []way, stop func(), err
 	}
 	stops = append(stops, stopObserver)
 	seen := *b
-	seen.logLevel, seen.stderr = "2", io.Discard
+	seen.logLevel = "2"
+	seen.stderr = io.Discard
 	for _, g := range []struct {
 		name  string
 		bench *bench

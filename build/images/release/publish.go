@@ -35,7 +35,9 @@ func (p Publisher) Publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		target.Tags, target.Labels, target.SBOM = []string{p.Tag}, p.userLabels(program), true
+		target.Tags = []string{p.Tag}
+		target.Labels = p.userLabels(program)
+		target.SBOM = true
 		if err := p.Ko.Build(ctx, program, target); err != nil {
 			return err
 		}

@@ -43,7 +43,8 @@ func marked(value string) string {
 	found := false
 	for i, part := range parts {
 		if strings.Contains(part, prefix) {
-			parts[i], found = withGroup(part), found || strings.Contains(part, prefix+"-")
+			parts[i] = withGroup(part)
+			found = found || strings.Contains(part, prefix+"-")
 		}
 	}
 	if !found {

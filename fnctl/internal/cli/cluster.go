@@ -47,7 +47,8 @@ func (f *clusterFlags) forwardTo(config *client.Config) {
 	scheme, service, port := serviceOf(config.Address)
 	forwarder := forward.New(forward.Config{Cluster: f.Cluster, Service: service, Port: port})
 	config.Address = scheme + "://" + net.JoinHostPort(service, port)
-	config.Dial, config.Close = forwarder.Dial, forwarder.Close
+	config.Dial = forwarder.Dial
+	config.Close = forwarder.Close
 	config.Unreachable = "check --namespace and --context, and that kubectl port-forward works there"
 }
 

@@ -77,7 +77,9 @@ func docCommand(env Environment, image, program, prefix string) ([]string, error
 func showDoc(ctx context.Context, env Environment, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	var out, log bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = env.Environ, &out, &log
+	cmd.Env = env.Environ
+	cmd.Stdout = &out
+	cmd.Stderr = &log
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, strings.TrimSpace(log.String()))
 	}

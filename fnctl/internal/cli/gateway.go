@@ -145,7 +145,8 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 		MaxOutputBytes: f.maxMessage(localMaxMessageBytes),
 	}}
 	if env.ImageProgram != "" {
-		e.ImageProgram, e.close = env.ImageProgram, func() error { return nil }
+		e.ImageProgram = env.ImageProgram
+		e.close = func() error { return nil }
 		return e, nil
 	}
 	if names := env.containerNames(runtime.GOOS); f.local && len(names) > 0 {
@@ -156,7 +157,8 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 		if err != nil {
 			return nil, err
 		}
-		e.Images, e.close = &phases{Gateway: images.Gateway, wanted: f.phases}, images.close
+		e.Images = &phases{Gateway: images.Gateway, wanted: f.phases}
+		e.close = images.close
 		f.addTraces(e, images.Gateway, env)
 		if f.cache {
 			return e, f.addCache(e, images.runner)

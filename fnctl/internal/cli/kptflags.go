@@ -35,7 +35,8 @@ type kptFlags struct {
 
 // register adds flags that are accepted.
 func (k *kptFlags) register(flags *pflag.FlagSet, names ...string) {
-	k.flags, k.accepted = flags, slices.Concat(names, everywhere)
+	k.flags = flags
+	k.accepted = slices.Concat(names, everywhere)
 	for _, name := range k.accepted {
 		if ignored[name].kind == "bool" {
 			flags.Bool(name, false, ignored[name].reason)

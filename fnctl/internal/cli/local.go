@@ -50,7 +50,9 @@ func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []stri
 	if err != nil {
 		return err
 	}
-	containers.Evaluator, containers.Offline, containers.Variables = e.Evaluator, f.offline, f.environment
+	containers.Evaluator = e.Evaluator
+	containers.Offline = f.offline
+	containers.Variables = f.environment
 	containers.Network = env.checkNetwork
 	e.Images = containers
 	e.close = func() error { return nil }

@@ -161,7 +161,8 @@ func (c *renderCommand) renderPackage(ctx context.Context, dir string, rep *repo
 	if ctx.Err() != nil && failure != nil {
 		return failure
 	}
-	rep.Tree, rep.Rendering = tree, rendering
+	rep.Tree = tree
+	rep.Rendering = rendering
 	err = errors.Join(c.results.write(c.env, rendering.Steps()),
 		c.explain.writeSteps(c.output.diffPrinter(c.env), dir, rendering, failure))
 	if err != nil && failure == nil {

@@ -134,7 +134,8 @@ var (
 // interrupted, on narrow and wide terminals, with and without colours.
 func TestScreens(t *testing.T) {
 	gateway := functions
-	gateway[catalog+"noop:v1"], gateway[catalog+"label:v1"] = functions["noop:v1"], functions["label:v1"]
+	gateway[catalog+"noop:v1"] = functions["noop:v1"]
+	gateway[catalog+"label:v1"] = functions["label:v1"]
 	gateway[catalog+"a-function-with-a-very-long-name-for-a-line-of-60:v1.2.3"] = functions["noop:v1"]
 	address := gateway.Serve(t)
 	for _, width := range []int{60, 80, 200} {

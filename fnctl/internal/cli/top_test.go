@@ -51,7 +51,8 @@ func (*gatewayStatus) ListEvaluations(
 		Phases: []*gatewayv1.EvaluationPhase{{Name: "pull", Attempt: 1, Reason: "Pulling\nimage"}, {Name: "run", Attempt: 1}},
 	}
 	if req.GetFailed() {
-		e.Code, e.Reason = "unavailable", "no pod-manager answers"
+		e.Code = "unavailable"
+		e.Reason = "no pod-manager answers"
 	}
 	return &gatewayv1.ListEvaluationsResponse{Evaluations: []*gatewayv1.Evaluation{e}}, nil
 }

@@ -56,7 +56,8 @@ type Gateway struct {
 func New(config Config) (*Gateway, error) {
 	texts := accounts
 	if config.InProcess {
-		config.Address, texts = "localhost", localAccounts()
+		config.Address = "localhost"
+		texts = localAccounts()
 	}
 	base, err := baseURL(config.Address)
 	if err != nil {

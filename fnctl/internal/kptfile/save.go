@@ -46,7 +46,8 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 	for i, old := range content.Content {
 		// An entry may have the short name of the same image.
 		if ImageName(scalarField(old, "image"), "") == ImageName(f.Image, "") && scalarField(old, "exec") == f.Exec {
-			content.Content[i], replaced = node, true
+			content.Content[i] = node
+			replaced = true
 		}
 	}
 	if !replaced {
@@ -73,7 +74,9 @@ func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, erro
 		}
 		value := field.Value.YNode()
 		if value.ShortTag() == yaml.NodeTagNull {
-			value.Kind, value.Tag, value.Value = want, "", ""
+			value.Kind = want
+			value.Tag = ""
+			value.Value = ""
 		}
 		if value.Kind != want {
 			return nil, fmt.Errorf("%s has a value of another kind", strings.Join(path[:i+1], "."))

@@ -129,7 +129,8 @@ func programFailure(name string, exited *exec.ExitError, resp pipeline.Response)
 		Stderr: string(resp.Log),
 	}
 	if signal, killed := strings.CutPrefix(exited.String(), "signal: "); killed {
-		details.Reason, details.Signal = functionrunnerv1.FunctionFailure_REASON_SIGNALED, signal
+		details.Reason = functionrunnerv1.FunctionFailure_REASON_SIGNALED
+		details.Signal = signal
 	}
 	if list, err := yaml.Parse(string(resp.ResourceList)); err == nil {
 		if field := list.Field("results"); field != nil {

@@ -95,7 +95,8 @@ func (r *Renderer) callEvaluator(ctx context.Context, call Call, in io.Reader, o
 		Image: call.Function.Image, Tag: call.Function.Tag, Exec: call.Function.Exec, ResourceList: list,
 		Waiting: r.Observer.Waiting,
 	})
-	outcome.Elapsed, outcome.Log = time.Since(began), resp.Log
+	outcome.Elapsed = time.Since(began)
+	outcome.Log = resp.Log
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,8 @@ func TestChangesKeepBytes(t *testing.T) {
 			field(r, "none").Value = "null"
 		}, false},
 		"place of a free comment": {"it depends on what is around the resource", func(_ *testing.T, r *yaml.RNode) {
-			r.YNode().Content[0].HeadComment, r.YNode().HeadComment = "", "# free comment"
+			r.YNode().Content[0].HeadComment = ""
+			r.YNode().HeadComment = "# free comment"
 		}, false},
 		"value": {"it is the point of functions", func(_ *testing.T, r *yaml.RNode) {
 			field(r, "text").Value = "other"

@@ -128,7 +128,8 @@ func (s *staging) commit() error {
 		if err := s.carryOut(s.steps[0]); err != nil {
 			return s.describeProgress(done, err)
 		}
-		done, s.steps = append(done, s.steps[0].path), s.steps[1:]
+		done = append(done, s.steps[0].path)
+		s.steps = s.steps[1:]
 	}
 	return nil
 }

@@ -293,13 +293,17 @@ func (r *Report) junit() (string, error) {
 	add := func(suite string, c junitCase) {
 		last := len(all.Suites) - 1
 		if last < 0 || all.Suites[last].Name != suite {
-			all.Suites, last = append(all.Suites, junitSuite{Name: suite}), last+1
+			all.Suites = append(all.Suites, junitSuite{Name: suite})
+			last++
 		}
 		c.Class = suite
 		s := &all.Suites[last]
-		s.Cases, s.Tests, all.Tests = append(s.Cases, c), s.Tests+1, all.Tests+1
+		s.Cases = append(s.Cases, c)
+		s.Tests++
+		all.Tests++
 		if c.Failure != nil {
-			s.Failures, all.Failures = s.Failures+1, all.Failures+1
+			s.Failures++
+			all.Failures++
 		}
 	}
 	for _, f := range r.functions() {

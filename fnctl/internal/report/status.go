@@ -122,7 +122,8 @@ func newRenderStatus(rendering *pipeline.Rendering) renderStatus {
 		}
 		return described
 	}
-	s.Mutations, s.Validations = describe(rendering.Mutations), describe(rendering.Validations)
+	s.Mutations = describe(rendering.Mutations)
+	s.Validations = describe(rendering.Validations)
 	s.ErrorSummary = strings.Join(failures, "\n")
 	return s
 }

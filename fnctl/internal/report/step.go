@@ -35,7 +35,8 @@ func newEntry(step pipeline.Step) entry {
 	}
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		details := failed.Failure
-		e.stderr, e.results = details.GetStderr(), result.FromFailure(details)
+		e.stderr = details.GetStderr()
+		e.results = result.FromFailure(details)
 		e.exitCode = cmp.Or(int(details.GetExitCode()), 1)
 		if details.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED {
 			e.exitCode = -1
@@ -44,7 +45,8 @@ func newEntry(step pipeline.Step) entry {
 			e.stderr = failed.Message // the runner sends no other text
 		}
 	} else if outcome.Err != nil {
-		e.problem, e.exitCode = problem(outcome.Err), 1
+		e.problem = problem(outcome.Err)
+		e.exitCode = 1
 	}
 	if f.Exec == "" {
 		// kpt stores logs of containers without the last newline.

@@ -55,7 +55,8 @@ func packageTitle(pkg *pkgtree.Package) string {
 // Started shows a running function.
 func (p *Progress) Started(call pipeline.Call, resources int) {
 	p.nothing = resources == 0 && len(call.Function.Selectors)+len(call.Function.Exclude) > 0
-	p.running, p.detail = functionName(call), fmt.Sprintf(" on %d resources", resources)
+	p.running = functionName(call)
+	p.detail = fmt.Sprintf(" on %d resources", resources)
 	if resources == 1 {
 		p.detail = " on 1 resource"
 	}

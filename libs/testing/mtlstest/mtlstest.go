@@ -52,7 +52,8 @@ func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certific
 		t.Fatal(err)
 	}
 	template := newTemplate(life)
-	template.URIs, template.KeyUsage = []*url.URL{uri}, x509.KeyUsageDigitalSignature
+	template.URIs = []*url.URL{uri}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 	k := newKey(t)
 	cert := a.signCertificate(t, template, a.cert, k)

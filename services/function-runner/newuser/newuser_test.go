@@ -55,7 +55,8 @@ func (u user) run(t *testing.T, command ...string) string {
 	t.Helper()
 	args := append([]string{"--mount", "--", "bash", "-euc", become, "bash"}, command...)
 	cmd := exec.CommandContext(t.Context(), "unshare", args...)
-	cmd.Dir, cmd.Env = u.home, []string{"HOME=" + u.home, "PATH=" + os.Getenv("PATH"), "HIDDEN=" + u.hidden}
+	cmd.Dir = u.home
+	cmd.Env = []string{"HOME=" + u.home, "PATH=" + os.Getenv("PATH"), "HIDDEN=" + u.hidden}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", command, err, out)

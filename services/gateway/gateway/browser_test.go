@@ -119,7 +119,8 @@ func (b *browser) proxy(ctx context.Context, address string) http.Handler {
 	transport := &http.Transport{}
 	context.AfterFunc(ctx, transport.CloseIdleConnections)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
-	proxy.Transport, proxy.ModifyResponse = transport, withProbe
+	proxy.Transport = transport
+	proxy.ModifyResponse = withProbe
 	mux := http.NewServeMux()
 	mux.Handle("GET /", proxy)
 	mux.HandleFunc("GET /probe.js", func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +150,8 @@ func (b *browser) proxy(ctx context.Context, address string) http.Handler {
 func withProbe(answer *http.Response) error {
 	page, err := io.ReadAll(answer.Body)
 	page = bytes.Replace(page, []byte("</head>"), []byte(`<script src="probe.js" defer></script></head>`), 1)
-	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(page)), int64(len(page))
+	answer.Body = io.NopCloser(bytes.NewReader(page))
+	answer.ContentLength = int64(len(page))
 	answer.Header.Set("Content-Length", strconv.Itoa(len(page)))
 	return err
 }

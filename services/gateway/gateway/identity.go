@@ -60,7 +60,9 @@ func newEndpoints(cfg Config, handler http.Handler, frame servermain.Frame) ([]s
 		return nil, err
 	}
 	secure := plain
-	secure.Name, secure.Address, secure.TLS = "evaluator with TLS", cfg.TLSAddress, frame.Identity.Server()
+	secure.Name = "evaluator with TLS"
+	secure.Address = cfg.TLSAddress
+	secure.TLS = frame.Identity.Server()
 	secure.Handler, err = rpcserve.Restricted(secure.Name, access, frame.Telemetry, handler)
 	if err != nil {
 		return nil, err

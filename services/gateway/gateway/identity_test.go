@@ -125,7 +125,10 @@ func TestSettingsOfIdentities(t *testing.T) {
 		want   string
 	}{
 		"required without a port": {
-			func(c *gateway.Config) { c.TLSAddress, c.Address = "", "off" }, `Address is "off"`,
+			func(c *gateway.Config) {
+				c.TLSAddress = ""
+				c.Address = "off"
+			}, `Address is "off"`,
 		},
 		"callers without a port": {
 			func(c *gateway.Config) { c.TLSAddress = "" }, `Callers is "spiffe://td/x"`,

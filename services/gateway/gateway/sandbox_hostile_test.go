@@ -51,7 +51,9 @@ func startHostile(
 	h.add(t, "testfn")
 	address = startSandbox(t, h, 0, func(cfg *gateway.Config) {
 		cfg.Sandbox.Launcher = launcher
-		cfg.MaxTempBytes, cfg.Sandbox.MaxMemoryBytes, cfg.Sandbox.MaxProcesses = 8<<20, 256<<20, 100
+		cfg.MaxTempBytes = 8 << 20
+		cfg.Sandbox.MaxMemoryBytes = 256 << 20
+		cfg.Sandbox.MaxProcesses = 100
 		change(cfg)
 	})
 	return func(behaviour string) string {

@@ -102,7 +102,8 @@ func TestSandboxStartsInItsImage(t *testing.T) {
 			"a link to such a program":  {"/", "/program", "it is in /proc, /dev or /sys"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				all.workingDir, all.program = c.dir, c.program
+				all.workingDir = c.dir
+				all.program = c.program
 				if got := evaluateAt(t, address, "example.com/fn/echo:v1"); !strings.Contains(got, c.want) {
 					t.Errorf("got %s, want %q", excerptOf(got), c.want)
 				}

@@ -34,7 +34,8 @@ func TestStatusPageHasItsOwnPort(t *testing.T) {
 	if err != nil || len(component.Endpoints) != 1 {
 		t.Fatalf("without an address: %d ports, %v", len(component.Endpoints), err)
 	}
-	cfg.StatusAddress, cfg.StatusHosts = "127.0.0.1:0", []string{"status.example"}
+	cfg.StatusAddress = "127.0.0.1:0"
+	cfg.StatusHosts = []string{"status.example"}
 	component, err = gateway.New(cfg, gateway.Services{}, frame)
 	if err != nil || len(component.Endpoints) != 2 || component.Endpoints[1].Address != cfg.StatusAddress {
 		t.Fatalf("with an address: %+v, %v", component.Endpoints, err)

@@ -123,7 +123,8 @@ func fleet(pools, pods int) []*podmanagerv1.Pool {
 		all = append(all, pool)
 	}
 	starting := all[0].GetPods()[pods-1]
-	starting.State, starting.Phase = podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING
+	starting.State = podmanagerv1.Pod_STATE_STARTING
+	starting.Phase = podmanagerv1.Phase_PHASE_PULLING
 	starting.Reason = "Back-off pulling image: the registry answers 401 Unauthorized"
 	return all
 }

@@ -294,7 +294,8 @@ func TestRetries(t *testing.T) {
 func TestClientCertificate(t *testing.T) {
 	authority := testcert.NewAuthority(t)
 	settings := authority.Server(t, time.Now().Add(time.Hour))
-	settings.ClientAuth, settings.ClientCAs = tls.RequireAndVerifyClientCert, authority.Pool()
+	settings.ClientAuth = tls.RequireAndVerifyClientCert
+	settings.ClientCAs = authority.Pool()
 	s := setup{testregistry.Start(t, settings), newConfig(t)}
 	s.registry.Push(t, "fn:v1", function)
 	directory := t.TempDir()

@@ -64,7 +64,8 @@ func newLoad(t *testing.T, r *imageresolver.Resolver, image string) *load {
 	t.Helper()
 	l := &load{answered: make(chan struct{}, 1000)}
 	running, ctx := errgroup.WithContext(t.Context())
-	l.running, l.failed = running, ctx.Done()
+	l.running = running
+	l.failed = ctx.Done()
 	for range 4 {
 		l.running.Go(func() error {
 			for !l.stopped.Load() {

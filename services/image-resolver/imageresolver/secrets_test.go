@@ -119,7 +119,8 @@ func TestNothingSecretIsSaid(t *testing.T) {
 			dockerConfig(t, s.config.AuthSecretPath, s.registry.Host, "user", password)
 			tel, scrape := scrapetest.New(t)
 			said := &traces{spans: tracetest.NewInMemoryExporter()}
-			tel.Log, tel.Tracers = said.logger(), sdktrace.NewTracerProvider(sdktrace.WithSyncer(said.spans))
+			tel.Log = said.logger()
+			tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(said.spans))
 			_, err := resolve(t, startWith(t, s.config, tel), s.registry.Host+"/fn:v1")
 			if err == nil {
 				t.Fatalf("no error: %s", tc.reason)

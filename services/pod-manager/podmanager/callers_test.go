@@ -32,7 +32,8 @@ func TestCallersNeedAnIdentity(t *testing.T) {
 	if err := config.Load(&cfg); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Kubeconfig, cfg.ImageResolver = filepath.Join(t.TempDir(), "kubeconfig"), "https://127.0.0.1:1"
+	cfg.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	cfg.ImageResolver = "https://127.0.0.1:1"
 	if err := os.WriteFile(cfg.Kubeconfig, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}

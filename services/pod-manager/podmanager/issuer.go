@@ -61,7 +61,8 @@ func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 		if err == nil && (len(validation.IsDNS1123Subdomain(name)) > 0 || name == c.Secret) {
 			err = fmt.Errorf("%q is not the name of another Secret", name)
 		}
-		ids[name], problems = id, append(problems, err)
+		ids[name] = id
+		problems = append(problems, err)
 	}
 	return ids, errors.Join(problems...)
 }
@@ -104,10 +105,14 @@ func (c *Config) issue(setup issuer.Config, own, namespace string, frame *server
 	if err != nil {
 		return issuing{}, err
 	}
-	setup.Secrets, setup.Authority = client.CoreV1().Secrets(namespace), c.Issuer.Secret
-	setup.Life, setup.AuthorityLife = c.Issuer.Life, livesOfAuthority*c.Issuer.Life
-	setup.Spread, setup.Pause = c.Issuer.Life, min(maxIssuerPause, c.Issuer.Life/20)
-	setup.Log, setup.Meter = log, frame.Telemetry.Meters.Meter("pod-manager/issuer")
+	setup.Secrets = client.CoreV1().Secrets(namespace)
+	setup.Authority = c.Issuer.Secret
+	setup.Life = c.Issuer.Life
+	setup.AuthorityLife = livesOfAuthority * c.Issuer.Life
+	setup.Spread = c.Issuer.Life
+	setup.Pause = min(maxIssuerPause, c.Issuer.Life/20)
+	setup.Log = log
+	setup.Meter = frame.Telemetry.Meters.Meter("pod-manager/issuer")
 	result := issuing{}
 	if frame.Identity == nil {
 		identity, err := mtls.Hold(log, frame.Telemetry.Meters)

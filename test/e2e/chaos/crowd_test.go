@@ -173,7 +173,8 @@ functionConfig:
 	got := call{image: image, begin: time.Now()}
 	resp, err := evaluator.NewFunctionEvaluatorClient(g.conn).EvaluateFunction(ctx,
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
-	got.took, got.err = time.Since(got.begin), err
+	got.took = time.Since(got.begin)
+	got.err = err
 	got.excused = status.Code(err) == codes.Unavailable && g.killed.Load()
 	got.wrong = err == nil && strings.Count(string(resp.GetResourceList()), "name: "+id+"\n") != 1
 	return got

@@ -48,7 +48,8 @@ func (g *guard) during(what string, may []string) {
 	if !*observeLong {
 		may = slices.Concat(g.may, may)
 	}
-	g.now, g.may = what, may
+	g.now = what
+	g.may = may
 }
 
 // check reports each alert that fires and may not, once for what happens.

@@ -47,7 +47,8 @@ func (r relabeling) prometheus() object {
 		step["source_labels"] = r.SourceLabels
 	}
 	if r.TargetLabel != "" {
-		step["target_label"], step["replacement"] = r.TargetLabel, cmp.Or(r.Replacement, "$1")
+		step["target_label"] = r.TargetLabel
+		step["replacement"] = cmp.Or(r.Replacement, "$1")
 	}
 	return step
 }

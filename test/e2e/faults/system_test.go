@@ -99,7 +99,8 @@ func deploy(t *testing.T, d deployment, words ...string) *system {
 			t.Fatalf("the system's programs are %v, want %v", sys.pods, d.programs)
 		}
 	}
-	sys.gateway, sys.manager = sys.connect(t, d.calls), sys.connect(t, d.pools)
+	sys.gateway = sys.connect(t, d.calls)
+	sys.manager = sys.connect(t, d.pools)
 	return sys
 }
 

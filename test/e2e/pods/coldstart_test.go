@@ -21,7 +21,8 @@ func BenchmarkColdStart(b *testing.B) {
 	for _, endpoint := range []string{"service", "pod-ip"} {
 		for _, launcher := range []string{"auto", "init-container"} { // auto is image-volume where nodes can
 			c := coldStart(b, endpoint+" "+launcher, map[string]string{"FNR_ENDPOINT": endpoint, "FNR_LAUNCHER": launcher})
-			c.maxRatio, c.longest = maxRatio, maxColdStart
+			c.maxRatio = maxRatio
+			c.longest = maxColdStart
 			if c.name == fastest {
 				c.maxRatio = maxFastestRatio
 			}

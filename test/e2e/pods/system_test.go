@@ -198,7 +198,10 @@ func functionRunner(t testing.TB, env map[string]string, prepare ...func(*system
 	sys := newSystem(t, []string{"get", "list"}, prepare)
 	settings := with(sys.podSettings(t, env), resolverSettings(t))
 	runner := mountCacheConfig(sys.program(t, "function-runner", 9445, settings, "--disable-runtimes=exec"))
-	use := func(pod *corev1.Pod) { sys.manager, sys.gateway = pod.Name, pod.Status.PodIP+":9445" }
+	use := func(pod *corev1.Pod) {
+		sys.manager = pod.Name
+		sys.gateway = pod.Status.PodIP + ":9445"
+	}
 	use(sys.start(t, runner.DeepCopy()))
 	sys.restart = func(t testing.TB) { use(sys.recreate(t, runner)) }
 	return sys

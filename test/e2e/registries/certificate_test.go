@@ -30,7 +30,8 @@ func issue(t *testing.T, hostPort string) (tls.Certificate, []byte) {
 	authority.IsCA, authority.BasicConstraintsValid, authority.KeyUsage = true, true, x509.KeyUsageCertSign
 	authorityKey, ca := sign(t, authority, authority, nil)
 	server := template(host)
-	server.IPAddresses, server.ExtKeyUsage = []net.IP{net.ParseIP(host)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	server.IPAddresses = []net.IP{net.ParseIP(host)}
+	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	key, certificate := sign(t, server, authority, authorityKey)
 	return tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key},
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca})

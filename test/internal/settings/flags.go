@@ -86,7 +86,8 @@ func addFlags(flags []*flag, command, help string) []*flag {
 			f.names += ", `-" + match[1] + "`"
 		}
 		if value := flagDefault.FindStringSubmatch(f.meaning); value != nil {
-			f.value, f.meaning = "`"+value[1]+"`", strings.TrimSuffix(f.meaning, value[0])
+			f.value = "`" + value[1] + "`"
+			f.meaning = strings.TrimSuffix(f.meaning, value[0])
 		}
 		same := func(other *flag) bool { return other.names == f.names && other.meaning == f.meaning }
 		if i := slices.IndexFunc(flags, same); i >= 0 {

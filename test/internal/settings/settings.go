@@ -149,9 +149,11 @@ func newSetting(prefix, name string, field *ast.Field) Setting {
 	s.Meaning = meaning(name, field.Doc.Text())
 	switch typ := typeName(field.Type); {
 	case typ == "time.Duration":
-		s.Type, s.Unit = "duration", "`s`, `m`, `h`"
+		s.Type = "duration"
+		s.Unit = "`s`, `m`, `h`"
 	case typ == "bool":
-		s.Type, s.Default = "boolean", cmp.Or(s.Default, "false")
+		s.Type = "boolean"
+		s.Default = cmp.Or(s.Default, "false")
 	case typ == "[]string", typ == "Pairs":
 		s.Type = "list, by commas"
 	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "float"):

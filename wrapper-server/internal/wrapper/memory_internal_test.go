@@ -20,7 +20,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		body, sender := io.Pipe()
 		for _, from := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
 			r := httptest.NewRequest(http.MethodPost, path+"EvaluateFunction", body)
-			r.RemoteAddr, r.ContentLength = from, 60
+			r.RemoteAddr = from
+			r.ContentLength = 60
 			r.Header.Set("Content-Type", "application/json")
 			go handler.ServeHTTP(httptest.NewRecorder(), r)
 		}

@@ -22,7 +22,8 @@ func (l line) blank() bool { return l.text == l.end }
 func lineAt(data []byte, start int) line {
 	l := line{start: start, text: start, end: len(data), next: len(data)}
 	if n := bytes.IndexByte(data[start:], '\n'); n >= 0 {
-		l.end, l.next = start+n, start+n+1
+		l.end = start + n
+		l.next = start + n + 1
 	}
 	if l.end > start && data[l.end-1] == '\r' {
 		l.end--

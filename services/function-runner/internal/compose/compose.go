@@ -91,7 +91,9 @@ func addPods(
 	if err != nil {
 		return serve.Component{}, err
 	}
-	services.PodManager, services.Binaries, services.PodIdentity = manager, manager.Binaries, manager.Identity
+	services.PodManager = manager
+	services.Binaries = manager.Binaries
+	services.PodIdentity = manager.Identity
 	return startsReady(manager.Component()), nil
 }
 

@@ -87,7 +87,8 @@ func TestSandboxesOpenToTheNetworkAreWarnedOf(t *testing.T) {
 				former := frame.Telemetry.Log
 				frame.Telemetry.Log = slog.New(slog.NewTextHandler(&lines, nil))
 				components, err := compose.Components(t.Context(), s, frame)
-				log, frame.Telemetry.Log = lines.String(), former
+				log = lines.String()
+				frame.Telemetry.Log = former
 				return join(components), err
 			})
 			if got := strings.Contains(log, "sandboxes open to the network"); got != want {

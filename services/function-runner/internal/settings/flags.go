@@ -32,7 +32,8 @@ func (s *Settings) porchFlags() []porchFlag {
 // setDefaults sets the fields whose default as a flag differs from their default as a variable, and the fields of
 // flags that have no variable.
 func (s *Settings) setDefaults() {
-	s.PodManager.PullSecret, s.PodManager.CacheConfig = podmanager.DefaultPullSecret, podmanager.CacheConfigPath
+	s.PodManager.PullSecret = podmanager.DefaultPullSecret
+	s.PodManager.CacheConfig = podmanager.CacheConfigPath
 	s.PodManager.MaxWaitlistLength = podmanager.DefaultMaxWaitlistLength
 	auth, tls := s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath
 	s.registries = registryFlags{

@@ -71,7 +71,8 @@ func newHandler(t *testing.T) (*evalhandler.Handler, func() string) {
 // newHandlerWith returns a handler with cfg's telemetry and log.
 func newHandlerWith(t *testing.T, cfg evalhandler.Config) *evalhandler.Handler {
 	t.Helper()
-	cfg.Names, cfg.Chain = nameresolver.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}
+	cfg.Names = nameresolver.Resolver{DefaultPrefix: "example.com"}
+	cfg.Chain = evaluation.Chain{catalog{}}
 	cfg.MaxMessageBytes, cfg.MemoryBudgetBytes = 1<<20, 1<<20
 	h, err := evalhandler.New(cfg)
 	if err != nil {

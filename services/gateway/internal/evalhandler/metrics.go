@@ -93,8 +93,11 @@ type sample struct {
 
 // addResponse records the evaluator's response.
 func (s *sample) addResponse(resp evaluation.Response) {
-	s.evaluator, s.results, s.responseBytes = resp.Evaluator, resp.Results, len(resp.ResourceList)
-	s.cache, s.resolved = resp.Cache, resp.Digest
+	s.evaluator = resp.Evaluator
+	s.results = resp.Results
+	s.responseBytes = len(resp.ResourceList)
+	s.cache = resp.Cache
+	s.resolved = resp.Digest
 }
 
 // countEvaluation counts an evaluation and returns the label of its image.

@@ -56,7 +56,8 @@ func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	tags := t.tags[name.Repository]
 	c, err := tagconstraint.Parse(name.Tag)
 	if _, literal := c.Exact(); literal && err == nil {
-		t.binaries[name.Key()], exact[name.Key()] = binary, true
+		t.binaries[name.Key()] = binary
+		exact[name.Key()] = true
 		if !slices.Contains(tags, name.Tag) {
 			t.tags[name.Repository] = append(slices.Clip(tags), name.Tag)
 		}

@@ -92,7 +92,10 @@ func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, e
 	if err != nil {
 		return nil, err
 	}
-	cfg.Env, cfg.Keep, cfg.Took, cfg.Wording = environment, e.spareCount, phases.Took, function.ExecWording
+	cfg.Env = environment
+	cfg.Keep = e.spareCount
+	cfg.Took = phases.Took
+	cfg.Wording = function.ExecWording
 	gate := admission.New(admission.ForEvaluations(cfg.Slots(), e.cfg.Queue))
 	cfg.Admit = gate.Admit
 	if err := observeGate(cfg.Telemetry.Meters, gate); err != nil {

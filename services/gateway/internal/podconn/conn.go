@@ -48,7 +48,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.client, c.FunctionEvaluatorClient = client, evaluator.NewFunctionEvaluatorClient(client)
+	c.client = client
+	c.FunctionEvaluatorClient = evaluator.NewFunctionEvaluatorClient(client)
 	return c, nil
 }
 

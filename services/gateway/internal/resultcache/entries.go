@@ -40,7 +40,8 @@ func (e *entries) get(key Key) (evaluation.Response, bool) {
 // put stores a response and evicts older responses if necessary. It does not store a response that alone exceeds the
 // limit.
 func (e *entries) put(key Key, resp evaluation.Response) {
-	resp.ResourceList, resp.Log = trimCapacity(resp.ResourceList), trimCapacity(resp.Log)
+	resp.ResourceList = trimCapacity(resp.ResourceList)
+	resp.Log = trimCapacity(resp.Log)
 	n := entrySize(resp)
 	if n > e.max {
 		return

@@ -108,7 +108,8 @@ func (e *evaluator) leadFlight(
 
 // markCached marks a response for which no function ran.
 func markCached(resp evaluation.Response, outcome string) evaluation.Response {
-	resp.Cache, resp.Evaluator = outcome, "cache"
+	resp.Cache = outcome
+	resp.Evaluator = "cache"
 	return resp
 }
 

@@ -45,7 +45,8 @@ func TestRuncStaysInItsGroup(t *testing.T) {
 	groups := filepath.Base(filepath.Dir(dir))
 	cmd := exec.Command("unshare", "--mount", "--", "bash", "-euc", delegate, "bash", groups,
 		program, "-test.run=^TestDelegated$", "-child.delegated=/sys/fs/cgroup/"+groups)
-	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir} //nolint:forbidigo // of this machine
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir} //nolint:forbidigo // of this machine
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -50,7 +50,8 @@ func newOCI(l *Launcher, path string, o oci) (starter, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.cfg, o.path = l.cfg, path
+	o.cfg = l.cfg
+	o.path = path
 	o.unshare, o.shell, o.mount = tools[0], tools[1], tools[2]
 	o.seccomp, err = ociSeccomp()
 	return &o, err

@@ -119,7 +119,8 @@ func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	all := slices.Concat(cmd.Launch.Arguments, []byte(strings.Join(cmd.Args, "\x00")))
 	sum := sha256.Sum256(all) // a hash, because the arguments of an OCI runtime are about 40 KB
-	cmd.Launch.Key, cmd.Launch.Advice = string(sum[:]), advice+"choose another launcher with FNR_SANDBOX"
+	cmd.Launch.Key = string(sum[:])
+	cmd.Launch.Advice = advice + "choose another launcher with FNR_SANDBOX"
 	return cmd, nil
 }
 

@@ -143,7 +143,9 @@ func TestZeroBytesAddNoArguments(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	const bind = "\x00--bind\x00/\x00/tmp/machine"
 	for _, fn := range []sandbox.Function{{Env: []string{"A=b" + bind}, Dir: "/"}, {Dir: "/" + bind}} {
-		fn.Name, fn.Root, fn.Program = "fn@x", "/", []string{"/bin/cat", "/tmp/machine" + secret}
+		fn.Name = "fn@x"
+		fn.Root = "/"
+		fn.Program = []string{"/bin/cat", "/tmp/machine" + secret}
 		cmd, _ := l.Command(fn)
 		cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<10
 		out, err := fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)

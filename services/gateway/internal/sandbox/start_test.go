@@ -33,7 +33,8 @@ func eachLauncher(
 			}
 			defer func() { _ = l.Close() }()
 			test(t, func(fn sandbox.Function) (fnproc.Outcome, error) {
-				fn.Name, fn.Root = "fn@x", cmp.Or(fn.Root, "/")
+				fn.Name = "fn@x"
+				fn.Root = cmp.Or(fn.Root, "/")
 				cmd, _ := l.Command(fn)
 				cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
 				return fnproc.NewRunner(fnproc.Config{}).Run(t.Context(), cmd, nil)

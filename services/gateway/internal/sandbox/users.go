@@ -58,7 +58,8 @@ func (t *threads) countThreads(now time.Time) int64 {
 	if now.Before(t.until) {
 		return t.n
 	}
-	t.n, t.until = 0, now.Add(countAgain)
+	t.n = 0
+	t.until = now.Add(countAgain)
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, process := range processes {
 		info, err := os.Stat(process)

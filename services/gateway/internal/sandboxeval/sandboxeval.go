@@ -61,8 +61,10 @@ func New(cfg Config) (*Evaluator, error) {
 		return nil, err
 	}
 	e := &Evaluator{cfg: cfg, took: phases.Took, kept: keeper{images: map[string]*openImage{}}}
-	cfg.Service.Sandboxed, cfg.Service.OwnFiles = !cfg.Launcher.Direct(), true
-	cfg.Service.Wording, cfg.Service.Took = function.WrapperWording, phases.Took
+	cfg.Service.Sandboxed = !cfg.Launcher.Direct()
+	cfg.Service.OwnFiles = true
+	cfg.Service.Wording = function.WrapperWording
+	cfg.Service.Took = phases.Took
 	cfg.Service.Admit = admission.New(admission.ForEvaluations(cfg.Service.Slots(), cfg.Queue)).Admit
 	if e.service, err = function.NewService(cfg.Service); err != nil {
 		return nil, fmt.Errorf("set up the sandbox evaluator: %w", err)

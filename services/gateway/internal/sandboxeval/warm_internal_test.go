@@ -118,7 +118,10 @@ func measureWarm(b *testing.B, evaluator *Evaluator, binary string) {
 		bare = append(bare, timed(func() error {
 			var out bytes.Buffer
 			cmd := exec.Command(binary)
-			cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = []string{}, bytes.NewReader(list), &out, new(strings.Builder)
+			cmd.Env = []string{}
+			cmd.Stdin = bytes.NewReader(list)
+			cmd.Stdout = &out
+			cmd.Stderr = new(strings.Builder)
 			return cmd.Run()
 		}))
 		ours = append(ours, timed(func() error {

@@ -103,7 +103,8 @@ func fleet(pools, pods int) []*podmanagerv1.Pool {
 			})
 		}
 		last := pool.GetPods()[pods-1]
-		last.State, last.Phase = podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING
+		last.State = podmanagerv1.Pod_STATE_STARTING
+		last.Phase = podmanagerv1.Phase_PHASE_PULLING
 		last.Reason = "Back-off pulling image: the registry answers 401 Unauthorized"
 		all = append(all, pool)
 	}
@@ -197,7 +198,8 @@ func TestTroubleIsShownFirst(t *testing.T) {
 	}
 	listed := fleet(3, 1)
 	for i, pool := range listed {
-		pool.Waiting, pool.Pods[0].State = 0, podmanagerv1.Pod_STATE_READY
+		pool.Waiting = 0
+		pool.Pods[0].State = podmanagerv1.Pod_STATE_READY
 		if i == 2 {
 			pool.LastFailure = "no node takes the pod"
 		}
@@ -348,7 +350,8 @@ func TestPageOf500Pods(t *testing.T) {
 func TestPoolsWithProblemsAreOpen(t *testing.T) {
 	pools := fleet(20, 1)
 	for i, pool := range pools {
-		pool.Waiting, pool.Pods[0].State = 0, podmanagerv1.Pod_STATE_READY
+		pool.Waiting = 0
+		pool.Pods[0].State = podmanagerv1.Pod_STATE_READY
 		switch i {
 		case 0:
 			pool.Waiting = 1

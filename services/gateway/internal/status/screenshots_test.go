@@ -30,7 +30,9 @@ var screenshots = flag.String("screenshots", "", "write screenshots of the statu
 func crowd(n int) http.Handler {
 	h, now := evalhistory.New(), time.Now()
 	add := func(image string, e *gatewayv1.Evaluation) {
-		e.TraceId, e.Image, e.Resolved = fmt.Sprintf("%032x", time.Since(now).Nanoseconds()), image, image
+		e.TraceId = fmt.Sprintf("%032x", time.Since(now).Nanoseconds())
+		e.Image = image
+		e.Resolved = image
 		e.StartTime = timestamppb.New(now.Add(-e.GetDuration().AsDuration() - time.Second))
 		h.Add(image[strings.LastIndexByte(image, '/')+1:], e)
 	}
@@ -49,7 +51,8 @@ func crowd(n int) http.Handler {
 	var waits active
 	pools := fleet(n, 3)
 	for i, pool := range pools {
-		pool.Active, pool.Waiting = int32(i%3), 0
+		pool.Active = int32(i % 3)
+		pool.Waiting = 0
 		if i != 1 {
 			pool.GetPods()[2].State = podmanagerv1.Pod_STATE_READY
 			pool.GetPods()[2].Reason = ""

@@ -192,7 +192,8 @@ func (f *file) readChanges() (changed bool, err error) {
 	if err != nil {
 		return false, fault.New(fault.Invalid, "read %s: %w", f.path, err)
 	}
-	f.content, f.config = content, config
+	f.content = content
+	f.config = config
 	return true, nil
 }
 

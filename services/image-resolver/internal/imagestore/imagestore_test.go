@@ -93,7 +93,8 @@ func TestLeastRecentlyUsedImageGoes(t *testing.T) {
 		digests = append(digests, source.push(t, map[string]string{name: big}))
 	}
 	store := newStore(t, dir, source, func(cfg *imagestore.Config) {
-		cfg.MaxBytes, cfg.MaxImageBytes = 5*mib/2, 2*mib
+		cfg.MaxBytes = 5 * mib / 2
+		cfg.MaxImageBytes = 2 * mib
 	})
 	inUse := open(t, store, digests[0])
 	open(t, store, digests[1]).Close()
@@ -206,7 +207,8 @@ func TestImagesThatAreOnlyKeptGiveWay(t *testing.T) {
 		digests = append(digests, source.push(t, map[string]string{name: big}))
 	}
 	store := newStore(t, t.TempDir(), source, func(cfg *imagestore.Config) {
-		cfg.MaxBytes, cfg.MaxImageBytes = 5*mib/2, 2*mib
+		cfg.MaxBytes = 5 * mib / 2
+		cfg.MaxImageBytes = 2 * mib
 	})
 	inUse, kept := open(t, store, digests[0]), open(t, store, digests[1])
 	defer inUse.Close()

@@ -74,7 +74,8 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	r.users++
 	s := &slot{limiter: l, name: registry, registry: r, pool: l.proven, weight: 1}
 	if !l.answered.Contains(registry) {
-		s.pool, s.weight = l.unproven, max(1, l.perRegistry/maxUnproven)
+		s.pool = l.unproven
+		s.weight = max(1, l.perRegistry/maxUnproven)
 	}
 	l.mu.Unlock()
 	err := r.slots.Acquire(ctx, s.weight)

@@ -169,7 +169,9 @@ func (hanging) Lookup(ctx context.Context, repository string) (c credentials.Cre
 // newClient returns one that may fetch 4 images at a time, one from each registry.
 func newClient(t *testing.T, cfg registry.Config) *registry.Client {
 	t.Helper()
-	cfg.Transport, cfg.Concurrent, cfg.Telemetry = newNetwork(0), 4, telemetry.Discard()
+	cfg.Transport = newNetwork(0)
+	cfg.Concurrent = 4
+	cfg.Telemetry = telemetry.Discard()
 	c, err := registry.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,8 @@ func TestTheAttemptWithTLSIsNoFailure(t *testing.T) {
 	tel, scrape := scrapetest.New(t)
 	spans := tracetest.NewSpanRecorder()
 	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
-	w.Telemetry, w.Insecure = tel, []string{"plain.example", "gone.example"}
+	w.Telemetry = tel
+	w.Insecure = []string{"plain.example", "gone.example"}
 	w.add(t, "plain.example").Push(t, "fn:v1", v1.Config{})
 	if _, err := w.manifest(t, "plain.example/fn", "v1"); err != nil {
 		t.Fatal(err)

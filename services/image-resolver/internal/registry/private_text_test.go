@@ -54,7 +54,8 @@ func TestCallersCannotScanPrivateNetworks(t *testing.T) {
 				var log strings.Builder
 				tel := *w.Telemetry
 				tel.Log = slog.New(slog.NewTextHandler(&log, nil))
-				w.Telemetry, w.Transport = &tel, failing{address, failure}
+				w.Telemetry = &tel
+				w.Transport = failing{address, failure}
 				if listed {
 					w.Local = []string{"registry.example"}
 				}

@@ -26,7 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func server(t *testing.T, settings *tls.Config) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
-	s.TLS, s.Config.ErrorLog = settings, slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.TLS = settings
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s.URL
@@ -85,7 +86,8 @@ func TestOldTLSIsRejected(t *testing.T) {
 	authority, directory := testcert.NewAuthority(t), t.TempDir()
 	testcert.Write(t, directory, "ca.crt", authority.PEM)
 	settings := authority.Server(t, time.Now().Add(time.Hour))
-	settings.MinVersion, settings.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	settings.MinVersion = tls.VersionTLS10
+	settings.MaxVersion = tls.VersionTLS11
 	if err := get(t, open(t, registrytls.Config{Directory: directory}), server(t, settings)); err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}

@@ -60,7 +60,8 @@ func (s *tagged) RoundTrip(req *http.Request) (*http.Response, error) {
 func (s *tagged) become(tags string, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tags, s.status = tags, status
+	s.tags = tags
+	s.status = status
 }
 
 // TestConstraintFollowsItsRepository has a function in use whose repository gets a new
@@ -82,7 +83,9 @@ func TestConstraintFollowsItsRepository(t *testing.T) {
 				s := &tagged{tags: `"v1.0.0","v2.0.0"`}
 				r := newResolver(t, s, forAnswers, nil)
 				life := &r.cfg.Tags
-				life.TTL, life.Stale, life.Failure = 5*time.Minute, time.Hour, 10*time.Second
+				life.TTL = 5 * time.Minute
+				life.Stale = time.Hour
+				life.Failure = 10 * time.Second
 				ask := func() (string, error) {
 					t.Helper()
 					got, err := r.Resolve(t.Context(), Request{Image: "registry.example/fn", Constraint: "^1"})

@@ -29,14 +29,16 @@ func (w *walk) down(name string) error {
 	if err != nil {
 		return err
 	}
-	w.open, w.at = append(w.open, next), path.Join(w.at, name)
+	w.open = append(w.open, next)
+	w.at = path.Join(w.at, name)
 	return nil
 }
 
 // up returns to the parent of the last directory.
 func (w *walk) up() {
 	_ = w.dir().Close()
-	w.open, w.at = w.open[:len(w.open)-1], path.Dir(w.at)
+	w.open = w.open[:len(w.open)-1]
+	w.at = path.Dir(w.at)
 }
 
 // top returns to the root.

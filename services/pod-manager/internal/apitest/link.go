@@ -82,7 +82,8 @@ func (l *Link) Heal() {
 func (l *Link) Lag(watches, requests time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watchLag, l.latency = watches, requests
+	l.watchLag = watches
+	l.latency = requests
 }
 
 // Forbid refuses requests for a resource, like missing rights.
@@ -292,7 +293,8 @@ func answer(object any, err error) *http.Response {
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		s := status.Status()
-		s.Kind, s.APIVersion = "Status", "v1"
+		s.Kind = "Status"
+		s.APIVersion = "v1"
 		code, object = int(s.Code), s
 	}
 	content, err := json.Marshal(object)

@@ -17,9 +17,14 @@ import (
 func BenchmarkAdoption(b *testing.B) {
 	const functions, podsOfEach = 1000, 10
 	s := usual()
-	s.Replicas, s.Startup, s.Scan = 1, 0, 10*time.Minute
-	s.Limits.MaxPods, s.Limits.MaxWaitlistLength, s.Limits.TTL = podsOfEach, 1, time.Hour
-	s.Limits.MaxConcurrency, s.Limits.ReadyTimeout = 1, 10*time.Minute
+	s.Replicas = 1
+	s.Startup = 0
+	s.Scan = 10 * time.Minute
+	s.Limits.MaxPods = podsOfEach
+	s.Limits.MaxWaitlistLength = 1
+	s.Limits.TTL = time.Hour
+	s.Limits.MaxConcurrency = 1
+	s.Limits.ReadyTimeout = 10 * time.Minute
 	w := newWorld(b, s)
 	defer w.end()
 	first := w.replicas[0]

@@ -150,7 +150,10 @@ func TestNewReplicaDisturbsNothing(t *testing.T) {
 // TestQuotaOfPodsIsSharedByReplicas has more functions than pods may exist, of three owners.
 func TestQuotaOfPodsIsSharedByReplicas(t *testing.T) {
 	s := usual()
-	s.Quota, s.Limits.MaxPods, s.Lag, s.Limits.TTL = 20, 1, 100*time.Millisecond, 30*time.Minute
+	s.Quota = 20
+	s.Limits.MaxPods = 1
+	s.Lag = 100 * time.Millisecond
+	s.Limits.TTL = 30 * time.Minute
 	simulate(t, s, func(w *world) {
 		for n := range 60 {
 			w.call(image(n), 2*time.Second)
@@ -207,8 +210,10 @@ func TestNetworkThatIsBackEndsNoPod(t *testing.T) {
 		{116641 * time.Millisecond, "call", 3, 715 * time.Millisecond},
 		{117576 * time.Millisecond, "call", 0, 2951 * time.Millisecond},
 	}}
-	s.Setup.Alone, s.Setup.Lag = true, 5*time.Millisecond
-	s.Setup.Limits.TTL, s.Setup.Limits.ReadyTimeout = 20*time.Second, 10*time.Second
+	s.Setup.Alone = true
+	s.Setup.Lag = 5 * time.Millisecond
+	s.Setup.Limits.TTL = 20 * time.Second
+	s.Setup.Limits.ReadyTimeout = 10 * time.Second
 	for _, broken := range s.play(t) {
 		t.Error(broken)
 	}

@@ -84,7 +84,8 @@ func (w *world) counts() counts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.counted
-	now.deleted, now.failures = slices.Clone(now.deleted), slices.Clone(now.failures)
+	now.deleted = slices.Clone(now.deleted)
+	now.failures = slices.Clone(now.failures)
 	return now
 }
 
@@ -194,7 +195,9 @@ func (w *world) boot(name string, uid types.UID) {
 		if pod.UID != uid || pod.DeletionTimestamp != nil {
 			return
 		}
-		pod.Spec.NodeName, pod.Status.PodIP, pod.Status.Phase = node, ip, corev1.PodRunning
+		pod.Spec.NodeName = node
+		pod.Status.PodIP = ip
+		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: "function", Ready: true, ContainerID: "containerd://1",

@@ -66,7 +66,8 @@ func readPart[T any](spec object, field string, found *problems, read func(objec
 // readImage reads the image and the prefixes of an object. It returns false if they are invalid.
 func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	before := len(*spec.problems)
-	c.Image, c.Prefixes = spec.text("image"), spec.texts("prefixes", maxPrefixes)
+	c.Image = spec.text("image")
+	c.Prefixes = spec.texts("prefixes", maxPrefixes)
 	if len(*spec.problems) > before {
 		return false
 	}

@@ -100,7 +100,8 @@ func (a authorities) writeSecret(data map[string][]byte) error {
 		}
 		keys = append(keys, encodePEM("PRIVATE KEY", der)...)
 	}
-	data[mtls.AuthoritiesFile], data[mtls.KeyFile] = a.encodeBundle(), keys
+	data[mtls.AuthoritiesFile] = a.encodeBundle()
+	data[mtls.KeyFile] = keys
 	return nil
 }
 

@@ -38,7 +38,8 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 	for name := range ids {
 		servetest.Go(t, w.issuer(t, 20*time.Minute, func(c *issuer.Config) {
 			// An authority of this life is valid from four minutes before it is created.
-			c.Pause, c.Spread = 10*time.Millisecond, 4*time.Minute+2*time.Second
+			c.Pause = 10 * time.Millisecond
+			c.Spread = 4*time.Minute + 2*time.Second
 		}).Run)
 		identities[name] = newHeld(t).identity
 	}

@@ -45,7 +45,8 @@ func (a authority) issueCertificate(
 	if template.NotAfter.After(a.cert.NotAfter) {
 		template.NotAfter = a.cert.NotAfter
 	}
-	template.URIs, template.KeyUsage = []*url.URL{id.URL()}, x509.KeyUsageDigitalSignature
+	template.URIs = []*url.URL{id.URL()}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
@@ -55,6 +56,7 @@ func (a authority) issueCertificate(
 	if err != nil {
 		return time.Time{}, fmt.Errorf("encode the key of %s: %w", id, err)
 	}
-	data[mtls.CertificateFile], data[mtls.KeyFile] = encodePEM("CERTIFICATE", der), encodePEM("PRIVATE KEY", private)
+	data[mtls.CertificateFile] = encodePEM("CERTIFICATE", der)
+	data[mtls.KeyFile] = encodePEM("PRIVATE KEY", private)
 	return template.NotAfter, nil
 }

@@ -162,7 +162,8 @@ func (i *Issuer) renewCertificate(
 ) (written func(), err error) {
 	now := time.Now()
 	if bundle := all.encodeBundle(); string(data[mtls.AuthoritiesFile]) != string(bundle) {
-		data[mtls.AuthoritiesFile], written = bundle, func() {}
+		data[mtls.AuthoritiesFile] = bundle
+		written = func() {}
 	}
 	if !isDue(data, id, all, now) {
 		return written, nil

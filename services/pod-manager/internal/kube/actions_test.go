@@ -101,7 +101,8 @@ func TestCreateFindsPod(t *testing.T) {
 	t.Run("that is being deleted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pod, service := existing()
-			pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"example.com/stay"}
+			pod.DeletionTimestamp = new(metav1.Now())
+			pod.Finalizers = []string{"example.com/stay"}
 			w := start(t, nil, pod, service)
 			w.events()
 			w.create()
@@ -383,7 +384,8 @@ func TestDeleteKeepsServiceOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod, service := existing()
 		twin := pod.DeepCopy()
-		twin.Name, twin.UID = id+"-zzzzz", "uid-twin"
+		twin.Name = id + "-zzzzz"
+		twin.UID = "uid-twin"
 		w := start(t, nil, pod, twin, service)
 		w.Delete(pool.Delete{Name: podName, UID: string(pod.UID), Function: fn, Slot: 1})
 		w.events()

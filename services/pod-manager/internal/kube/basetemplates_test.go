@@ -141,7 +141,8 @@ func TestTheLauncherAndBaseTemplates(t *testing.T) {
 func TestTheFlagsTemplateWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPorch(podTemplate(t, "p1", "function"))
-		p.template.Name, p.template.Namespace = "mine", "system"
+		p.template.Name = "mine"
+		p.template.Namespace = "system"
 		p.run(t)
 		const wins = "--function-pod-template (FNR_TEMPLATE) wins over it"
 		if p.Current().Version() != "" || !strings.Contains(p.logs.String(), wins) {

@@ -65,7 +65,8 @@ type functionConfigSnapshot struct {
 // addConfig adds an object. If before contains the same generation, addConfig copies the time when it first
 // appeared.
 func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before *functionConfigSnapshot) {
-	c.configs[config.Name], c.since[config.Name] = config, time.Now()
+	c.configs[config.Name] = config
+	c.since[config.Name] = time.Now()
 	if before == nil {
 		return
 	}

@@ -41,7 +41,8 @@ func TestGrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pod, service := existing()
-				pod.Status.ContainerStatuses, pod.Spec.TerminationGracePeriodSeconds = tc.states, &tc.own
+				pod.Status.ContainerStatuses = tc.states
+				pod.Spec.TerminationGracePeriodSeconds = &tc.own
 				w := start(t, nil, pod, service)
 				w.Delete(pool.Delete{Name: podName, UID: string(pod.UID), Function: fn, Slot: 1})
 				<-time.After(time.Second)

@@ -74,7 +74,8 @@ func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 		return o, false
 	}
 	o.Problem = c.config.Launching.classifyLaunchFailure(pod, o.Problem)
-	o.Created, o.ReclaimAfter = c.config.Clock.Ours(o.Created), c.config.Clock.Ours(o.ReclaimAfter)
+	o.Created = c.config.Clock.Ours(o.Created)
+	o.ReclaimAfter = c.config.Clock.Ours(o.ReclaimAfter)
 	if pod.Status.PodIP == "" {
 		return o, true
 	}

@@ -42,7 +42,8 @@ func (o *outage) recordFailure(ctx context.Context, err error) {
 	now := time.Now()
 	o.cause = err
 	if o.since.IsZero() {
-		o.since, o.reported = now, time.Time{}
+		o.since = now
+		o.reported = time.Time{}
 	}
 	if now.Sub(o.reported) < reportInterval {
 		return

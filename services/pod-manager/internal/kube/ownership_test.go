@@ -26,7 +26,9 @@ func TestReplicaDeletesOnlyWhatItOwns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod, service := existing()
 		orphan := service.DeepCopy()
-		orphan.Name, orphan.Labels, orphan.Spec.Selector = "orphan", map[string]string{}, map[string]string{}
+		orphan.Name = "orphan"
+		orphan.Labels = map[string]string{}
+		orphan.Spec.Selector = map[string]string{}
 		for key := range service.Labels {
 			orphan.Labels[key], orphan.Spec.Selector[key] = "orphan", "orphan"
 		}
@@ -68,7 +70,8 @@ func TestServiceOfTwoPodsStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod, service := existing()
 		successor := pod.DeepCopy()
-		successor.Name, successor.UID = podName+"-2", "uid-2"
+		successor.Name = podName + "-2"
+		successor.UID = "uid-2"
 		w := start(t, nil, pod, service, successor)
 		w.deletes()
 		<-time.After(time.Minute)

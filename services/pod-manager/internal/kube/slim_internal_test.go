@@ -28,7 +28,8 @@ func fullPod() *corev1.Pod {
 		}), Name: "fn-1", Slot: 1,
 		ReclaimAfter: time.Unix(1e9, 0),
 	})
-	pod.UID, pod.ResourceVersion = "uid", "7"
+	pod.UID = "uid"
+	pod.ResourceVersion = "7"
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	pod.Spec.NodeName = "node-1"
 	pod.Status = corev1.PodStatus{
@@ -57,7 +58,10 @@ func TestSlimPodIsObservedAlike(t *testing.T) {
 	changes := map[string]func(*corev1.Pod){
 		"running":  func(*corev1.Pod) {},
 		"deleting": func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)} },
-		"pending":  func(p *corev1.Pod) { p.Spec.NodeName, p.Status = "", corev1.PodStatus{} },
+		"pending": func(p *corev1.Pod) {
+			p.Spec.NodeName = ""
+			p.Status = corev1.PodStatus{}
+		},
 		"unschedulable": func(p *corev1.Pod) {
 			p.Spec.NodeName, p.Status.ContainerStatuses = "", nil
 			p.Status.Conditions = []corev1.PodCondition{{
@@ -66,7 +70,9 @@ func TestSlimPodIsObservedAlike(t *testing.T) {
 			}}
 		},
 		"evicted": func(p *corev1.Pod) {
-			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "the node is out of memory"
+			p.Status.Phase = corev1.PodFailed
+			p.Status.Reason = "Evicted"
+			p.Status.Message = "the node is out of memory"
 		},
 		"disrupted": func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed

@@ -50,7 +50,10 @@ func TestAdoption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running, service := existing()
 		pending := running.DeepCopy()
-		pending.Name, pending.UID, pending.Spec.NodeName, pending.Status = podNameIn(2), "uid-2", "", corev1.PodStatus{}
+		pending.Name = podNameIn(2)
+		pending.UID = "uid-2"
+		pending.Spec.NodeName = ""
+		pending.Status = corev1.PodStatus{}
 		foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: "porch", Namespace: namespace, Labels: map[string]string{podspec.LabelID: "porch"},
 		}}

@@ -110,7 +110,10 @@ func TestMinPodsOfAFunctionConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := start(t, &cluster{}, resolver{})
 		put := func(minPods int, s *functionconfig.Set) string {
-			m.Configure(func(all *manager.Settings) { all.MinPods, all.Configs = minPods, s })
+			m.Configure(func(all *manager.Settings) {
+				all.MinPods = minPods
+				all.Configs = s
+			})
 			<-time.After(5 * time.Minute)
 			synctest.Wait()
 			return ready(t, m)

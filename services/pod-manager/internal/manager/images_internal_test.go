@@ -18,7 +18,8 @@ func TestImagesOfForgottenFunctionsAreForgotten(t *testing.T) {
 	with := pool.Function{Reference: "with", Digest: "sha256:1"}
 	without := pool.Function{Reference: "without", Digest: "sha256:2"}
 	l.machine.Handle(time.Now(), pool.LeaseRequested{Lease: 1, Function: with})
-	l.images[with], l.images[without] = podspec.Function{Reference: "with"}, podspec.Function{Reference: "without"}
+	l.images[with] = podspec.Function{Reference: "with"}
+	l.images[without] = podspec.Function{Reference: "without"}
 	for range forgetTicks {
 		l.countPods()
 	}

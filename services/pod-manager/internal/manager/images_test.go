@@ -33,7 +33,8 @@ func TestOwnerThatWasNeverAskedReplacesOutdatedPods(t *testing.T) {
 				}
 				m.Handle(pool.PodObserved{Observation: o})
 				<-time.After(2 * time.Minute)
-				o.ResourceVersion, o.ReclaimAfter = "2", time.Now().Add(time.Hour) // another replica uses it
+				o.ResourceVersion = "2"
+				o.ReclaimAfter = time.Now().Add(time.Hour) // another replica uses it
 				m.Handle(pool.PodObserved{Observation: o})
 				<-time.After(30 * time.Second)
 				c.mu.Lock()

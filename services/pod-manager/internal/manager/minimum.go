@@ -113,7 +113,8 @@ func (l *loop) keepPods(image string, what podspec.Function) {
 		return // no longer listed since the lookup began
 	}
 	former, known := l.minimum[image]
-	l.minimum[image], l.images[f] = f, what
+	l.minimum[image] = f
+	l.images[f] = what
 	if known && former != f {
 		l.setMinimum(former)
 	}

@@ -64,7 +64,8 @@ func (r *registry) count(image string, n int) {
 // list puts images into the pod cache configuration.
 func list(m *manager.Manager, minPods int, images ...string) {
 	m.Configure(func(s *manager.Settings) {
-		s.MinPods, s.Functions = minPods, make(map[string]cacheconfig.Entry)
+		s.MinPods = minPods
+		s.Functions = make(map[string]cacheconfig.Entry)
 		for _, image := range images {
 			s.Functions[image] = cacheconfig.Entry{Image: image}
 		}
@@ -102,7 +103,8 @@ func TestMinimumOfAnEntry(t *testing.T) {
 			{3, "fn:v1@sha256:1 fn:v1@sha256:1 fn:v1@sha256:1"}, {1, "fn:v1@sha256:1"}, {0, ""},
 		} {
 			m.Configure(func(s *manager.Settings) {
-				s.MinPods, s.Defaults.MaxPods = 1, 5
+				s.MinPods = 1
+				s.Defaults.MaxPods = 5
 				s.Functions = map[string]cacheconfig.Entry{"fn:v1": {Image: "fn:v1", MinPods: &step.minPods}}
 			})
 			<-time.After(2 * time.Hour)

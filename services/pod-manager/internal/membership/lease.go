@@ -39,7 +39,8 @@ func writeMember(lease *coordinationv1.Lease, m Member, now time.Time) {
 	if lease.Spec.AcquireTime == nil || m.Holder != ptr.Deref(lease.Spec.HolderIdentity, "") {
 		lease.Spec.AcquireTime = &renewed
 	}
-	lease.Spec.HolderIdentity, lease.Spec.LeaseTransitions = &m.Holder, &m.Generation
+	lease.Spec.HolderIdentity = &m.Holder
+	lease.Spec.LeaseTransitions = &m.Generation
 	lease.Spec.LeaseDurationSeconds = new(int32(aliveFor / time.Second))
 	lease.Spec.RenewTime = &renewed
 }

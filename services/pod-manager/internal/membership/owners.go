@@ -44,7 +44,9 @@ func newOwners(self Member, others []Member, lost string) Owners {
 	o := Owners{shared: true, Lost: lost, alive: len(others)}
 	all := others
 	if lost == "" {
-		o.self, o.alive, all = self.Name, len(others)+1, append(slices.Clone(others), self)
+		o.self = self.Name
+		o.alive = len(others) + 1
+		all = append(slices.Clone(others), self)
 	}
 	o.owning = slices.DeleteFunc(slices.Clone(all), func(m Member) bool { return m.StoodDown != "" })
 	if len(o.owning) == 0 {

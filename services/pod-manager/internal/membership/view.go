@@ -64,7 +64,8 @@ func (v *view) observeLeases(now time.Time, all []observedLease) {
 		}
 		next[s.Name] = agedLease{s, changed}
 	}
-	v.seen, v.at = next, now
+	v.seen = next
+	v.at = now
 }
 
 // aliveMembers returns the living replicas other than without, sorted by name.

@@ -87,15 +87,19 @@ func builder() podspec.Builder {
 // TestBuild compares whole objects with testdata/golden.
 func TestBuild(t *testing.T) {
 	private := request(podspec.Default(defaults()))
-	private.Function.PullSecret, private.Function.User = true, "1000:1000"
+	private.Function.PullSecret = true
+	private.Function.User = "1000:1000"
 	private.Function.Architecture = "arm64"
-	private.Slot, private.Concurrency, private.Prefork = 2, 16, new(int)
+	private.Slot = 2
+	private.Concurrency = 16
+	private.Prefork = new(int)
 	private.MaxEvaluationTime = 10 * time.Minute
 	private.Resources = &corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")},
 	}
 	outspoken := request(parsed(t, "outspoken"))
-	outspoken.Function.PullSecret, outspoken.Function.Architecture = true, "amd64"
+	outspoken.Function.PullSecret = true
+	outspoken.Function.Architecture = "amd64"
 	always := builder()
 	always.AlwaysPullSecret = true
 
@@ -317,7 +321,8 @@ func TestUser(t *testing.T) {
 func TestPodsShareNothing(t *testing.T) {
 	template := parsed(t, "outspoken")
 	first := builder().Pod(request(template))
-	first.Labels["team"], first.Spec.Containers[0].Args[0] = "red", "--changed"
+	first.Labels["team"] = "red"
+	first.Spec.Containers[0].Args[0] = "--changed"
 	first.Spec.Containers[0].Env[0].Value = "changed"
 	first.Spec.NodeSelector["disk"] = "slow"
 	again := builder().Pod(request(template))

@@ -64,7 +64,8 @@ func builtinPod(d Defaults) *corev1.Pod {
 	fillPullPolicy(&image.PullPolicy, d.WrapperImage)
 	pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Image: image}
 	function := &pod.Spec.Containers[0]
-	function.Command, function.Lifecycle = []string{mountedProgram}, pauseBeforeStop()
+	function.Command = []string{mountedProgram}
+	function.Lifecycle = pauseBeforeStop()
 	return pod
 }
 

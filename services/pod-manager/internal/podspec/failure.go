@@ -135,7 +135,8 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if s.State.Waiting != nil {
 		p := waitingProblem(kind, s)
 		if s.State.Waiting.Reason == crashLoop { // the container has terminated
-			p.Kind, p.OutOfMemory = kindOf(p.Kind == pool.Fatal, true), starved
+			p.Kind = kindOf(p.Kind == pool.Fatal, true)
+			p.OutOfMemory = starved
 		}
 		return p
 	}

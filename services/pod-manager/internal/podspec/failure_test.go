@@ -20,7 +20,8 @@ const (
 // waits returns a pod whose function container waits.
 func waits(word, text string) *corev1.Pod {
 	pod := new(corev1.Pod)
-	pod.Spec.NodeName, pod.Status.Phase = "n1", corev1.PodPending
+	pod.Spec.NodeName = "n1"
+	pod.Status.Phase = corev1.PodPending
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name:  podspec.ContainerName,
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: word, Message: text}},

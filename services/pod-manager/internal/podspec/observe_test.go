@@ -59,9 +59,12 @@ func TestObserve(t *testing.T) {
 			func(o *pool.Observation) { o.ReclaimAfter = time.Time{} }, true,
 		},
 		"new": {"no component has updated it", func(p *corev1.Pod) {
-			p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{}
+			p.Spec = corev1.PodSpec{}
+			p.Status = corev1.PodStatus{}
 		}, func(o *pool.Observation) {
-			o.Phase, o.Node, o.ByTag = pool.PhaseCreating, "", true
+			o.Phase = pool.PhaseCreating
+			o.Node = ""
+			o.ByTag = true
 		}, true},
 		"deleting": {
 			"an end that has begun is no problem of the pod's",
@@ -79,14 +82,17 @@ func TestObserve(t *testing.T) {
 			p.Annotations["kubernetes.io/limit-ranger"] = "LimitRanger plugin set: cpu limit for container function"
 		}, func(*pool.Observation) {}, true},
 		"unschedulable": {"room may appear", func(p *corev1.Pod) {
-			p.Spec.NodeName, p.Status = "", corev1.PodStatus{Conditions: []corev1.PodCondition{
+			p.Spec.NodeName = ""
+			p.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{
 					Type:   corev1.PodScheduled,
 					Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available",
 				},
 			}}
 		}, func(o *pool.Observation) {
-			o.Phase, o.Node, o.Reason = pool.PhaseScheduling, "", "Unschedulable: 0/1 nodes are available"
+			o.Phase = pool.PhaseScheduling
+			o.Node = ""
+			o.Reason = "Unschedulable: 0/1 nodes are available"
 			o.Problem = pool.Problem{Kind: pool.Held, Reason: "Unschedulable: 0/1 nodes are available"}
 		}, true},
 		"no image": {"the next pod would not find it either", func(p *corev1.Pod) {
@@ -94,11 +100,14 @@ func TestObserve(t *testing.T) {
 				Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "manifest unknown"},
 			}
 		}, func(o *pool.Observation) {
-			o.Phase, o.Reason = pool.PhasePulling, `container "function": ErrImagePull: manifest unknown`
+			o.Phase = pool.PhasePulling
+			o.Reason = `container "function": ErrImagePull: manifest unknown`
 			o.Problem = pool.Problem{Kind: pool.Fatal, Reason: `ErrImagePull: container "function": manifest unknown`}
 		}, true},
 		"evicted": {"the next pod may do better", func(p *corev1.Pod) {
-			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
+			p.Status.Phase = corev1.PodFailed
+			p.Status.Reason = "Evicted"
+			p.Status.Message = "low on memory"
 		}, func(o *pool.Observation) { o.Problem = pool.Problem{Kind: pool.Lost, Reason: "Evicted: low on memory"} }, true},
 	}
 	for name, tc := range tests {

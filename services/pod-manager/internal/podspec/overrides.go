@@ -34,7 +34,8 @@ type ContainerOverrides struct {
 func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 	if o.ServiceAccount != "" {
 		// The deprecated field contains a copy of the template's account, which the API server made.
-		spec.ServiceAccountName, spec.DeprecatedServiceAccount = o.ServiceAccount, ""
+		spec.ServiceAccountName = o.ServiceAccount
+		spec.DeprecatedServiceAccount = ""
 	}
 	if o.SecurityContext != nil {
 		spec.SecurityContext = o.SecurityContext.DeepCopy()

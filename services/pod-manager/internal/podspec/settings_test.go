@@ -35,7 +35,10 @@ func TestSettingsVersion(t *testing.T) {
 		},
 		"name and slot": {
 			"each pod has its own",
-			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Name, r.Slot = "b", 2 }, true,
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) {
+				r.Name = "b"
+				r.Slot = 2
+			}, true,
 		},
 		"end": {
 			"it changes while the pod lives",

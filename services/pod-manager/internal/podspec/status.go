@@ -48,7 +48,8 @@ func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	if !ours {
 		return pool.Observation{}, false
 	}
-	o.Node, o.Ready = pod.Spec.NodeName, isReady(pod)
+	o.Node = pod.Spec.NodeName
+	o.Ready = isReady(pod)
 	o.Phase, o.Reason = phaseOf(pod)
 	if c := findCondition(pod, corev1.DisruptionTarget); c != nil && o.Deleting {
 		o.Reason = joinTexts(c.Reason, c.Message)

@@ -26,7 +26,8 @@ func observed(t *testing.T, text string) *corev1.Pod {
 // status returns what is observed of a pod of ours in the state of another pod.
 func status(of *corev1.Pod) pool.Observation {
 	pod := builder().Pod(request(podspec.Default(defaults())))
-	of.Labels, of.Annotations = pod.Labels, pod.Annotations
+	of.Labels = pod.Labels
+	of.Annotations = pod.Annotations
 	o, _ := podspec.Observe(of)
 	return pool.Observation{Phase: o.Phase, Reason: o.Reason, Node: o.Node, Deleting: o.Deleting, Problem: o.Problem}
 }

@@ -73,7 +73,8 @@ func (t Template) Version() string { return t.version }
 // CountAs returns the template with the version of another template, so that pods of either template do not become
 // outdated when the other template is used.
 func (t Template) CountAs(other Template) Template {
-	t.version, t.content = other.version, other.content
+	t.version = other.version
+	t.content = other.content
 	return t
 }
 

@@ -13,7 +13,10 @@ const noRoom = "Kubernetes has no room for a further function pod, and all are i
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	soon := func(p *player) { p.limits.ReadyTimeout = 25 * time.Second }
-	two := func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 }
+	two := func(p *player) {
+		p.limits.MaxPods = 2
+		p.limits.MaxWaitlistLength = 1
+	}
 	play(t, []behaviour{
 		{
 			name: "an idle pod goes", reason: "the one unused for longest is evicted for a waiting lease",

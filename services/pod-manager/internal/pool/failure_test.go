@@ -9,7 +9,9 @@ import (
 
 // threeServe has three pods, each with capacity for one lease.
 func threeServe(p *player) {
-	p.limits.MaxPods, p.limits.MaxWaitlistLength, p.limits.MaxConcurrency = 3, 1, 1
+	p.limits.MaxPods = 3
+	p.limits.MaxWaitlistLength = 1
+	p.limits.MaxConcurrency = 1
 }
 
 // threeServed begins a dialogue with three pods, of which the first broke under lease 1.
@@ -326,7 +328,10 @@ func TestFailure(t *testing.T) {
 		{
 			name:   "lost in service",
 			reason: "three pods that went with their node say nothing about whether another would start",
-			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 3, 1 },
+			config: func(p *player) {
+				p.limits.MaxPods = 3
+				p.limits.MaxWaitlistLength = 1
+			},
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f => create f-2

@@ -34,7 +34,8 @@ func (p *pod) probe(s *step, timeout time.Duration) {
 	if p.health.probedAddress == address {
 		return
 	}
-	p.health.probedAddress, p.health.probeNumber = address, s.event
+	p.health.probedAddress = address
+	p.health.probeNumber = s.event
 	s.emit(Probe{
 		Name: p.name, UID: p.uid, Address: address, Identity: p.observed.Identity, Question: p.health.probeNumber,
 		Timeout: timeout,
@@ -87,7 +88,9 @@ func (p *pod) lostReadiness(before Observation) bool {
 // restart returns a pod whose containers stopped to the state starting.
 func (p *pod) restart(now time.Time) {
 	p.setState(now, starting, "")
-	p.since, p.health.probedAddress, p.ran = now, "", false
+	p.since = now
+	p.health.probedAddress = ""
+	p.ran = false
 }
 
 // awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. This lasts until the
@@ -181,7 +184,8 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
 	}
-	f.problem, f.at = problem, now
+	f.problem = problem
+	f.at = now
 	f.attempts++
 	if problem.Kind == Lost && f.attempts < maxAttempts {
 		return

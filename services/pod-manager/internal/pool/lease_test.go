@@ -6,7 +6,10 @@ import "testing"
 
 func TestChoice(t *testing.T) {
 	t.Parallel()
-	wide := func(p *player) { p.limits.MaxPods, p.limits.MaxConcurrency = 3, 4 }
+	wide := func(p *player) {
+		p.limits.MaxPods = 3
+		p.limits.MaxConcurrency = 4
+	}
 	play(t, []behaviour{
 		{
 			name: "one caller", reason: "a cold start takes one pod, and its caller gets it",
@@ -43,7 +46,10 @@ func TestChoice(t *testing.T) {
 		},
 		{
 			name: "least loaded, then in turn", reason: "load is spread evenly, and the pod used longest ago comes first",
-			config: func(p *player) { p.limits.MaxPods, p.limits.MaxConcurrency = 2, 4 },
+			config: func(p *player) {
+				p.limits.MaxPods = 2
+				p.limits.MaxConcurrency = 4
+			},
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f

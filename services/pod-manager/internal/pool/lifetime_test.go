@@ -214,7 +214,11 @@ func TestLifetime(t *testing.T) {
 		},
 		{
 			name: "a minimum beside a second pod", reason: "the pod in the higher slot goes, and the minimum stays",
-			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength, p.limits.TTL = 2, 1, 50*time.Second },
+			config: func(p *player) {
+				p.limits.MaxPods = 2
+				p.limits.MaxWaitlistLength = 1
+				p.limits.TTL = 50 * time.Second
+			},
 			dialogue: `
 				tick
 				minimum f 1 => create f-1
@@ -358,7 +362,10 @@ func TestTemplate(t *testing.T) {
 		},
 		{
 			name: "one after the other", reason: "a pool has one pod more than it needs while pods are replaced",
-			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 },
+			config: func(p *player) {
+				p.limits.MaxPods = 2
+				p.limits.MaxWaitlistLength = 1
+			},
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f => create f-2
@@ -589,7 +596,10 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 		{
 			name:   "deletes ours",
 			reason: "pods that are lost together are one attempt, and after two of those there is a third",
-			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 },
+			config: func(p *player) {
+				p.limits.MaxPods = 2
+				p.limits.MaxWaitlistLength = 1
+			},
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f => create f-2

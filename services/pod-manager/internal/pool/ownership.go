@@ -17,7 +17,9 @@ func ownAll(Function) Owner { return Owner{Mine: true, Alone: true} }
 
 func (e OwnersChanged) applyTo(m *Machine) {
 	o := &m.ownership
-	o.of, o.replicas, o.lost = e.Owner, max(e.Replicas, 1), e.Lost
+	o.of = e.Owner
+	o.replicas = max(e.Replicas, 1)
+	o.lost = e.Lost
 	for _, p := range m.pools {
 		former := p.owner
 		p.owner = o.of(p.function)

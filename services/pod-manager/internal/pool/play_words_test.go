@@ -107,7 +107,9 @@ func (p *player) observe(name, state string, changes ...string) pool.PodObserved
 		}
 	}
 	o.ResourceVersion = strconv.Itoa(number("0"+o.ResourceVersion) + 1)
-	o.Phase, o.Address, o.Problem = phases[state], "", pool.Problem{}
+	o.Phase = phases[state]
+	o.Address = ""
+	o.Problem = pool.Problem{}
 	if state == "running" {
 		o.Address = name + ":9446"
 	}

@@ -199,7 +199,8 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	}
 	p.expiry.mergeAnnotation(o.ReclaimAfter, s.at, p.pool.limits.TTL)
 	if o.Problem.Kind.broken() && p.removal.unexplained {
-		p.reason, p.removal.unexplained = o.Problem.Reason, false
+		p.reason = o.Problem.Reason
+		p.removal.unexplained = false
 	}
 	switch {
 	case !o.Problem.Kind.mayPass():
@@ -225,7 +226,8 @@ func (p *pod) drain(s *step, why string, r removal) {
 func (p *pod) returnToStarting(s *step) {
 	if !p.state.usable() && !p.observed.Deleting {
 		p.setState(s.at, starting, "")
-		p.since, p.removal = s.at, removal{}
+		p.since = s.at
+		p.removal = removal{}
 	}
 }
 

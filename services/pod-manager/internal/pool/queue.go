@@ -111,7 +111,8 @@ func (t *leaseTable) grantWaiting(s *step, p *pool) {
 // grantOn grants a lease on a pod.
 func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	l.endPhase(s.at)
-	l.pod, l.granted = chosen, s.at
+	l.pod = chosen
+	l.granted = s.at
 	t.granted++
 	chosen.use.lastGrant = t.granted
 	chosen.use.leases++

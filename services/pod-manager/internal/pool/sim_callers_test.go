@@ -68,7 +68,9 @@ func (c *caller) again(pod, broken string) {
 		return
 	}
 	next := *c
-	next.id, next.attempt, next.avoid = c.id+1, c.attempt+1, append(next.avoid[:len(next.avoid):len(next.avoid)], pod)
+	next.id = c.id + 1
+	next.attempt = c.attempt + 1
+	next.avoid = append(next.avoid[:len(next.avoid):len(next.avoid)], pod)
 	if c.world.fault(2, "overtaken", c.id) {
 		c.world.call(next)
 		c.leave(broken)

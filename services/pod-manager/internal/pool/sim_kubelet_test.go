@@ -56,7 +56,8 @@ func (k *kube) proceed(p *kubePod) {
 			p.seen.Phase++
 		}
 		if p.seen.Phase >= pool.PhaseStarting {
-			p.seen.Address, p.seen.Node = p.seen.Name+":9446", "node-"+strconv.Itoa(w.roll(3, "node", p.seen.UID))
+			p.seen.Address = p.seen.Name + ":9446"
+			p.seen.Node = "node-" + strconv.Itoa(w.roll(3, "node", p.seen.UID))
 		}
 		k.changed(p)
 		if p.seen.Phase < pool.PhaseConnecting {

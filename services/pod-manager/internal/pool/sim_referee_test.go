@@ -123,7 +123,8 @@ func (r *referee) answered(lease pool.LeaseID) {
 // limits returns the limits of a function, with one of everything at least.
 func (r *referee) limits(f pool.Function) pool.Limits {
 	l := r.config.Limits(f)
-	l.MaxPods, l.MaxConcurrency = max(l.MaxPods, 1), max(l.MaxConcurrency, 1)
+	l.MaxPods = max(l.MaxPods, 1)
+	l.MaxConcurrency = max(l.MaxConcurrency, 1)
 	return l
 }
 

@@ -130,7 +130,8 @@ func generate(seed uint64) script {
 			s.Stimuli = append(s.Stimuli, st)
 			continue
 		}
-		st.What, st.Hold = "request", seconds(r, pick(r, 1, 10))
+		st.What = "request"
+		st.Hold = seconds(r, pick(r, 1, 10))
 		if r.IntN(4) == 0 {
 			st.Timeout = seconds(r, 10)
 		}

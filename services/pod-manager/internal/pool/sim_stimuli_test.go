@@ -45,7 +45,9 @@ func (w *world) do(s stimulus) {
 		w.setup.Settings = fmt.Sprintf("s%d", s.N%4)
 		w.tell(pool.Configured{Config: w.setup.config()})
 	case "limits":
-		w.setup.MaxPods, w.setup.MaxConcurrency, w.setup.MaxQueue = 1+s.N%3, 1+s.N%4, 1+s.N
+		w.setup.MaxPods = 1 + s.N%3
+		w.setup.MaxConcurrency = 1 + s.N%4
+		w.setup.MaxQueue = 1 + s.N
 		w.tell(pool.Configured{Config: w.setup.config()})
 	case "global":
 		w.setup.Quota = s.N % 4

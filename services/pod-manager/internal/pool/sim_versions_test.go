@@ -88,7 +88,8 @@ func TestTwoVersions(t *testing.T) {
 // join has the second replica begin, with a template of its own.
 func (r *replicas) join(template string, s setup) {
 	s.Template = template
-	r.both[1], r.versions[1] = newReferee(s.config()), template
+	r.both[1] = newReferee(s.config())
+	r.versions[1] = template
 	for _, p := range r.pods {
 		r.send(1, pool.PodObserved{Observation: p.Observation})
 	}

@@ -68,7 +68,8 @@ func newWorld(seed uint64, s setup) *world {
 		heard:   make(map[pool.Function]time.Time),
 		watch:   func(pool.Action) {},
 	}
-	w.kube.world, w.kube.pods = w, make(map[string]*kubePod)
+	w.kube.world = w
+	w.kube.pods = make(map[string]*kubePod)
 	w.referee = newReferee(s.config())
 	w.every(time.Second, func() {
 		w.tell(pool.Tick{})

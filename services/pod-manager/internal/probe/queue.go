@@ -38,7 +38,8 @@ func (q *queue) removeNext() (next *probe) {
 	case last < 0, q.turns%3 == 2 && len(q.tried) > 0:
 		next, q.tried = q.tried[0], q.tried[1:]
 	case q.turns%3 == 0:
-		next, q.fresh = q.fresh[last], q.fresh[:last]
+		next = q.fresh[last]
+		q.fresh = q.fresh[:last]
 	default:
 		next, q.fresh = q.fresh[0], q.fresh[1:]
 	}
@@ -49,7 +50,9 @@ func (q *queue) removeNext() (next *probe) {
 // majority.
 func (q *queue) countEnded() {
 	if q.over++; 2*q.over > len(q.fresh)+len(q.tried) {
-		q.fresh, q.tried, q.over = liveProbes(q.fresh), liveProbes(q.tried), 0
+		q.fresh = liveProbes(q.fresh)
+		q.tried = liveProbes(q.tried)
+		q.over = 0
 	}
 }
 

@@ -50,7 +50,9 @@ func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 		content, err = k.parseConfig(ctx, content)
 	}
 	if err == nil {
-		k.content, k.cause, k.changed = content, nil, true
+		k.content = content
+		k.cause = nil
+		k.changed = true
 		return
 	}
 	k.cause = err

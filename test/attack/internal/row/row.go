@@ -73,7 +73,8 @@ func (c Config) runOnce(ctx context.Context, attack attacks.Attack, program stri
 	}
 	defer stop()
 	at := c.watchAttack(ctx, attack, &row)
-	row.Peak, row.Ended = c.System.Peak(), c.System.Ended()
+	row.Peak = c.System.Peak()
+	row.Ended = c.System.Ended()
 	if row.Ended != "" {
 		row.Log = c.System.Tail()
 	}
@@ -111,7 +112,8 @@ func (c Config) watchAttack(ctx context.Context, attack attacks.Attack, row *Row
 func (r *Row) compare(samples *caller.Samples, at moments) {
 	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
 	during := samples.Between(at.attacked, at.over)
-	r.Undisturbed, r.Meanwhile = undisturbedP99(caller.P99(before), caller.P99(after)), caller.P99(during)
+	r.Undisturbed = undisturbedP99(caller.P99(before), caller.P99(after))
+	r.Meanwhile = caller.P99(during)
 	r.Recovered = caller.P99(after) < caller.Never
 	r.Failed = caller.Failures(append(during, after...))
 }

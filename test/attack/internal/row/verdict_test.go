@@ -32,7 +32,10 @@ func TestErr(t *testing.T) {
 		},
 		"fast before": {
 			"a millisecond and five are the machine's noise",
-			func(r *row.Row) { r.Undisturbed, r.Meanwhile = 1, 60*time.Millisecond }, true, false,
+			func(r *row.Row) {
+				r.Undisturbed = 1
+				r.Meanwhile = 60 * time.Millisecond
+			}, true, false,
 		},
 		"refused": {
 			"to be refused is not to be served",
@@ -52,7 +55,10 @@ func TestErr(t *testing.T) {
 		},
 		"memory, slow": {
 			"it is not only slow",
-			func(r *row.Row) { r.After, r.Meanwhile = 160<<20, caller.Never }, false, false,
+			func(r *row.Row) {
+				r.After = 160 << 20
+				r.Meanwhile = caller.Never
+			}, false, false,
 		},
 		"ended": {
 			"the program has to go on",

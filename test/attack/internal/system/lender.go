@@ -31,7 +31,8 @@ func newLender(pods map[string]string) (*Lender, error) {
 	mux := http.NewServeMux()
 	mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(l))
 	address, server, err := Serve(mux)
-	l.Address, l.server = address, server
+	l.Address = address
+	l.server = server
 	return l, err
 }
 

@@ -74,7 +74,9 @@ func (p *Program) run(ctx context.Context, path string, pl plan) error {
 	}
 	defer func() { _ = log.Close() }()
 	p.cmd = p.group.Command(ctx, path, pl.args...)
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = pl.env, log, log
+	p.cmd.Env = pl.env
+	p.cmd.Stdout = log
+	p.cmd.Stderr = log
 	if err := p.cmd.Start(); err != nil {
 		close(p.ended)
 		return fmt.Errorf("start %s: %w", p.Name, err)

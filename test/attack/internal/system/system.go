@@ -155,7 +155,8 @@ func (s *System) startPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		pods[image], s.beside = pod.Address, append(s.beside, pod)
+		pods[image] = pod.Address
+		s.beside = append(s.beside, pod)
 	}
 	lender, err := newLender(pods)
 	s.Lender = lender

@@ -133,7 +133,8 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 	if c.failed != nil {
 		return 0, c.failed
 	}
-	stream, c.next = c.next, c.next+2
+	stream = c.next
+	c.next += 2
 	c.windows[stream] = c.initial
 	block, err := encodeHeaders(path)
 	if err != nil {
@@ -185,7 +186,8 @@ func (c *Conn) Send(stream uint32, data []byte, end bool) error {
 			return err
 		}
 		data = data[n:]
-		c.window, c.windows[stream] = c.window-n, window-n
+		c.window -= n
+		c.windows[stream] = window - n
 	}
 	return nil
 }

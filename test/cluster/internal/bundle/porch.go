@@ -13,12 +13,14 @@ import (
 func Porch(dir, applets string) []image.Spec {
 	probe := func(path string) image.File { return image.File{Path: path, Mode: 0o755, Source: applets} }
 	runner := porchImage("function-runner", filepath.Join(dir, "function-runner"))
-	runner.Files[0].Path, runner.Entrypoint = "/server", []string{"/server"}
+	runner.Files[0].Path = "/server"
+	runner.Entrypoint = []string{"/server"}
 	runner.Files = append(runner.Files, probe("/grpc-health-probe"),
 		image.File{Path: "/functions", Mode: 0o755, Dir: true},
 		image.File{Path: "/config.yaml", Mode: 0o644, Content: "functions: []\n"})
 	wrapper := porchImage("wrapper-server", filepath.Join(dir, "wrapper-server"))
-	wrapper.Files[0].Path, wrapper.Entrypoint = "/wrapper-server/wrapper-server", nil
+	wrapper.Files[0].Path = "/wrapper-server/wrapper-server"
+	wrapper.Entrypoint = nil
 	wrapper.Files = append(wrapper.Files, probe("/wrapper-server/grpc-health-probe"), probe("/bin/cp"))
 	return []image.Spec{
 		runner, wrapper,

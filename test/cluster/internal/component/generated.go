@@ -34,7 +34,8 @@ func (g generatedModule) buildModule(ctx context.Context, dir string) error {
 	defer os.RemoveAll(source)
 	files, programs := map[string][]byte{"go.mod": append(slices.Clone(g.Mod), sharedRequirements()...)}, "tool"
 	if g.Main != "" {
-		files["main.go"], programs = []byte(g.Main), "."
+		files["main.go"] = []byte(g.Main)
+		programs = "."
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(source, name), content, 0o644); err != nil {

@@ -79,7 +79,10 @@ func (s *Supervisor) awaitRelease(ctx context.Context, i int, name string) bool 
 			break
 		}
 		if !reported {
-			s.updateStatus(i, func(status *Status) { status.State, status.PID = Held, 0 })
+			s.updateStatus(i, func(status *Status) {
+				status.State = Held
+				status.PID = 0
+			})
 			reported = true
 		}
 	}
@@ -97,7 +100,10 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	s.updateStatus(i, func(status *Status) { status.State, status.PID = Running, command.Process.Pid })
+	s.updateStatus(i, func(status *Status) {
+		status.State = Running
+		status.PID = command.Process.Pid
+	})
 	return command.Wait()
 }
 
