@@ -18,6 +18,7 @@ package evalserve
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/http"
 
@@ -25,8 +26,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
@@ -97,6 +100,17 @@ func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, hand
 	})
 }
 
+// wordEarlyDeadline replaces the error for a request whose deadline passed before its evaluation began, because
+// Connect's own error, the text of ctx's error, does not name the function.
+func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) error {
+	msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest)
+	given, ok := errors.AsType[*connect.Error](err)
+	if !isRequest || !ok || ctx.Err() == nil || given.Message() != ctx.Err().Error() {
+		return err
+	}
+	return rpcfault.ToConnect(function.Interrupted(ctx.Err(), msg.GetImage(), 0, "before it began"))
+}
+
 // exchangeLists puts the list of a request back into the message for the service, and removes the list of the
 // service's response from the message for Connect.
 func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
@@ -109,7 +123,7 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 			}
 			resp, err := next(ctx, req)
 			if err != nil {
-				return nil, err
+				return nil, wordEarlyDeadline(ctx, req, err)
 			}
 			// A response that is too large keeps its list, so that Connect rejects it. In other encodings than
 			// protocol buffers of gRPC, Connect writes the list.

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// response inserts a list into the message that Connect writes.
+// response inserts a list into the message that Connect writes. It does not implement http.Flusher, because Connect
+// would flush the response after its message and again after its trailers, which would wake the client twice.
 type response struct {
 	http.ResponseWriter
 	call *call

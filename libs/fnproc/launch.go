@@ -69,7 +69,8 @@ func (c Command) keyParts() []string {
 }
 
 // openFiles opens the files that the launcher inherits, including the reading side of a pipe for its arguments.
-// Arguments is the writing side, or nil if there are no arguments. The caller must close all of them.
+// Arguments is the writing side, or nil if there are no arguments. The caller must close all of them, even after an
+// error.
 func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	if l == nil {
 		return nil, nil, nil
@@ -77,8 +78,7 @@ func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	for _, path := range l.Files {
 		file, err := os.Open(path)
 		if err != nil {
-			closeAll(files)
-			return nil, nil, err
+			return files, nil, err
 		}
 		files = append(files, file)
 	}
@@ -86,11 +86,7 @@ func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 		return files, nil, nil
 	}
 	theirs, arguments, err := os.Pipe()
-	if err != nil {
-		closeAll(files)
-		return nil, nil, err
-	}
-	return append(files, theirs), arguments, nil
+	return append(files, theirs), arguments, err
 }
 
 // sendArguments sets the limits of the launcher's process, and then writes the arguments to pipe and closes it. It
@@ -192,12 +188,17 @@ func (s *Starter) Close() {
 	s.ended.Wait()
 }
 
-// runOnThread calls start on the thread. A nil Starter calls it on the calling thread.
-func (s *Starter) runOnThread(start func()) error {
+// startFunction starts the program of a command on the starter's thread. A nil Starter starts it on the calling thread.
+func (s *Starter) startFunction(cmd Command, attr *os.ProcAttr) (p *os.Process, err error) {
 	if s == nil {
-		start()
-		return nil
+		return functions.startProgram(cmd, attr)
 	}
+	closed := s.runOnThread(func() { p, err = functions.startProgram(cmd, attr) })
+	return p, errors.Join(closed, err)
+}
+
+// runOnThread calls start on the thread.
+func (s *Starter) runOnThread(start func()) error {
 	done := make(chan struct{})
 	select {
 	case s.starts <- func() { defer close(done); start() }:

@@ -4,7 +4,6 @@ package fnproc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,7 +63,16 @@ func (p *process) start(size int) error {
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
 	if err == nil {
-		err = p.fork(theirs, &pidfd)
+		p.Process, p.temp, err = p.confiner.Start(p.confined(), p.cmd.Env, func(env []string) (*os.Process, error) {
+			return p.cmd.Launch.launchStarter().startFunction(p.cmd, &os.ProcAttr{
+				Dir: p.cmd.Dir, Files: theirs, Sys: attributes(p.cmd.Launch, &pidfd),
+				Env: append([]string{}, env...), // nil would mean our own environment
+			})
+		})
+	}
+	p.handle = newHandle(pidfd)
+	if err == nil {
+		err = p.sendArguments()
 	}
 	if err != nil {
 		p.closePipes()
@@ -82,53 +90,29 @@ func (p *process) start(size int) error {
 	}
 	functions.addOutput(p.stdout)
 	p.watchTempDir()
-	p.handle = newHandle(pidfd)
 	go p.awaitExit()
 	return nil
 }
 
-// fork starts the process with theirs as its stdin, stdout and stderr, and stores its pidfd.
-func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
-	inherited, arguments, err := p.cmd.Launch.openFiles()
-	if err != nil {
-		return err
-	}
-	p.arguments = arguments
-	defer closeAll(inherited)
-	attr := &os.ProcAttr{
-		Dir: p.cmd.Dir, Files: append(theirs[:3:3], inherited...),
-		Sys: attributes(p.cmd.Launch, pidfd),
-	}
-	args := append([]string{p.cmd.Path}, p.cmd.Args...)
-	function := confine.Function{
-		Path: p.cmd.Path, Dir: p.cmd.Dir, Readable: p.cmd.Readable, Network: p.cmd.Network, Shared: p.cmd.Shared,
-	}
-	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (started *os.Process, err error) {
-		attr.Env = append([]string{}, env...) // nil would mean our own environment
-		closed := p.cmd.Launch.launchStarter().runOnThread(func() {
-			started, err = withSlack(func() (*os.Process, error) {
-				return functions.startFunction(func() (*os.Process, error) {
-					descriptors.CloseOnExec()
-					return os.StartProcess(p.cmd.Path, args, attr)
-				})
-			})
-		})
-		return started, errors.Join(closed, err)
-	})
-	if err != nil {
-		return err
-	}
-	if err := p.cmd.Launch.sendArguments(p.Pid, arguments, &p.background); err != nil {
-		p.kill(err)
-		_, _ = p.reap()
-		p.handle = newHandle(*pidfd) // the owner of the pidfd, which closePipes closes
-		p.temp.RemoveLater()
-		return err
-	}
-	return nil
+// confined returns the program with its permissions, for the Confiner.
+func (p *process) confined() confine.Function {
+	c := p.cmd
+	return confine.Function{Path: c.Path, Dir: c.Dir, Readable: c.Readable, Network: c.Network, Shared: c.Shared}
 }
 
-// openPipes creates the three pipes and returns the function's sides. The caller must close them even after an error.
+// sendArguments sends the arguments to the launcher. If that fails, it kills the launcher.
+func (p *process) sendArguments() error {
+	err := p.cmd.Launch.sendArguments(p.Pid, p.arguments, &p.background)
+	if err != nil {
+		p.kill(err)
+		_, _ = p.reap()
+		p.temp.RemoveLater()
+	}
+	return err
+}
+
+// openPipes creates the pipes and returns the files that the function inherits, from its stdin on. The caller must
+// close them even after an error.
 func (p *process) openPipes() (theirs []*os.File, err error) {
 	theirs = make([]*os.File, 3)
 	if theirs[0], p.stdin, err = os.Pipe(); err != nil {
@@ -140,7 +124,12 @@ func (p *process) openPipes() (theirs []*os.File, err error) {
 	if p.stderr, theirs[2], err = os.Pipe(); err != nil {
 		return theirs, err
 	}
-	return theirs, p.cmd.Launch.chownPipes(theirs)
+	if err := p.cmd.Launch.chownPipes(theirs); err != nil {
+		return theirs, err
+	}
+	inherited, arguments, err := p.cmd.Launch.openFiles()
+	p.arguments = arguments
+	return append(theirs, inherited...), err
 }
 
 func (p *process) closePipes() {
@@ -384,11 +373,14 @@ func (r *registry) holdsOutput(pid int) bool {
 	})
 }
 
-// startFunction forks and registers the new process. A Reaper never sees the process unregistered.
-func (r *registry) startFunction(fork func() (*os.Process, error)) (*os.Process, error) {
+// startProgram starts the program of a function and registers its process. A Reaper never sees the process
+// unregistered. The process inherits the thread's timer slack.
+func (r *registry) startProgram(cmd Command, attr *os.ProcAttr) (*os.Process, error) {
 	r.starts.RLock()
 	defer r.starts.RUnlock()
-	p, err := fork()
+	defer setSlack()()
+	descriptors.CloseOnExec()
+	p, err := os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), attr)
 	if err != nil {
 		return nil, err
 	}
@@ -408,7 +400,7 @@ func (r *registry) forgetProcess(pid int) {
 	}
 }
 
-// holdStarts waits until no start of a function is in progress. It blocks startFunction and forgetProcess until
+// holdStarts waits until no start of a function is in progress. It blocks startProgram and forgetProcess until
 // release is called.
 func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()

@@ -65,8 +65,8 @@ func filesInMemory(string, int64) int64 { return 0 }
 // enlargePipes does nothing, because macOS itself enlarges pipes.
 func enlargePipes(int, ...*os.File) {}
 
-// withSlack calls start, because macOS has no timer slack to set.
-func withSlack(start func() (*os.Process, error)) (*os.Process, error) { return start() }
+// setSlack does nothing, because macOS has no timer slack.
+func setSlack() (restore func()) { return func() {} }
 
 // Reaper does nothing, because orphans become children of this process only on Linux.
 type Reaper struct{}

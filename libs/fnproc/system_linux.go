@@ -101,15 +101,16 @@ func enlargePipes(size int, pipes ...*os.File) {
 	}
 }
 
-// withSlack calls start on a thread with timer slack, which the new process inherits.
+// setSlack gives the calling thread timer slack, which new processes inherit, until the returned function is called.
 //
 // While a Go program is busy, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds. With Linux's
 // default slack, it wakes after 70 microseconds. A function runs for milliseconds and does not need the monitor,
-// whose wake-ups cost a fifth of the function's processor time. On kernels without slack, start is called anyway.
-func withSlack(start func() (*os.Process, error)) (*os.Process, error) {
+// whose wake-ups cost a fifth of the function's processor time. Errors of kernels without slack are ignored.
+func setSlack() (restore func()) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(osthread.Slack), 0, 0, 0)
-	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }() // restores the default
-	return start()
+	return func() {
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // restores the default
+		runtime.UnlockOSThread()
+	}
 }

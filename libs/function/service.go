@@ -32,10 +32,6 @@ type ServiceConfig struct {
 	Program string
 	Settings
 	Confinement
-	// Admit waits for a slot for an evaluation of a function by a caller. If it is nil, the service runs up to
-	// Concurrency functions at once. That is enough in a pod, because the pod-manager limits the number of the pod's
-	// callers.
-	Admit func(ctx context.Context, function, caller string) (release func(), err error)
 	// Pod is true in a function's own pod. There the function may read all files except Hidden.
 	Pod bool
 	// Shared contains directories that the function of a pod may write to while it runs alone. The service empties
@@ -60,21 +56,18 @@ type ServiceConfig struct {
 	// failures.
 	Wording    Wording
 	FlattenLog bool
-	// Took, if not nil, is called with the duration of each phase of an evaluation: "queue" and "run".
-	Took      func(ctx context.Context, phase string, took time.Duration)
-	Telemetry *telemetry.Telemetry
+	Telemetry  *telemetry.Telemetry
 }
 
 // PreforkUnused is the time for which a function's spare processes are kept after its last evaluation.
 const PreforkUnused = 10 * time.Minute
 
-// Service runs functions for callers. It limits the number of concurrent functions, confines functions and uses spare
-// processes.
+// Service runs functions for callers. It confines functions and uses spare processes.
 type Service struct {
 	cfg      ServiceConfig
 	runner   *fnproc.Runner
 	confiner *confine.Confiner
-	pod      *pod // limits concurrency if Admit is nil
+	pod      pod // slots of Evaluate
 	env      []string
 	// kills recognizes killed functions that ran out of memory.
 	kills    *cgroup.Kills
@@ -88,12 +81,11 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Took == nil {
-		cfg.Took = func(context.Context, string, time.Duration) {}
-	}
+	slots := int64(cfg.Slots())
 	s := &Service{
 		cfg: cfg, env: WithGo(cfg.Env, cfg.goMemory()), kills: cgroup.NewKills(cgroup.Container),
 		tracer: cfg.Telemetry.Tracers.Tracer(cfg.Program),
+		pod:    pod{slots: semaphore.NewWeighted(slots), count: slots},
 	}
 	s.preforks, err = cfg.Telemetry.Meters.Meter(cfg.Program).Int64Counter("fn.prefork",
 		metric.WithDescription(
@@ -109,11 +101,6 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 		Reaper: reaper, Confiner: s.confiner, Watch: fnproc.NewWatch(memoryUsage, processUsage),
 		Keep: s.keep, Total: cfg.PreforkTotal, Unused: PreforkUnused, Log: cfg.Telemetry.Log,
 	})
-	slots := int64(cfg.Slots())
-	s.pod = &pod{
-		slots: semaphore.NewWeighted(slots), concurrency: slots, dirs: cfg.Shared,
-		empty: s.confiner.EmptyShared, changed: s.runner.Changed,
-	}
 	return s, nil
 }
 
@@ -141,7 +128,7 @@ func (c ServiceConfig) goMemory() int64 {
 // keep returns the number of spare processes for a function. It returns 0 once evaluations in this pod run alone.
 func (s *Service) keep(function string) int {
 	switch {
-	case s.pod != nil && s.pod.alone.Load(): // nil during NewService
+	case s.pod.alone.Load():
 		return 0
 	case s.cfg.Keep != nil:
 		return s.cfg.Keep(function)
@@ -175,57 +162,15 @@ type Evaluation struct {
 	// Command runs the function. The service adds the environment and the limits.
 	Command      fnproc.Command
 	ResourceList []byte
-	// Caller identifies the client. It is empty if the client is unknown.
-	Caller string
-	// Limit limits the time in the queue and the time in the function together. RunLimit, if not nil, returns the
-	// limit for the time in the function instead. It is called when the function begins.
-	Limit    TimeLimit
-	RunLimit func() TimeLimit
+	// Limit limits the duration of the run.
+	Limit TimeLimit
 }
 
-// Evaluate runs a function when a slot is free. Callers must validate the input by [CheckInput]. If the function
-// fails, the error's chain contains a [*Failure]. If ctx was canceled, the error has the class of ctx's error. If the
-// queue for slots is full, the error has the class fault.Exhausted and a retry hint.
-func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
-	if s.cfg.Admit == nil {
-		return s.pod.evaluate(ctx, e.Image, func(withDirs bool) (Result, error) {
-			e.Command.Shared = withDirs
-			return s.runProcess(ctx, e)
-		})
-	}
-	release, err := s.admit(ctx, e)
-	if err != nil {
-		return Result{}, err
-	}
-	defer release()
-	return s.runProcess(ctx, e)
-}
-
-// admit waits for a slot until the time limit of the evaluation is exceeded.
-func (s *Service) admit(ctx context.Context, e Evaluation) (release func(), err error) {
-	limited, cancel := e.Limit.Context(ctx)
-	defer cancel()
-	start := time.Now()
-	release, err = s.cfg.Admit(limited, e.Command.Function(), e.Caller)
-	waited := time.Since(start)
-	s.cfg.Took(ctx, "queue", waited)
-	switch {
-	case err == nil:
-		return release, nil
-	case fault.Of(err) == fault.DeadlineExceeded, fault.Of(err) == fault.Canceled:
-		return nil, Interrupted(err, e.Image, waited, "waiting for a free slot")
-	default:
-		return nil, fmt.Errorf("function %q: %w", e.Image, err)
-	}
-}
-
-// runProcess runs the process of an admitted evaluation.
-func (s *Service) runProcess(ctx context.Context, e Evaluation) (Result, error) {
-	limit := e.Limit
-	if e.RunLimit != nil {
-		limit = e.RunLimit()
-	}
-	ctx, cancel := limit.Context(ctx)
+// Run runs a function at once. Callers must validate the input by [CheckInput] and limit the number of concurrent runs.
+// If the function fails, the error's chain contains a [*Failure]. If ctx was canceled, the error has the class of ctx's
+// error.
+func (s *Service) Run(ctx context.Context, e Evaluation) (Result, error) {
+	ctx, cancel := e.Limit.Context(ctx)
 	defer cancel()
 	path := attribute.String("process.executable.path", e.Command.Path)
 	ctx, span := s.tracer.Start(ctx, "fn.exec", trace.WithAttributes(path))
@@ -236,7 +181,6 @@ func (s *Service) runProcess(ctx context.Context, e Evaluation) (Result, error) 
 		attribute.Int("process.exit.code", out.ExitCode), attribute.String("fn.prefork", out.Prefork.String()))
 	s.countPrefork(ctx, e.Command, out.Prefork)
 	result, err := s.conclude(ctx, e.Image, out, err, time.Since(start))
-	s.cfg.Took(ctx, "run", time.Since(start))
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 	}
@@ -273,7 +217,7 @@ func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd))
 // [fnproc.Command.Function]). It returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
-// NotStarted returns the error that [Service.Evaluate] returns for a function of image if its start fails with err.
+// NotStarted returns the error that [Service.Run] returns for a function of image if its start fails with err.
 // It is for callers that detect this earlier.
 func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 	return s.platformFailure(Failure{Image: image}, err)

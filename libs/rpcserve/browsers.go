@@ -28,16 +28,9 @@ func (h Hosts) Permit(host string) bool {
 		slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// rejectWebSites rejects requests that a browser sends for another web site or to a host name that is not permitted.
-// It recognizes browsers by the headers Origin and Sec-Fetch-Site, which other clients do not send.
-func rejectWebSites(hosts Hosts, next http.Handler) http.Handler {
-	protection := http.NewCrossOriginProtection()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
-		if browser && (protection.Check(r) != nil || !hosts.Permit(r.Host)) {
-			http.Error(w, "web sites may not call this port", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// isWebSite reports whether a browser sent a request for another web site or to a host name that is not permitted. It
+// recognizes browsers by the headers Origin and Sec-Fetch-Site, which other clients do not send.
+func (h Hosts) isWebSite(r *http.Request) bool {
+	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
+	return browser && (http.NewCrossOriginProtection().Check(r) != nil || !h.Permit(r.Host))
 }

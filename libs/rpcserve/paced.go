@@ -12,20 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
-// requirePace rejects requests whose clients send too slowly. The memory of such requests would be occupied for as
-// long as their clients want. The handler next must read each request without pauses.
-func requirePace(maxBytes int, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(r.Context()) // a copy, because the server still uses the original request
-		r.Body = newPacedBody(r.Body, http.NewResponseController(w), maxBytes)
-		next.ServeHTTP(w, r)
-	})
-}
-
 // passed is a deadline in the past.
 var passed = time.Unix(1, 0)
 
-// pacedBody is the body of a request whose client must keep the pace. Only one goroutine may use it.
+// pacedBody is the body of a request whose client must keep the pace. Otherwise the memory of the request would be
+// occupied for as long as the client wants. The reader must read without pauses. Only one goroutine may use the body.
 type pacedBody struct {
 	io.ReadCloser
 	meter  *slowclient.Meter

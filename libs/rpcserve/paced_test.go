@@ -212,7 +212,7 @@ func TestIdleStreamsStay(t *testing.T) {
 		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: "idle.Service", Streams: true, MaxRequestBytes: 100, MaxResponseBytes: 100,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-				return path, connect.NewBidiStreamHandler(path, echoOnce, options...)
+				return "/idle.Service/", connect.NewBidiStreamHandler(path, echoOnce, options...)
 			},
 		})
 		if err != nil {

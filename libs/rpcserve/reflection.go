@@ -10,7 +10,6 @@ import (
 	"connectrpc.com/grpcreflect"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
 // Limits of reflection, which interactive users need. Its streams may be idle, so that we limit their number and
@@ -26,8 +25,8 @@ const (
 	reflectionResponseBytes = 4 << 20
 )
 
-// addReflection adds both versions of the reflection service to mux. They share the limit of streams.
-func addReflection(mux *http.ServeMux, names []string) error {
+// addReflection adds both versions of the reflection service. They share the limit of streams.
+func (h *Handler) addReflection(names []string) error {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)
 	versions := map[string]func(*grpcreflect.Reflector, ...connect.HandlerOption) (string, http.Handler){
@@ -36,12 +35,11 @@ func addReflection(mux *http.ServeMux, names []string) error {
 	}
 	for name, version := range versions {
 		m := mount{
-			name: name, requestBytes: reflectionRequestBytes, responseBytes: reflectionResponseBytes,
-			flushes: true, idles: true,
+			name: name, requestBytes: reflectionRequestBytes, responseBytes: reflectionResponseBytes, idles: true,
 		}
-		err := m.addTo(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
+		err := h.add(m, func(options ...connect.HandlerOption) (string, http.Handler) {
 			path, handler := version(reflector, options...)
-			return path, limitConcurrency(slots, limitDuration(handler))
+			return path, h.limitStreams(slots, handler)
 		})
 		if err != nil {
 			return err
@@ -50,26 +48,18 @@ func addReflection(mux *http.ServeMux, names []string) error {
 	return nil
 }
 
-// limitConcurrency serves at most cap(slots) requests concurrently and rejects further requests.
-func limitConcurrency(slots chan struct{}, next http.Handler) http.Handler {
-	errors := connect.NewErrorWriter()
+// limitStreams serves at most cap(slots) streams concurrently and rejects further streams. It ends a stream after
+// reflectionTimeout. If the client does not read, package serve ends the stream earlier.
+func (h *Handler) limitStreams(slots chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(reflectionTimeout))
 			next.ServeHTTP(w, r)
 		default:
-			_ = errors.Write(w, r, rpcfault.ToConnect(fault.WithRetryAfter(fault.New(fault.Exhausted,
-				"%d reflection streams are open, as many as there may be: try again later", cap(slots)), reflectionTimeout)))
+			h.writeError(w, r, fault.WithRetryAfter(fault.New(fault.Exhausted,
+				"%d reflection streams are open, as many as there may be: try again later", cap(slots)), reflectionTimeout))
 		}
-	})
-}
-
-// limitDuration ends a stream after reflectionTimeout. If the client does not read, package serve ends the stream
-// earlier.
-func limitDuration(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(reflectionTimeout))
-		next.ServeHTTP(w, r)
 	})
 }

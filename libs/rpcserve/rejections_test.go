@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"connectrpc.com/connect"
+
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 )
@@ -32,7 +35,12 @@ func TestRejectedCallersAreCountedAndLogged(t *testing.T) {
 	}
 	answered := 0
 	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answered++ })
-	handler, err := rpcserve.Restricted("pod-manager", access, tel, next)
+	handler, err := rpcserve.NewHandler(rpcserve.Config{
+		Telemetry: tel, Health: new(serve.Health), Access: access, Port: "pod-manager",
+	}, rpcserve.Service{
+		Name: "x", MaxRequestBytes: 1, MaxResponseBytes: 1,
+		Handler: func(...connect.HandlerOption) (string, http.Handler) { return "/", next },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +53,11 @@ func TestRejectedCallersAreCountedAndLogged(t *testing.T) {
 			if r.Header.Set("From", from); from == "probe" {
 				r.Header.Del("From")
 			}
-			handler.ServeHTTP(httptest.NewRecorder(), r)
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			if from == "probe" && w.Code == http.StatusUnsupportedMediaType { // the health check's own answer
+				answered++
+			}
 		}
 	}
 	for _, want := range []string{

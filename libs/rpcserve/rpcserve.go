@@ -25,7 +25,8 @@ import (
 type Service struct {
 	// Name is the full name of the service, with its package.
 	Name string
-	// Handler is the generated function that creates the handler of the service.
+	// Handler is the generated function that creates the handler of the service, and returns the prefix of the paths of
+	// its methods.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
 	// Streams is true if a method of the service is a stream. Clients of streams may be silent.
 	Streams bool
@@ -50,7 +51,7 @@ type Config struct {
 const healthBytes = 4 << 10
 
 // NewHandler returns the handler of a port. It returns an error for a service whose messages have no limit.
-func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
+func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 	tracing, err := cfg.Telemetry.Interceptor()
 	if err != nil {
 		return nil, fmt.Errorf("set up tracing of RPCs: %w", err)
@@ -59,28 +60,28 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 		connect.WithInterceptors(tracing, rpcfault.Interceptor()),
 		connect.WithRecover(recoverPanic(cfg.Telemetry.Log)),
 	}
-	mux := http.NewServeMux()
+	h := &Handler{
+		telemetry: cfg.Telemetry, hosts: cfg.Hosts, errors: connect.NewErrorWriter(), services: map[string]mount{},
+	}
 	names := []string{grpchealth.HealthV1ServiceName}
 	for _, s := range services {
 		m := mount{
-			name: s.Name, requestBytes: s.MaxRequestBytes, responseBytes: s.MaxResponseBytes,
-			flushes: s.Streams, idles: s.Streams, options: options,
+			name: s.Name, requestBytes: s.MaxRequestBytes, responseBytes: s.MaxResponseBytes, idles: s.Streams, options: options,
 		}
-		if err := m.addTo(mux, s.Handler); err != nil {
+		if err := h.add(m, s.Handler); err != nil {
 			return nil, err
 		}
 		names = append(names, s.Name)
 	}
 	// Health checks are not traced, because they are frequent.
-	const name = grpchealth.HealthV1ServiceName
-	health := mount{name: name, requestBytes: healthBytes, responseBytes: healthBytes, flushes: true}
-	err = health.addTo(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
+	health := mount{name: grpchealth.HealthV1ServiceName, requestBytes: healthBytes, responseBytes: healthBytes}
+	err = h.add(health, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
 	})
-	if err = errors.Join(err, addReflection(mux, names)); err != nil {
+	if err = errors.Join(err, h.addReflection(names)); err != nil {
 		return nil, err
 	}
-	return Restricted(cfg.Port, cfg.Access, cfg.Telemetry, rejectWebSites(cfg.Hosts, mux))
+	return h.Restrict(cfg.Port, cfg.Access)
 }
 
 // recoverPanic returns the function that converts a handler's panic to an error and logs the stack, so that only one

@@ -72,10 +72,21 @@ func (l *listener) newConn(accepted net.Conn) *conn {
 type transport struct {
 	net.Conn
 	meter *slowclient.Meter
+	begin []byte // bytes that were read to recognize TLS; Read returns them again
 }
 
 func newTransport(conn net.Conn) *transport {
 	return &transport{Conn: conn, meter: slowclient.New(func() { _ = conn.Close() })}
+}
+
+// Read implements net.Conn.
+func (t *transport) Read(p []byte) (int, error) {
+	if len(t.begin) > 0 {
+		n := copy(p, t.begin)
+		t.begin = t.begin[n:]
+		return n, nil
+	}
+	return t.Conn.Read(p)
 }
 
 // Write implements net.Conn. It is not safe for concurrent use, because the server writes sequentially.
@@ -88,10 +99,8 @@ func (t *transport) Write(p []byte) (int, error) {
 }
 
 // CloseWrite closes the sending half of a connection.
-func (t *transport) CloseWrite() error { return closeWrite(t.Conn) }
-
-func closeWrite(conn net.Conn) error {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+func (t *transport) CloseWrite() error {
+	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"net"
 	"time"
 )
 
@@ -31,7 +30,7 @@ func (c *conn) startTLS() error {
 		if _, c.handshakeErr = io.ReadFull(c.transport, first); c.handshakeErr != nil {
 			return
 		}
-		c.Conn = &begunConn{Conn: c.transport, begin: first}
+		c.transport.begin = first
 		if first[0] != recordHandshake {
 			return
 		}
@@ -58,20 +57,4 @@ func (c *conn) decrypt() error {
 		c.expireAt(time.Now().Add(time.Until(certs[0].NotAfter)*3/4), c.state.NegotiatedProtocol == "h2")
 	}
 	return nil
-}
-
-// begunConn is a connection whose first bytes were already read. Read returns them again.
-type begunConn struct {
-	net.Conn
-	begin []byte
-}
-
-// Read implements net.Conn.
-func (c *begunConn) Read(p []byte) (int, error) {
-	if len(c.begin) > 0 {
-		n := copy(p, c.begin)
-		c.begin = c.begin[n:]
-		return n, nil
-	}
-	return c.Conn.Read(p)
 }

@@ -45,7 +45,7 @@ var named = []mutation{
 	},
 	{
 		Name: "health checks have no pace", Package: "libs/rpcserve",
-		Edits: []edit{{`(healthBytes, flushes: true)\}`, "${1}, idles: true}"}},
+		Edits: []edit{{`(responseBytes: healthBytes)\}`, "${1}, idles: true}"}},
 	},
 	{
 		Name: "the alarm of the pace is not awaited", Package: "libs/slowclient",

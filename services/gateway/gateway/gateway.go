@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
@@ -205,7 +204,7 @@ func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 // newHandler returns the handler of the gateway's ports for callers. pools is nil if there is no pod-manager.
 func newHandler(
 	cfg Config, pools lease.Manager, frame servermain.Frame, requests *evalhandler.Handler, shown *status.Service,
-) (http.Handler, error) {
+) (*rpcserve.Handler, error) {
 	queries := newQueries()
 	services := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,

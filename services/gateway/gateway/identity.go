@@ -5,7 +5,6 @@ package gateway
 import (
 	"errors"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +43,7 @@ const maxConnectionAge = 5 * time.Minute
 
 // newEndpoints returns the configured ports, all with the given handler: a port for all callers, and a port with TLS
 // for callers with a client certificate.
-func newEndpoints(cfg Config, handler http.Handler, frame servermain.Frame) ([]serve.Endpoint, error) {
+func newEndpoints(cfg Config, handler *rpcserve.Handler, frame servermain.Frame) ([]serve.Endpoint, error) {
 	plain := serve.Endpoint{
 		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: maxConnectionAge,
 		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnections / 4,
@@ -63,8 +62,7 @@ func newEndpoints(cfg Config, handler http.Handler, frame servermain.Frame) ([]s
 	secure.Name = "evaluator with TLS"
 	secure.Address = cfg.TLSAddress
 	secure.TLS = frame.Identity.Server()
-	secure.Handler, err = rpcserve.Restricted(secure.Name, access, frame.Telemetry, handler)
-	if err != nil {
+	if secure.Handler, err = handler.Restrict(secure.Name, access); err != nil {
 		return nil, err
 	}
 	if cfg.Address == off {

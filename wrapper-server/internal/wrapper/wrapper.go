@@ -123,7 +123,6 @@ func (s *server) keepPrepared(ctx context.Context) error {
 }
 
 func (s *server) newHandler(options ...connect.HandlerOption) (path string, handler http.Handler) {
-	options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
 	return evalserve.NewHandler(evalserve.Config{Service: s, Budget: s.budget, MaxMessageBytes: s.maxMessage}, options...)
 }
 
@@ -132,7 +131,11 @@ func (s *server) newHandler(options ...connect.HandlerOption) (path string, hand
 func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
-	result, err := s.evaluate(ctx, req)
+	limited, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
+	defer cancel()
+	result, err := s.service.Evaluate(limited, function.Evaluation{ // the gateway has validated the input
+		Image: req.GetImage(), Command: s.command, ResourceList: req.GetResourceList(),
+	})
 	req.ResourceList = nil // frees the memory of the input: from here on, only the answer uses the memory budget
 	if err != nil {
 		return nil, err
@@ -141,15 +144,6 @@ func (s *server) EvaluateFunction(
 		return nil, err
 	}
 	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
-}
-
-// evaluate runs the function. The gateway has validated the input.
-func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (function.Result, error) {
-	ctx, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
-	defer cancel()
-	return s.service.Evaluate(ctx, function.Evaluation{
-		Image: req.GetImage(), Command: s.command, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx),
-	})
 }
 
 // command returns the command that a container of the function's image would run.

@@ -72,11 +72,6 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	return sync.OnceFunc(func() { g.leaveSlot(slot) }), nil
 }
 
-// Admit waits for a slot for an evaluation of a function by a caller, as [Gate.Acquire] does.
-func (g *Gate) Admit(ctx context.Context, function, caller string) (release func(), err error) {
-	return g.Acquire(ctx, Claim{Function: function, Caller: caller})
-}
-
 // ForEvaluations returns the limits for a number of concurrent evaluations. Each of the two reserves, for functions
 // and for callers, is an eighth of that number.
 func ForEvaluations(concurrent, queue int) Limits {

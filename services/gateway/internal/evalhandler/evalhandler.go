@@ -242,7 +242,6 @@ func (h *Handler) reportEvaluation(ctx context.Context, s sample) {
 
 // Serve returns the HTTP handler of h and the path to serve it on.
 func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler http.Handler) {
-	options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
 	return evalserve.NewHandler(evalserve.Config{
 		Service: h, Budget: h.budget, MaxMessageBytes: h.maxMessage, Rejected: h.reportRejection,
 	}, options...)

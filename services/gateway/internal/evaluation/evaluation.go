@@ -32,9 +32,6 @@ type Request struct {
 	Measured *evalmetrics.Evaluation
 }
 
-// AllSlotsTaken is the reason that users see for an evaluation in the queue for local processes.
-const AllSlotsTaken = "others have all processes that may run at once"
-
 // Response is the output of a function that succeeded.
 type Response struct {
 	ResourceList []byte

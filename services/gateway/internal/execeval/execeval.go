@@ -24,8 +24,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
@@ -54,7 +52,7 @@ type Evaluator struct {
 	log     *slog.Logger
 	content []byte                // content of the configuration file at the start
 	table   atomic.Pointer[table] // file merged with FunctionConfigs
-	service *function.Service
+	local   *evaluation.Local
 
 	mu      sync.Mutex
 	file    *table            // configuration file alone
@@ -80,28 +78,13 @@ func New(cfg Config) (*Evaluator, error) {
 		return nil, err
 	}
 	e.applyFile(table)
-	if e.service, err = e.newService(cfg.Service); err != nil {
+	cfg.Service.Env = environment
+	cfg.Service.Keep = e.spareCount
+	cfg.Service.Wording = function.ExecWording
+	if e.local, err = evaluation.NewLocal(cfg.Service, cfg.Queue); err != nil {
 		return nil, err
 	}
-	return e, nil
-}
-
-// newService returns the service that runs the functions.
-func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, error) {
-	phases, err := evalmetrics.NewPhases(cfg.Telemetry.Meters)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Env = environment
-	cfg.Keep = e.spareCount
-	cfg.Took = phases.Took
-	cfg.Wording = function.ExecWording
-	gate := admission.New(admission.ForEvaluations(cfg.Slots(), e.cfg.Queue))
-	cfg.Admit = gate.Admit
-	if err := observeGate(cfg.Telemetry.Meters, gate); err != nil {
-		return nil, err
-	}
-	return function.NewService(cfg)
+	return e, observeGate(cfg.Service.Telemetry.Meters, e.local.Gate)
 }
 
 // Name implements evaluation.Evaluator.
@@ -115,39 +98,17 @@ func (e *Evaluator) Serves(image imagename.Name) bool {
 
 // Evaluate implements evaluation.Evaluator.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
-	binary, ok := e.table.Load().findBinary(req.Image)
+	table := e.table.Load()
+	binary, ok := table.findBinary(req.Image)
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}
-	req.Measured.Attempt()
-	req.Measured.Enter("queue")
-	req.Measured.WaitsNow(evaluation.AllSlotsTaken)
-	result, err := e.service.Evaluate(ctx, function.Evaluation{
-		Image:        req.Given,
-		Command:      fnproc.Command{Path: binary, Dir: "/", Network: e.cfg.Network.Match(req.Image)},
-		ResourceList: req.ResourceList,
-		Caller:       req.Caller,
-		Limit:        req.Limit,
-		RunLimit: func() function.TimeLimit {
-			req.Measured.Enter("run")
-			return e.timeLimit(binary, req)
-		},
-	})
-	if err != nil {
-		return evaluation.Response{}, err
+	command := fnproc.Command{Path: binary, Dir: "/", Network: e.cfg.Network.Match(req.Image)}
+	own := function.TimeLimit{For: table.maxTime[binary]}
+	if own.For > 0 {
+		own.Setting = fmt.Sprintf("maxEvaluationTime of function %s in %s", filepath.Base(binary), e.cfg.File)
 	}
-	return evaluation.Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, nil
-}
-
-// timeLimit returns the time limit for a run of a binary. A binary's own limit starts now. Without an own limit, the
-// request's limit applies.
-func (e *Evaluator) timeLimit(binary string, req evaluation.Request) function.TimeLimit {
-	own := e.table.Load().maxTime[binary]
-	if own == 0 {
-		return req.Limit
-	}
-	setting := fmt.Sprintf("maxEvaluationTime of function %s in %s", filepath.Base(binary), e.cfg.File)
-	return function.NewTimeLimit(own, setting)
+	return e.local.Evaluate(ctx, req, command, own)
 }
 
 // Tags implements nameresolver.TagSource. It returns the tags of a repository that have a binary.
@@ -162,7 +123,7 @@ func (e *Evaluator) spareCount(binary string) int { return e.table.Load().prefor
 
 // Maintain maintains the spare processes of functions until ctx is canceled.
 func (e *Evaluator) Maintain(ctx context.Context) error {
-	return e.service.Maintain(ctx)
+	return e.local.Maintain(ctx)
 }
 
 // Watch applies changes of the configuration file until ctx is canceled.
@@ -196,8 +157,8 @@ func (e *Evaluator) applyFile(table *table) {
 	e.combine()
 	e.mu.Unlock()
 	e.log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
-	if e.service != nil {
-		e.service.Changed()
+	if e.local != nil {
+		e.local.Changed()
 	}
 }
 
@@ -208,7 +169,7 @@ func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	e.configs = configs
 	problems := e.combine()
 	e.mu.Unlock()
-	e.service.Changed()
+	e.local.Changed()
 	return problems
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
@@ -48,28 +47,22 @@ type Config struct {
 
 // Evaluator is the sandbox evaluator.
 type Evaluator struct {
-	cfg     Config
-	service *function.Service
-	took    func(ctx context.Context, phase string, took time.Duration)
-	kept    keeper
+	cfg   Config
+	local *evaluation.Local
+	kept  keeper
 }
 
 // New returns an evaluator. Callers must run Maintain while they use it.
 func New(cfg Config) (*Evaluator, error) {
-	phases, err := evalmetrics.NewPhases(cfg.Service.Telemetry.Meters)
-	if err != nil {
-		return nil, err
-	}
-	e := &Evaluator{cfg: cfg, took: phases.Took, kept: keeper{images: map[string]*openImage{}}}
 	cfg.Service.Sandboxed = !cfg.Launcher.Direct()
 	cfg.Service.OwnFiles = true
 	cfg.Service.Wording = function.WrapperWording
-	cfg.Service.Took = phases.Took
-	cfg.Service.Admit = admission.New(admission.ForEvaluations(cfg.Service.Slots(), cfg.Queue)).Admit
-	if e.service, err = function.NewService(cfg.Service); err != nil {
+	local, err := evaluation.NewLocal(cfg.Service, cfg.Queue)
+	if err != nil {
 		return nil, fmt.Errorf("set up the sandbox evaluator: %w", err)
 	}
-	cfg.Images.WhenFull(func() { e.kept.closeIdle(e.service.Forget) })
+	e := &Evaluator{cfg: cfg, local: local, kept: keeper{images: map[string]*openImage{}}}
+	cfg.Images.WhenFull(func() { e.kept.closeIdle(local.Forget) })
 	return e, nil
 }
 
@@ -88,26 +81,15 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 		resolved: resolved, network: e.cfg.Network.Match(req.Image),
 	}, e.cfg.Launcher.Command)
 	if startErr != nil {
-		return evaluation.Response{}, e.service.NotStarted(req.Given, startErr)
+		return evaluation.Response{}, e.local.NotStarted(req.Given, startErr)
 	}
-	req.Measured.Attempt()
-	req.Measured.Enter("queue")
-	req.Measured.WaitsNow(evaluation.AllSlotsTaken)
 	req.Measured.On(evalmetrics.Leased{Image: req.Image.Repository + "@" + resolved.GetDigest()})
-	result, err := e.service.Evaluate(ctx, function.Evaluation{
-		Image: req.Given, Command: command,
-		ResourceList: req.ResourceList, Caller: req.Caller, Limit: req.Limit,
-		RunLimit: func() function.TimeLimit {
-			req.Measured.Enter("run")
-			return req.Limit
-		},
-	})
+	resp, err := e.local.Evaluate(ctx, req, command, function.TimeLimit{})
 	if err != nil {
 		return evaluation.Response{}, err
 	}
-	return evaluation.Response{
-		ResourceList: result.ResourceList, Log: result.Log, Results: result.Results, Digest: resolved.GetDigest(),
-	}, nil
+	resp.Digest = resolved.GetDigest()
+	return resp, nil
 }
 
 // openImage resolves and opens the image of a request. It returns the open image and the resolver's answer.
@@ -133,7 +115,7 @@ func (e *Evaluator) openImage(
 			req.Measured.Waits(phase)
 		})
 	})
-	e.took(ctx, "pull", time.Since(pulling))
+	e.local.Phases.Took(ctx, "pull", time.Since(pulling))
 	if err != nil {
 		return nil, nil, notOpened(ctx, req.Given, start, doing, err)
 	}
@@ -163,7 +145,7 @@ func (e *Evaluator) Maintain(ctx context.Context) error {
 		defer close(done)
 		e.kept.run(keeping)
 	}()
-	err := e.service.Maintain(ctx)
+	err := e.local.Maintain(ctx)
 	stop() // images close only after the last spare process has exited
 	<-done
 	return errors.Join(err, e.cfg.Launcher.Close())

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"connectrpc.com/connect"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -95,7 +96,11 @@ func serveOK(t *testing.T, identity *mtls.Identity) string {
 			return serve.Component{}, err
 		}
 		ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-		handler, err := rpcserve.Restricted("test", access, frame.Telemetry, ok)
+		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "test"}
+		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+			Name: "test", MaxRequestBytes: 1, MaxResponseBytes: 1,
+			Handler: func(...connect.HandlerOption) (string, http.Handler) { return "/", ok },
+		})
 		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler, TLS: identity.Server()}}}, err
 	})
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpcserve
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpchealth"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+// Handler is the handler of a port. Package serve calls it for each request.
+type Handler struct {
+	telemetry *telemetry.Telemetry
+	access    Access // nil admits all requests
+	rejected  *rejections
+	hosts     Hosts
+	errors    *connect.ErrorWriter
+	services  map[string]mount // by the path prefix of its methods, such as "/grpc.health.v1.Health/"
+}
+
+// mount is a service of a port with its limits.
+type mount struct {
+	name string
+	// requestBytes and responseBytes limit each message.
+	requestBytes, responseBytes int
+	// idles is true for streams whose clients may be silent, so that their requests need not keep a pace. An
+	// incomplete message of such a client uses at most requestBytes.
+	idles bool
+	// options are the service's options, in addition to its limits.
+	options []connect.HandlerOption
+	handler http.Handler
+}
+
+// add adds a service with the options for its limits.
+func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, http.Handler)) error {
+	if m.requestBytes <= 0 || m.responseBytes <= 0 {
+		return fmt.Errorf("serve %s: its messages have no limit: set MaxRequestBytes and MaxResponseBytes", m.name)
+	}
+	path, next := handler(append([]connect.HandlerOption{
+		connect.WithReadMaxBytes(m.requestBytes),
+		connect.WithSendMaxBytes(m.responseBytes),
+		// A compressed message may need a thousand times its size in memory. ServeHTTP rejects such messages, and this
+		// option makes sure that Connect does not inflate them either. Responses are not compressed, because callers
+		// are near, and compressing megabytes takes longer than sending them.
+		connect.WithCompression("gzip", nil, nil),
+		connect.WithCompressMinBytes(math.MaxInt),
+	}, m.options...)...)
+	m.handler = next
+	h.services[path] = m
+	return nil
+}
+
+// Restrict returns the handler of another port with the same services. Its access decides which requests are answered,
+// and a nil access admits all requests. Port is the name of the port in metrics and logs.
+func (h *Handler) Restrict(port string, access Access) (*Handler, error) {
+	rejected, err := newRejections(port, h.telemetry)
+	restricted := *h
+	restricted.access = access
+	restricted.rejected = rejected
+	return &restricted, err
+}
+
+// ServeHTTP implements http.Handler. It checks a request, and passes it to its service.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx := r.Context() //nolint:contextcheck // access returns the request's context with an identity
+	// Health checks need no access, because Kubernetes' probes have no identity.
+	if h.access != nil && !strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
+		var err error
+		if ctx, err = h.access(r); err != nil {
+			h.rejected.recordRejection(r, rpcfault.ToConnect(err))
+			h.writeError(w, r, err)
+			return
+		}
+	}
+	if h.hosts.isWebSite(r) {
+		http.Error(w, "web sites may not call this port", http.StatusForbidden)
+		return
+	}
+	service, ok := h.services[r.URL.Path[:strings.LastIndexByte(r.URL.Path, '/')+1]]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if name := compressionOf(r); name != "" {
+		h.writeError(w, r, fault.New(fault.Unimplemented,
+			"the request is compressed with %q, which this server does not take: send it without compression", name))
+		return
+	}
+	r = r.WithContext(ctx)
+	if !service.idles {
+		r.Body = newPacedBody(r.Body, http.NewResponseController(w), service.requestBytes)
+	}
+	service.handler.ServeHTTP(w, r)
+}
+
+// writeError answers a request with an error, before its service reads it.
+func (h *Handler) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	_ = h.errors.Write(w, r, rpcfault.ToConnect(err)) // an error means that the client left
+}
+
+// compressionHeaders contains the headers that name the compression of a request: in gRPC and gRPC-Web, in Connect,
+// and in streams of Connect.
+var compressionHeaders = []string{"Grpc-Encoding", "Content-Encoding", "Connect-Content-Encoding"}
+
+// compressionOf returns the name of a request's compression, or an empty string. Compressed requests are rejected
+// before they are read, with an error that explains the remedy. Connect's own error does not.
+func compressionOf(r *http.Request) string {
+	for _, header := range compressionHeaders {
+		if name := r.Header.Get(header); name != "" && name != "identity" {
+			return name
+		}
+	}
+	return ""
+}

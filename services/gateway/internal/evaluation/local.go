@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evaluation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
+)
+
+// Local runs functions as processes of this machine, for the exec and the sandbox evaluator. It limits the number of
+// concurrent functions, and shares the slots fairly between functions and callers.
+type Local struct {
+	*function.Service
+	// Gate has the slots.
+	Gate *admission.Gate
+	// Phases records the durations of phases.
+	Phases *evalmetrics.Phases
+}
+
+// NewLocal returns a Local. queue is the maximum number of evaluations that wait for a slot. Callers must run Maintain.
+func NewLocal(cfg function.ServiceConfig, queue int) (*Local, error) {
+	phases, err := evalmetrics.NewPhases(cfg.Telemetry.Meters)
+	if err != nil {
+		return nil, err
+	}
+	service, err := function.NewService(cfg)
+	if err != nil {
+		return nil, err
+	}
+	gate := admission.New(admission.ForEvaluations(cfg.Slots(), queue))
+	return &Local{Service: service, Gate: gate, Phases: phases}, nil
+}
+
+// Evaluate runs the command of a request's function when a slot is free. own is the function's own time limit, which
+// begins when the function has its slot. If it is zero, the request's limit applies. If the queue is full, the error
+// has the class fault.Exhausted and a retry hint.
+func (l *Local) Evaluate(
+	ctx context.Context, req Request, command fnproc.Command, own function.TimeLimit,
+) (Response, error) {
+	req.Measured.Attempt()
+	req.Measured.Enter("queue")
+	req.Measured.WaitsNow("others have all processes that may run at once")
+	release, err := l.acquireSlot(ctx, req, command.Function())
+	if err != nil {
+		return Response{}, err
+	}
+	defer release()
+	req.Measured.Enter("run")
+	limit := req.Limit
+	if own.For > 0 {
+		limit = function.NewTimeLimit(own.For, own.Setting)
+	}
+	start := time.Now()
+	result, err := l.Run(ctx, function.Evaluation{
+		Image: req.Given, Command: command, ResourceList: req.ResourceList, Limit: limit,
+	})
+	l.Phases.Took(ctx, "run", time.Since(start))
+	return Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, err
+}
+
+// acquireSlot waits for a slot until the time limit of the request is exceeded.
+func (l *Local) acquireSlot(ctx context.Context, req Request, function string) (release func(), err error) {
+	limited, cancel := req.Limit.Context(ctx)
+	defer cancel()
+	start := time.Now()
+	release, err = l.Gate.Acquire(limited, admission.Claim{Function: function, Caller: req.Caller})
+	waited := time.Since(start)
+	l.Phases.Took(ctx, "queue", waited)
+	return release, explainNoSlot(err, req.Given, waited)
+}
+
+// explainNoSlot adds the image to the error of an evaluation that got no slot.
+func explainNoSlot(err error, image string, waited time.Duration) error {
+	switch {
+	case err == nil:
+		return nil
+	case fault.Of(err) == fault.DeadlineExceeded, fault.Of(err) == fault.Canceled:
+		return function.Interrupted(err, image, waited, "waiting for a free slot")
+	default:
+		return fmt.Errorf("function %q: %w", image, err)
+	}
+}
