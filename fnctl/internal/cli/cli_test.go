@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FNCTL_ADDRESS", address)
 			env.Setenv("PODS_ADDRESS", pods)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // fnctl would sleep for a second before it exits
 			return nil
 		},
 	})
