@@ -74,8 +74,9 @@ e2e-one: e2e-one-named cluster-up
 	$(CLUSTER_COMMAND) images
 	$(if $(filter $(E2E_ROLLOUT_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) previous $(PREVIOUS) && $(BUILD_COLLECTOR))
 	$(if $(filter $(E2E_PORCH_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) porch)
+	@$(MAKE) --no-print-directory kpt-program
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) \
-	 FNR_KUSTOMIZE=$$($(CLUSTER_COMMAND) tool kustomize); \
+	 FNR_KUSTOMIZE=$$($(CLUSTER_COMMAND) tool kustomize) FNR_KPT=$(KPTCOMPARE_PROGRAMS)/kpt; \
 	 $(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE) $(if $(ARGS),-args $(ARGS))
 
 # The tests of the cluster run while our images are built, those of the bed while the images of the previous version
@@ -103,10 +104,11 @@ e2e-long: cluster-up
 .PHONY: e2e-long-here
 e2e-long-here:
 	$(CLUSTER_COMMAND) images && $(CLUSTER_COMMAND) previous $(PREVIOUS)
+	@$(MAKE) --no-print-directory kpt-program
 	$(BUILD_COLLECTOR) & failed=; \
 	 $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES) $(E2E_BED_PACKAGES) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) \
-	 FNR_KUSTOMIZE=$$($(CLUSTER_COMMAND) tool kustomize); \
+	 FNR_KUSTOMIZE=$$($(CLUSTER_COMMAND) tool kustomize) FNR_KPT=$(KPTCOMPARE_PROGRAMS)/kpt; \
 	 $(E2E_TEST) -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_ROLLOUT_PACKAGES)
 	$(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) $(E2E_LONG_ALONE_PACKAGES)
 	$(E2E_TEST) -v -p 1 -timeout 30m $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)

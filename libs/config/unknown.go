@@ -14,7 +14,9 @@ import (
 
 // foreign contains variables with our prefix that only the project's tests read. Programs ignore them, because tests
 // start programs with these variables in the environment.
-var foreign = []string{"FNR_BED", "FNR_EVIDENCE", "FNR_PORCH", "FNR_SKAFFOLD", "FNR_TOOLBOX_IMAGE"}
+var foreign = []string{
+	"FNR_BED", "FNR_EVIDENCE", "FNR_KPT", "FNR_KUSTOMIZE", "FNR_PORCH", "FNR_SKAFFOLD", "FNR_TOOLBOX_IMAGE",
+}
 
 // checkUnknown returns an error that names each variable with our prefix but without a setting in cfg. Such a
 // variable would have no effect. It is most often a typing error, or meant for another program.

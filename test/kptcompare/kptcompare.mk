@@ -2,7 +2,6 @@
 
 # The module of the comparison is outside of go.work: kpt chooses the versions of its libraries.
 KPTCOMPARE           := test/kptcompare
-KUSTOMIZE_VERSION    := v5.8.1
 KPTCOMPARE_PROGRAMS  := $(BUILD)/kptcompare
 KPTCOMPARE_FUNCTIONS := noop label name order count drop generate move wipe quote warn log fail crash spoil twice again garbage
 
@@ -13,11 +12,13 @@ kptcompare-programs:
 	@cd $(KPTCOMPARE) && go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/docker ./fn
 	@for f in $(KPTCOMPARE_FUNCTIONS); do ln -f $(KPTCOMPARE_PROGRAMS)/docker $(KPTCOMPARE_PROGRAMS)/functions/$$f; done
 
-.PHONY: kpt-compare
-kpt-compare: kptcompare-programs cluster-program ## Compare fnctl with kpt itself, and fnctl in docker's place with docker
+.PHONY: kpt-program
+kpt-program:
 	@cd $(KPTCOMPARE) && $(COMPILER_ENV) go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/ github.com/GoogleContainerTools/kpt
-	@GOBIN=$(KPTCOMPARE_PROGRAMS) $(COMPILER_ENV) go install sigs.k8s.io/kustomize/kustomize/v5@$(KUSTOMIZE_VERSION)
-	@ln -sf $$($(CLUSTER_COMMAND) tool skaffold) $(KPTCOMPARE_PROGRAMS)/skaffold
+
+.PHONY: kpt-compare
+kpt-compare: kptcompare-programs kpt-program cluster-program ## Compare fnctl with kpt itself, and fnctl in docker's place with docker
+	@for tool in kustomize skaffold; do ln -sf $$($(CLUSTER_COMMAND) tool $$tool) $(KPTCOMPARE_PROGRAMS)/ || exit 1; done
 	@cd $(KPTCOMPARE) && KPTCOMPARE_PROGRAMS=$(KPTCOMPARE_PROGRAMS) KPTCOMPARE_KPT=yes go test -vet=off -count=1 .
 
 .PHONY: kpt-compare-short

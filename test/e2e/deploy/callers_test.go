@@ -7,6 +7,7 @@ package deploy_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,34 +103,51 @@ func (p place) fnctlReachesIt(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "set-namespace") {
 		t.Errorf("fnctl pods: %v\n%s", err, out)
 	}
-	p.kustomizeReachesIt(t, fnctl)
+	p.programsReachIt(t, fnctl)
 }
 
-// kustomizeReachesIt has kustomize run a function of the cluster, by fnctl in the place of docker.
-func (p place) kustomizeReachesIt(t *testing.T, fnctl string) {
+// programsReachIt runs unchanged programs, whose function runs in the cluster by fnctl in the place of docker.
+func (p place) programsReachIt(t *testing.T, fnctl string) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"kustomization.yaml": "resources: [service.yaml]\ntransformers: [function.yaml]\n",
-		"service.yaml":       "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n",
-		"function.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function\n  annotations:\n" +
-			"    config.kubernetes.io/function: |\n      container: {image: '" + inPod(t) + "'}\n" +
-			"data: {namespace: from-the-cluster}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+	write := func(name, content string) {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	kustomize := os.Getenv("FNR_KUSTOMIZE")
-	if kustomize == "" {
-		t.Fatal("FNR_KUSTOMIZE is not set: make e2e-one sets it")
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+	write("web/kustomization.yaml", "resources: [service.yaml]\ntransformers: [function.yaml]\n")
+	write("web/service.yaml", service)
+	write("web/function.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function\n  annotations:\n"+
+		"    config.kubernetes.io/function: |\n      container: {image: '"+inPod(t)+"'}\n"+
+		"data: {namespace: from-the-cluster}\n")
+	write("package/service.yaml", service)
+	write("package/Kptfile", "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: package}\n"+
+		"pipeline:\n  mutators:\n  - image: "+inPod(t)+"\n    configMap: {namespace: from-the-cluster}\n")
+	write("skaffold.yaml", "apiVersion: skaffold/v4beta11\nkind: Config\nmanifests: {kpt: [package]}\n")
+	write(".skaffold/config", "global: {collect-metrics: false, update-check: false, survey: {disable-prompt: true}}\n")
+	for _, name := range []string{"kustomize", "kpt", "skaffold"} {
+		variable := "FNR_" + strings.ToUpper(name)
+		if os.Getenv(variable) == "" {
+			t.Fatalf("%s is not set: make e2e-one sets it", variable)
+		}
+		if err := os.Symlink(os.Getenv(variable), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	cmd := exec.CommandContext(suite.Context(t), "sh", "-ec",
-		`eval "$("$0" docker install bin)" && "$1" build --enable-alpha-plugins .`, fnctl, kustomize)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "FNCTL_NAMESPACE="+p.system)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "namespace: from-the-cluster") {
-		t.Errorf("kustomize build: %v\n%s", err, out)
+	for _, command := range []string{
+		"kustomize build --enable-alpha-plugins web",
+		"kpt fn render package --output unwrap",
+		"skaffold render --offline --digest-source=none --interactive=false",
+	} {
+		cmd := exec.CommandContext(suite.Context(t), "sh", "-ec",
+			`eval "$("$0" docker install bin)"; PATH=$PWD:$PATH `+command, fnctl)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "FNCTL_NAMESPACE="+p.system, "HOME="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "namespace: from-the-cluster") {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
 	}
 }
 
