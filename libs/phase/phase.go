@@ -33,12 +33,14 @@ func Name(p podmanagerv1.Phase) string {
 	return leases[p].name
 }
 
-// Describe returns a description of a lease's phase for users. It is empty for a phase of a later version.
-func Describe(p podmanagerv1.Phase) string {
-	if p < 0 || int(p) >= len(leases) {
-		return ""
+// Describe returns a description of a lease's phase for users, by the phase's name. It is empty for all other names.
+func Describe(name string) string {
+	for _, p := range leases {
+		if p.name == name {
+			return p.description
+		}
 	}
-	return leases[p].description
+	return ""
 }
 
 // Counts returns the number of evaluations in each phase, as texts such as "3 run". It leaves out phases without
@@ -60,7 +62,9 @@ func Took(d time.Duration) string {
 		return d.Round(10 * time.Microsecond).String()
 	case d < 10*time.Second:
 		return d.Round(time.Millisecond).String()
-	default:
+	case d < time.Minute:
 		return d.Round(100 * time.Millisecond).String()
+	default:
+		return d.Round(time.Second).String()
 	}
 }

@@ -20,7 +20,7 @@ func TestCounts(t *testing.T) {
 
 func TestTook(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0s", 1234567: "1.23ms", 12345678: "12ms", 1234567890: "1.235s", 123456789012: "2m3.5s",
+		0: "0s", 1234567: "1.23ms", 12345678: "12ms", 1234567890: "1.235s", 12345678901: "12.3s", 123456789012: "2m3s",
 	} {
 		if got := phase.Took(d); got != want {
 			t.Errorf("%d ns: %s, want %s", d, got, want)
@@ -30,13 +30,13 @@ func TestTook(t *testing.T) {
 
 func TestEachPhaseHasAName(t *testing.T) {
 	for p := podmanagerv1.Phase_PHASE_QUEUED; p <= podmanagerv1.Phase_PHASE_CONNECTING; p++ {
-		if !slices.Contains(phase.Names, phase.Name(p)) || phase.Describe(p) == "" {
-			t.Errorf("%v has the name %q and the description %q", p, phase.Name(p), phase.Describe(p))
+		if !slices.Contains(phase.Names, phase.Name(p)) || phase.Describe(phase.Name(p)) == "" {
+			t.Errorf("%v has the name %q and the description %q", p, phase.Name(p), phase.Describe(phase.Name(p)))
 		}
 	}
 	for _, p := range []podmanagerv1.Phase{-1, podmanagerv1.Phase_PHASE_UNSPECIFIED, 1000} {
-		if phase.Name(p) != "" || phase.Describe(p) != "" {
-			t.Errorf("phase %d has the name %q and the description %q, want none", p, phase.Name(p), phase.Describe(p))
+		if phase.Name(p) != "" || phase.Describe(phase.Name(p)) != "" {
+			t.Errorf("phase %d has the name %q and the description %q, want none", p, phase.Name(p), phase.Describe(phase.Name(p)))
 		}
 	}
 }

@@ -3,10 +3,8 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -77,9 +75,7 @@ func newDoctor(env Environment) *cobra.Command {
 			d.checkLocal(cmd.Context(), env)
 			d.Registry = checkRegistry(cmd.Context(), registry)
 			d.Gateway = gateway.checkGateway(cmd.Context(), env)
-			if err := d.printReport(env, output == asJSON); err != nil {
-				return err
-			}
+			d.printReport(env, output == asJSON)
 			if d.Local.Launcher == "" && d.Gateway.Problem != "" {
 				return errors.New("functions can run neither on this machine nor at the gateway")
 			}
@@ -199,18 +195,11 @@ func (f *gatewayFlags) checkGateway(ctx context.Context, env Environment) probe 
 }
 
 // printReport prints the diagnosis.
-func (d *diagnosis) printReport(env Environment, inJSON bool) error {
+func (d *diagnosis) printReport(env Environment, inJSON bool) {
 	out := env.outPrinter()
 	if inJSON {
-		var text bytes.Buffer
-		encoder := json.NewEncoder(&text)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(d); err != nil {
-			return err
-		}
-		out.Line("%s", ui.EscapeJSON(strings.TrimSuffix(text.String(), "\n")))
-		return nil
+		out.Line("%s", ui.ValueJSON(d))
+		return
 	}
 	where := "sandboxes by " + d.Local.Launcher
 	switch d.Local.Launcher {
@@ -231,7 +220,6 @@ func (d *diagnosis) printReport(env Environment, inJSON bool) error {
 	}
 	out.Line("registry  %s", d.Registry.describeAnswer())
 	out.Line("gateway   %s", d.Gateway.describeAnswer())
-	return nil
 }
 
 // describeAnswer returns the report's line about a server.

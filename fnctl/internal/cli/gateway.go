@@ -152,27 +152,44 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 	if names := env.containerNames(runtime.GOOS); f.local && len(names) > 0 {
 		return e, f.useContainers(e, env, names, progress)
 	}
-	if f.local {
-		images, err := f.start(ctx, progress)
-		if err != nil {
-			return nil, err
-		}
-		e.Images = &phases{Gateway: images.Gateway, wanted: f.phases}
-		e.close = images.close
-		f.addTraces(e, images.Gateway, env)
-		if f.cache {
-			return e, f.addCache(e, images.runner)
-		}
-		return e, nil
-	}
-	gateway, err := f.newClient(env)
+	gateway, images, err := f.connect(ctx, env, progress)
 	if err != nil {
 		return nil, err
 	}
 	e.Images = &phases{Gateway: gateway, wanted: f.phases}
-	e.close = func() error { gateway.Close(); return nil }
+	e.close = gateway.Close
 	f.addTraces(e, gateway, env)
+	if f.cache {
+		return e, f.addCache(e, images)
+	}
 	return e, nil
+}
+
+// connect returns a client of the gateway. With --local, it starts a function runner in this process, which ends when
+// the client is closed. The runner is nil without --local.
+func (f *gatewayFlags) connect(ctx context.Context, env Environment, progress *ui.Progress) (
+	*client.Gateway, runner.Runner, error,
+) {
+	if !f.local {
+		gateway, err := f.newClient(env)
+		return gateway, nil, err
+	}
+	images, err := runner.Start(ctx, runner.Config{
+		Offline: f.offline, MaxMessageBytes: f.maxMessage(localMaxMessageBytes), Environment: f.environment,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.phases {
+		progress.Line("Sandboxes by %s", images.Sandboxes())
+	}
+	gateway, err := client.New(client.Config{
+		Dial: images.Dial, Close: images.Close, InProcess: true, MaxMessageBytes: f.maxMessage(localMaxMessageBytes),
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, images.Close())
+	}
+	return gateway, images, nil
 }
 
 // addCache puts the cache on disk in front of e. It closes e if the cache cannot be opened.

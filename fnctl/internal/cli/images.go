@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,10 +41,10 @@ func newImages(env Environment) *cobra.Command {
 			}
 			return withImages(cmd.Context(), true, func(images runner.Images) error {
 				all, err := images.List()
-				if err != nil {
-					return err
+				if err == nil {
+					showImages(env, all, output == asJSON)
 				}
-				return showImages(env, all, output == asJSON)
+				return err
 			})
 		},
 	}
@@ -64,21 +63,15 @@ func withImages(ctx context.Context, offline bool, do func(runner.Images) error)
 }
 
 // showImages prints images as a table or as JSON.
-func showImages(env Environment, all []runner.Image, asJSON bool) error {
-	if asJSON {
-		content, err := json.MarshalIndent(all, "", "  ")
-		if err != nil {
-			return err
-		}
-		env.outPrinter().Line("%s", ui.EscapeJSON(string(content)))
-		return nil
-	}
-	if len(all) == 0 {
+func showImages(env Environment, all []runner.Image, asJSON bool) {
+	switch {
+	case asJSON:
+		env.outPrinter().Line("%s", ui.ValueJSON(all))
+	case len(all) == 0:
 		env.errPrinter().Line("no images")
-		return nil
+	default:
+		printTable(env.outPrinter(), imageRows(all))
 	}
-	printTable(env.outPrinter(), imageRows(all))
-	return nil
 }
 
 // imageRows returns the header and a row for each image, starting with the most recently used image.

@@ -3,14 +3,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
@@ -60,37 +57,4 @@ func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []stri
 		progress.Line("One container of %s for each function", containers.Program)
 	}
 	return nil
-}
-
-// localImages evaluates images on this machine.
-type localImages struct {
-	*client.Gateway
-	runner runner.Runner
-}
-
-// start starts a function runner in this process.
-func (f *gatewayFlags) start(ctx context.Context, progress *ui.Progress) (*localImages, error) {
-	images := &localImages{}
-	var err error
-	images.runner, err = runner.Start(ctx, runner.Config{
-		Offline: f.offline, MaxMessageBytes: f.maxMessage(localMaxMessageBytes), Environment: f.environment,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if f.phases {
-		progress.Line("Sandboxes by %s", images.runner.Sandboxes())
-	}
-	images.Gateway, err = client.New(client.Config{
-		Dial: images.runner.Dial, InProcess: true, MaxMessageBytes: f.maxMessage(localMaxMessageBytes),
-	})
-	if err != nil {
-		return nil, errors.Join(err, images.runner.Close())
-	}
-	return images, nil
-}
-
-func (l *localImages) close() error {
-	l.Close()
-	return l.runner.Close()
 }

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
@@ -19,7 +20,7 @@ import (
 // so that they show no phase.
 const phasesAfter = 150 * time.Millisecond
 
-// phasesAgain is the polling interval for the phases of evaluations at a gateway without pods.
+// phasesAgain is the polling interval for the phases of evaluations.
 const phasesAgain = 500 * time.Millisecond
 
 // phases is an evaluator that shows the phases of evaluations.
@@ -44,62 +45,35 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, client.WaitedFor(err, last)
 }
 
-// showPhases prints the phases of req until ctx is done, and returns the last phase. A gateway that has no pods reports
-// the phases of its own evaluations, such as the pull of an image.
+// showPhases prints what the evaluations of the function of req wait for until ctx is done, and returns the last text.
 func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last string) {
-	if !retry.Sleep(ctx, phasesAfter) {
-		return ""
-	}
-	show := func(now string) {
-		if now != last {
+	for delay := phasesAfter; retry.Sleep(ctx, delay); delay = phasesAgain {
+		status, err := p.Status(ctx)
+		if err != nil {
+			break
+		}
+		if now := describeWait(status.GetWaiting(), req); now != last {
 			last = now
 			req.Waiting(now)
 		}
 	}
-	p.showPods(ctx, req, show)
-	for {
-		status, err := p.Status(ctx)
-		if err != nil {
-			return last
-		}
-		show(waitingReason(status.GetWaiting(), req))
-		if !retry.Sleep(ctx, phasesAgain) {
-			return last
-		}
-	}
+	return last
 }
 
-// showPods shows the phases of the function's pods, until ctx is done or the gateway reports that it manages no pods.
-func (p *phases) showPods(ctx context.Context, req pipeline.Request, show func(string)) {
-	var state pods.Pools
-	synced := false
-	_ = p.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
-		state.Apply(change)
-		if synced = synced || change.GetSynced() != nil; synced {
-			show(pods.Waits(functionPools(&state, req)))
-		}
-		return nil
-	})
-}
-
-// waitingReason returns the reason why evaluations of the function of req wait. It is empty if the gateway reports
-// none.
-func waitingReason(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
+// describeWait describes the longest wait of the function of req. It is empty if no evaluation of the function waits.
+func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
 	for _, w := range waiting {
-		if pods.Is(w.GetImage(), req.Image, req.Tag) && w.GetReason() != "" {
-			return w.GetReason()
+		if !pods.Is(w.GetImage(), req.Image, req.Tag) {
+			continue
 		}
+		text, reason := phase.Describe(w.GetPhase()), w.GetReason()
+		if reason == "" {
+			return text
+		}
+		if text == "" || strings.Contains(strings.ToLower(reason), w.GetPhase()) { // the reason says it already
+			return reason
+		}
+		return text + " (" + reason + ")"
 	}
 	return ""
-}
-
-// functionPools returns the pools of the function of req.
-func functionPools(state *pods.Pools, req pipeline.Request) []*podmanagerv1.Pool {
-	var found []*podmanagerv1.Pool
-	for _, pool := range state.All() {
-		if pods.Is(pool.GetKey().GetReference(), req.Image, req.Tag) {
-			found = append(found, pool)
-		}
-	}
-	return found
 }

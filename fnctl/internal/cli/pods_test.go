@@ -5,8 +5,6 @@ package cli_test
 import (
 	"bytes"
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -101,55 +99,47 @@ func starting(phase podmanagerv1.Phase, reason string) *podmanagerv1.Pool {
 	}
 }
 
-func TestEvalShowsWhatItWaitsFor(t *testing.T) {
-	m, stderr := leasetest.NewManager(nil), newScreen()
-	slow := func(ctx context.Context,
-		req *evaluator.EvaluateFunctionRequest,
-	) (*evaluator.EvaluateFunctionResponse, error) {
-		m.SetPools(starting(podmanagerv1.Phase_PHASE_SCHEDULING, "0/3 nodes\nfit"), podManagerPool())
-		stderr.await(ctx, "pod slow-0: waiting for a node (0/3 nodes fit)\n")
-		m.SetPools(starting(podmanagerv1.Phase_PHASE_PULLING, ""))
-		stderr.await(ctx, "pod slow-0: pulling images\n")
-		return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
-	}
-	address := fntest.Gateway{"slow:v1": slow}.ServeWithPods(t, m)
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
-	if code := cli.Run(t.Context(), env, []string{
-		"eval", dir, "--image=slow:v1", "--phases", "--timeout=1m", "--address",
-		address,
-	}); code != 0 {
-		shown, _ := stderr.now()
-		t.Errorf("exit code %d:\n%s", code, shown)
-	}
-}
-
-// pulls is a gateway without pods, where a function's image is pulled.
-type pulls struct {
+// waits is a status service that reports waiting evaluations.
+type waits struct {
 	gatewayv1connect.UnimplementedStatusServiceHandler
+
+	mu  sync.Mutex
+	all []*gatewayv1.GetStatusResponse_Waiting
 }
 
-func (pulls) GetStatus(context.Context, *gatewayv1.GetStatusRequest) (*gatewayv1.GetStatusResponse, error) {
-	return &gatewayv1.GetStatusResponse{Waiting: []*gatewayv1.GetStatusResponse_Waiting{
-		{Image: "example.com/fns/other:v1", Phase: "pull", Reason: "another image"},
-		{Image: "example.com/fns/slow:v1", Phase: "pull", Reason: "pulling the image, 1 of 3 layers"},
-	}}, nil
+// set replaces the waiting evaluations of slow:v1, which are reported after those of another function.
+func (w *waits) set(phase, reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = []*gatewayv1.GetStatusResponse_Waiting{
+		{Image: "example.com/fns/other:v1", Phase: phase, Reason: "another image"},
+		{Image: "example.com/fns/slow:v1", Phase: phase, Reason: reason},
+	}
 }
 
-// TestEvalShowsThePullOfItsImage waits for an image at a gateway that has sandboxes and no pods.
-func TestEvalShowsThePullOfItsImage(t *testing.T) {
-	stderr := newScreen()
+func (w *waits) GetStatus(context.Context, *gatewayv1.GetStatusRequest) (*gatewayv1.GetStatusResponse, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &gatewayv1.GetStatusResponse{Waiting: w.all}, nil
+}
+
+func TestEvalShowsWhatItWaitsFor(t *testing.T) {
+	status, stderr := &waits{}, newScreen()
 	slow := func(ctx context.Context,
 		req *evaluator.EvaluateFunctionRequest,
 	) (*evaluator.EvaluateFunctionResponse, error) {
-		stderr.await(ctx, "pulling the image, 1 of 3 layers\n")
+		for _, wait := range []struct{ phase, reason, want string }{
+			{"schedule", "0/3 nodes\nfit", "waiting for a node (0/3 nodes fit)"},
+			{"start", "", "starting containers"},
+			{"pull", "pulling the image, 1 of 3 layers", "… pulling the image, 1 of 3 layers"},
+			{"later", "a phase of a later version", "… a phase of a later version"},
+		} {
+			status.set(wait.phase, wait.reason)
+			stderr.await(ctx, wait.want+"\n")
+		}
 		return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
 	}
-	address := fntest.Gateway{"slow:v1": slow}.ServeWithStatus(t, pulls{}, nil)
+	address := fntest.Gateway{"slow:v1": slow}.ServeWithStatus(t, status, nil)
 	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
 	code := cli.Run(t.Context(), env, []string{
 		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=1m", "--address", address,
@@ -157,13 +147,6 @@ func TestEvalShowsThePullOfItsImage(t *testing.T) {
 	if shown, _ := stderr.now(); code != 0 || strings.Contains(shown, "another image") {
 		t.Errorf("exit code %d:\n%s", code, shown)
 	}
-}
-
-// podManagerPool returns the pool of another function.
-func podManagerPool() *podmanagerv1.Pool {
-	pool := starting(podmanagerv1.Phase_PHASE_CREATING, "of another function")
-	pool.Key = &podmanagerv1.PoolKey{Reference: "example.com/fns/other:v1", Digest: "sha256:4"}
-	return pool
 }
 
 func TestPodsWatch(t *testing.T) {
@@ -185,14 +168,14 @@ func TestPodsWatch(t *testing.T) {
 
 // TestTimeoutSaysWhatItWaitedFor lets the deadline pass while a pod starts.
 func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
-	m, stderr := leasetest.NewManager(nil), newScreen()
-	m.SetPools(starting(podmanagerv1.Phase_PHASE_PULLING, "Back-off"))
-	address := fntest.Gateway{"slow:v1": fntest.Hang}.ServeWithPods(t, m)
+	status, stderr := &waits{}, newScreen()
+	status.set("start", "Back-off")
+	address := fntest.Gateway{"slow:v1": fntest.Hang}.ServeWithStatus(t, status, nil)
 	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
 	code := cli.Run(t.Context(), env, []string{
 		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=2s", "--address", address,
 	})
-	const want = `function "slow:v1" did not answer in time: pod slow-0: pulling images (Back-off)
+	const want = `function "slow:v1" did not answer in time: starting containers (Back-off)
   if what it waits for`
 	if shown, _ := stderr.now(); code != 2 || !strings.Contains(shown, want) {
 		t.Errorf("exit code %d, shown:\n%s\nwant\n%s", code, shown, want)

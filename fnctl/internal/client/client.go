@@ -30,7 +30,7 @@ type Config struct {
 	// Dial connects to the gateway. If it is nil, Address is dialled.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Close frees the resources of Dial. It may be nil.
-	Close func()
+	Close func() error
 	// InProcess is true for a gateway in this process. It requires Dial, and Address is ignored.
 	InProcess bool
 	// Unreachable is the advice for connection errors. Empty means the default advice.
@@ -49,7 +49,7 @@ type Gateway struct {
 	pools       podmanagerv1connect.PodManagerServiceClient
 	status      gatewayv1connect.StatusServiceClient
 	http        *http.Transport
-	close       func() // may be nil
+	close       func() error // may be nil
 }
 
 // New returns a gateway. It connects at the first call.
@@ -100,11 +100,12 @@ func (c Config) transport() *http.Transport {
 }
 
 // Close closes the connections to the gateway.
-func (g *Gateway) Close() {
+func (g *Gateway) Close() error {
 	g.http.CloseIdleConnections()
 	if g.close != nil {
-		g.close()
+		return g.close()
 	}
+	return nil
 }
 
 // Evaluate runs a function once. It returns a [FunctionError] if the function failed, and else a [CallError].

@@ -38,7 +38,7 @@ func connectTo(t *testing.T, address string) *client.Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(g.Close)
+	t.Cleanup(func() { _ = g.Close() })
 	return g
 }
 

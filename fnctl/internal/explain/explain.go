@@ -48,7 +48,7 @@ type step struct {
 	Failed  bool
 	Problem string
 	Seconds string
-	Results []result.Result
+	Results []result.Record
 	Log     string
 	Fields  []field
 	Files   []file
@@ -88,7 +88,7 @@ func newStep(number int, s pipeline.Step) step {
 	shown := step{
 		Number: number, Title: excerpt.Visible(Title(s)), Failed: s.Outcome.Err != nil,
 		Seconds: fmt.Sprintf("%.2f s", s.Outcome.Elapsed.Seconds()),
-		Results: result.Results(s.Outcome.Results), Log: excerpt.Visible(string(s.Outcome.Log)),
+		Results: slices.Clone(s.Outcome.Results), Log: excerpt.Visible(string(s.Outcome.Log)),
 	}
 	if s.Outcome.Err != nil {
 		shown.Problem = excerpt.Visible(s.Outcome.Err.Error())

@@ -6,10 +6,15 @@ package forward
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os/exec"
 	"time"
 )
+
+// Cluster contains the values of kubectl's flags. Empty values mean kubectl's defaults.
+type Cluster struct{ Namespace, Context, Kubeconfig string }
 
 // Config identifies a gateway. All fields except Cluster are required.
 type Config struct {
@@ -20,7 +25,15 @@ type Config struct {
 
 // args returns the arguments of kubectl, which chooses a free port of this machine.
 func (c Config) args() []string {
-	return c.Cluster.args("port-forward", "--address=127.0.0.1", "service/"+c.Service, ":"+c.Port)
+	var args []string
+	for flag, value := range map[string]string{
+		"context": c.Context, "kubeconfig": c.Kubeconfig, "namespace": c.Namespace,
+	} {
+		if value != "" {
+			args = append(args, "--"+flag+"="+value)
+		}
+	}
+	return append(args, "port-forward", "--address=127.0.0.1", "service/"+c.Service, ":"+c.Port)
 }
 
 // Forwarder connects to a gateway. It starts kubectl at the first connection. Callers must close the forwarder.
@@ -44,6 +57,9 @@ const startTimeout = 30 * time.Second
 // Dial connects to the gateway until ctx expires. If kubectl exited with its pod, Dial starts kubectl again.
 func (f *Forwarder) Dial(ctx context.Context) (net.Conn, error) {
 	address, err := f.address(ctx)
+	if errors.Is(err, exec.ErrNotFound) {
+		err = fmt.Errorf("%w: install kubectl, or leave --namespace out and give the gateway's address with --address", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reach service %s in the cluster: %w", f.config.Service, err)
 	}
@@ -66,16 +82,17 @@ func (f *Forwarder) address(ctx context.Context) (string, error) {
 	defer cancel()
 	next, err := start(limited, f.config.args())
 	if err != nil {
-		return "", withAdvice(err)
+		return "", err
 	}
 	current = next
 	return current.address, nil
 }
 
 // Close stops kubectl. Callers must not use the forwarder afterwards.
-func (f *Forwarder) Close() {
+func (f *Forwarder) Close() error {
 	if current := <-f.turn; current != nil {
 		current.end()
 	}
 	f.turn <- nil
+	return nil
 }

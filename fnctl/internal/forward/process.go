@@ -4,13 +4,13 @@ package forward
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -91,29 +91,19 @@ func (p *process) end() {
 	<-p.ended
 }
 
-// problems collects the beginning of kubectl's error messages.
-type problems struct {
-	mu   sync.Mutex
-	text []byte
-}
+// problems collects the beginning of kubectl's error messages. Callers must not read it before kubectl has exited.
+type problems []byte
 
 // maxProblems is the maximum size of problems in bytes.
 const maxProblems = 4 << 10
 
 // Write implements io.Writer.
 func (p *problems) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.text = append(p.text, b[:min(len(b), maxProblems-len(p.text))]...)
+	*p = append(*p, b[:min(len(b), maxProblems-len(*p))]...)
 	return len(b), nil
 }
 
 // String returns the messages in one line.
 func (p *problems) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if text := strings.Join(strings.Fields(string(p.text)), " "); text != "" {
-		return text
-	}
-	return "it says nothing"
+	return cmp.Or(strings.Join(strings.Fields(string(*p)), " "), "it says nothing")
 }

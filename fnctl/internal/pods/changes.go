@@ -8,6 +8,11 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
+// key identifies a pool. It has no digest while the image is being resolved.
+type key struct{ reference, digest string }
+
+func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
+
 // Changes selects the rows with new information when a pool changes. The zero Changes is ready to use.
 type Changes struct {
 	shown map[key]map[string]Row // inner keys are names of pods

@@ -38,47 +38,6 @@ func TestIs(t *testing.T) {
 	}
 }
 
-func TestWaits(t *testing.T) {
-	pod := func(state podmanagerv1.Pod_State, phase podmanagerv1.Phase, reason string) *podmanagerv1.Pod {
-		return &podmanagerv1.Pod{Name: "p", State: state, Phase: phase, Reason: reason}
-	}
-	ready := pod(podmanagerv1.Pod_STATE_READY, 0, "")
-	key := &podmanagerv1.PoolKey{Reference: "fn:v1", Digest: "sha256:1"}
-	tests := map[string]struct {
-		reason  string
-		waiting int32
-		pods    []*podmanagerv1.Pod
-		want    string
-	}{
-		"nothing": {"", 0, []*podmanagerv1.Pod{ready}, ""},
-		"starting": {"", 1, []*podmanagerv1.Pod{
-			ready,
-			pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING, "slowly"),
-		}, "pod p: pulling images (slowly)"},
-		"queued": {"no further pod is allowed", 3, []*podmanagerv1.Pod{ready}, "queued: all pods are busy, 3 wait"},
-		"failed": {
-			"the next one is not there yet", 1,
-			[]*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed")},
-			"pod p: failed (crashed)",
-		},
-		"replaced": {
-			"the next one is on its way", 1,
-			[]*podmanagerv1.Pod{
-				pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed"),
-				pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_CREATING, ""),
-			},
-			"pod p: creating the pod",
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := pods.Waits([]*podmanagerv1.Pool{{Key: key, Waiting: tc.waiting, Pods: tc.pods}}); got != tc.want {
-				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
-			}
-		})
-	}
-}
-
 // TestPoolsWithoutPods shows what requests wait for while a pool has no pods.
 func TestPoolsWithoutPods(t *testing.T) {
 	unresolved, resolved := &podmanagerv1.PoolKey{Reference: "fn:v1"}, &podmanagerv1.PoolKey{
@@ -93,9 +52,6 @@ func TestPoolsWithoutPods(t *testing.T) {
 		if rows := pods.Rows(pool, time.Unix(0, 0)); len(rows) != 1 || rows[0].State != want || rows[0].Pool != "fn:v1" {
 			t.Errorf("%v is %+v, want the state %q", pool, rows, want)
 		}
-	}
-	if got := pods.Waits([]*podmanagerv1.Pool{{Key: unresolved, Waiting: 1}}); got != "looking up the image" {
-		t.Errorf("Waits = %q", got)
 	}
 }
 

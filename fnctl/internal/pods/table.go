@@ -50,7 +50,10 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 			Age:  since(pod.GetCreateTime(), now), TTL: left(pod, now), Node: pod.GetNode(), Reason: pod.GetReason(),
 		}
 		if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
-			row.Reason = withReason(phase.Describe(pod.GetPhase()), pod.GetReason())
+			row.Reason = phase.Describe(phase.Name(pod.GetPhase()))
+			if pod.GetReason() != "" {
+				row.Reason += " (" + pod.GetReason() + ")"
+			}
 		}
 		rows = append(rows, row)
 	}
@@ -60,16 +63,13 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 // empty returns the state of a pool without pods.
 func empty(pool *podmanagerv1.Pool) string {
 	switch {
-	case resolving(pool):
+	case pool.GetKey().GetDigest() == "":
 		return "Resolving"
 	case pool.GetWaiting() > 0:
 		return "Queued"
 	}
 	return ""
 }
-
-// resolving reports whether a pool holds leases that wait for their image to be resolved.
-func resolving(pool *podmanagerv1.Pool) bool { return pool.GetKey().GetDigest() == "" }
 
 // left returns the remaining time until an unused pod expires, as text.
 func left(pod *podmanagerv1.Pod, now time.Time) string {

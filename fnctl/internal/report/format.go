@@ -5,7 +5,6 @@ package report
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
 // Formats are the names of the formats of a [Report].
@@ -81,26 +81,18 @@ func (r *Report) Write(out io.Writer, format string) (err error) {
 	case "junit":
 		text, err = r.junit()
 	default:
-		text, err = r.json()
+		text = ui.ValueJSON(struct {
+			Succeeded bool          `json:"succeeded"`
+			Problem   string        `json:"problem,omitempty"`
+			Functions []function    `json:"functions"`
+			Files     []changedFile `json:"files"`
+		}{r.Failure == nil, r.problem(), append([]function{}, r.functions()...), append([]changedFile{}, r.changes()...)})
+		text += "\n"
 	}
 	if err == nil {
 		_, err = io.WriteString(out, text)
 	}
 	return err
-}
-
-func (r *Report) json() (string, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(struct {
-		Succeeded bool          `json:"succeeded"`
-		Problem   string        `json:"problem,omitempty"`
-		Functions []function    `json:"functions"`
-		Files     []changedFile `json:"files"`
-	}{r.Failure == nil, r.problem(), append([]function{}, r.functions()...), append([]changedFile{}, r.changes()...)})
-	return out.String(), err
 }
 
 // problem returns the reason of the command's failure. It is empty if the command succeeded.
@@ -119,17 +111,17 @@ func (r *Report) functions() []function {
 	var all []function
 	add := func(list string, steps []pipeline.Step) {
 		seen := map[*pkgtree.Package]int{} // number of functions of each package
-		for _, step := range steps {
-			e, pkg := newEntry(step), step.Call.Package
+		for _, taken := range steps {
+			s, pkg := newStep(taken), taken.Call.Package
 			f := function{
-				Package: path.Join(filepath.ToSlash(r.Dir), pkg.Path), Image: e.image, Exec: e.exec, ExitCode: e.exitCode,
-				Seconds: step.Outcome.Elapsed.Seconds(), Problem: e.problem, Log: e.stderr,
+				Package: path.Join(filepath.ToSlash(r.Dir), pkg.Path), Image: s.Image, Exec: s.Exec, ExitCode: s.ExitCode,
+				Seconds: taken.Outcome.Elapsed.Seconds(), Problem: s.ExecutionError, Log: s.Stderr,
 			}
 			f.kptfile = path.Join(f.Package, kptfile.FileName)
 			field := fmt.Sprintf("pipeline.%s[%d]", list, seen[pkg])
 			f.line = r.Tree.Line(path.Join(pkg.Path, kptfile.FileName), 0, field)
 			seen[pkg]++
-			for _, record := range e.results {
+			for _, record := range s.Results {
 				f.Results = append(f.Results, r.locate(pkg, record))
 			}
 			all = append(all, f)
@@ -144,7 +136,7 @@ func (r *Report) functions() []function {
 // if the result names neither a file nor a resource of the package.
 func (r *Report) locate(pkg *pkgtree.Package, record result.Record) locatedResult {
 	located := locatedResult{
-		Message: strings.TrimSpace(record.Message), Severity: cmp.Or(strings.ToLower(record.Severity), string(result.Info)),
+		Message: strings.TrimSpace(record.Message), Severity: string(record.Level()),
 		Resource: record.ResourceRef, Tags: record.Tags,
 	}
 	if record.Field != nil {

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
 // resultsFile is the name of the file in the directory of --results-dir.
@@ -21,15 +20,7 @@ const resultsFile = "results.yaml"
 type list struct {
 	yaml.ResourceMeta `yaml:",inline"`
 	ExitCode          int    `yaml:"exitCode"`
-	Items             []item `yaml:"items,omitempty"`
-}
-
-type item struct {
-	Image    string          `yaml:"image,omitempty"`
-	Exec     string          `yaml:"exec,omitempty"`
-	Stderr   string          `yaml:"stderr,omitempty"`
-	ExitCode int             `yaml:"exitCode"`
-	Results  []result.Record `yaml:"results,omitempty"`
+	Items             []step `yaml:"items,omitempty"`
 }
 
 // WriteResults writes the results of all functions that ran to a file in dir, and returns its path.
@@ -52,10 +43,13 @@ func newList(steps []pipeline.Step) list {
 		TypeMeta:   yaml.TypeMeta{APIVersion: "kpt.dev/v1", Kind: "FunctionResultList"},
 		ObjectMeta: yaml.ObjectMeta{NameMeta: yaml.NameMeta{Name: "fnresults"}},
 	}}
-	for _, step := range steps {
-		e := newEntry(step)
-		results.Items = append(results.Items, item{e.image, e.exec, e.stderr, e.exitCode, e.results})
-		if e.exitCode != 0 {
+	for _, taken := range steps {
+		s := newStep(taken)
+		s.Name = "" // as in kpt, only the Kptfile contains this field and the two below
+		s.ExecutionError = ""
+		s.ErrorResults = nil
+		results.Items = append(results.Items, s)
+		if s.ExitCode != 0 {
 			results.ExitCode = 1
 		}
 	}

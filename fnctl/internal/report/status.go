@@ -12,7 +12,6 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
 // rendered is the type of the condition for the outcome of the last rendering.
@@ -29,17 +28,6 @@ type renderStatus struct {
 	Mutations    []step `yaml:"mutationSteps,omitempty"`
 	Validations  []step `yaml:"validationSteps,omitempty"`
 	ErrorSummary string `yaml:"errorSummary,omitempty"`
-}
-
-type step struct {
-	Name           string          `yaml:"name,omitempty"`
-	Image          string          `yaml:"image,omitempty"`
-	Exec           string          `yaml:"exec,omitempty"`
-	ExecutionError string          `yaml:"executionError,omitempty"`
-	Stderr         string          `yaml:"stderr,omitempty"`
-	ExitCode       int             `yaml:"exitCode"`
-	Results        []result.Record `yaml:"results,omitempty"`
-	ErrorResults   []result.Record `yaml:"errorResults,omitempty"`
 }
 
 // SetStatus writes the outcome of a package's rendering into its Kptfile: the condition "Rendered",
@@ -111,14 +99,10 @@ func newRenderStatus(rendering *pipeline.Rendering) renderStatus {
 	describe := func(steps []pipeline.Step) []step {
 		var described []step
 		for _, taken := range steps {
-			e, f := newEntry(taken), taken.Call.Function
-			if failure := e.failure(f.Name); failure != "" {
+			described = append(described, newStep(taken))
+			if failure := described[len(described)-1].failure(); failure != "" {
 				failures = append(failures, failure)
 			}
-			described = append(described, step{
-				Name: f.Name, Image: e.image, Exec: e.exec, ExecutionError: e.problem, Stderr: e.stderr, ExitCode: e.exitCode,
-				Results: e.results, ErrorResults: e.errorResults(),
-			})
 		}
 		return described
 	}

@@ -17,42 +17,51 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// entry describes a function that ran, or that could not be run.
-type entry struct {
-	image, exec string
-	stderr      string
-	exitCode    int
-	results     []result.Record
-	// problem is the reason why the function did not run, or why its output cannot be used.
-	problem string
+// step describes a function that ran, or that could not be run, in the form of the status of a Kptfile.
+type step struct {
+	Name  string `yaml:"name,omitempty"`
+	Image string `yaml:"image,omitempty"`
+	Exec  string `yaml:"exec,omitempty"`
+	// ExecutionError is the reason why the function did not run, or why its output cannot be used.
+	ExecutionError string          `yaml:"executionError,omitempty"`
+	Stderr         string          `yaml:"stderr,omitempty"`
+	ExitCode       int             `yaml:"exitCode"`
+	Results        []result.Record `yaml:"results,omitempty"`
+	ErrorResults   []result.Record `yaml:"errorResults,omitempty"`
 }
 
-// newEntry describes a step.
-func newEntry(step pipeline.Step) entry {
-	f, outcome := step.Call.Function, step.Outcome
-	e := entry{
-		image: kptfile.ImageName(f.Image, f.Tag), exec: f.Exec, stderr: string(outcome.Log), results: outcome.Results,
+// newStep describes a step.
+func newStep(taken pipeline.Step) step {
+	f, outcome := taken.Call.Function, taken.Outcome
+	s := step{
+		Name: f.Name, Image: kptfile.ImageName(f.Image, f.Tag), Exec: f.Exec, Stderr: string(outcome.Log),
+		Results: outcome.Results,
 	}
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		details := failed.Failure
-		e.stderr = details.GetStderr()
-		e.results = result.FromFailure(details)
-		e.exitCode = cmp.Or(int(details.GetExitCode()), 1)
+		s.Stderr = details.GetStderr()
+		s.Results = result.FromFailure(details)
+		s.ExitCode = cmp.Or(int(details.GetExitCode()), 1)
 		if details.GetReason() == functionrunnerv1.FunctionFailure_REASON_SIGNALED {
-			e.exitCode = -1
+			s.ExitCode = -1
 		}
 		if details == nil {
-			e.stderr = failed.Message // the runner sends no other text
+			s.Stderr = failed.Message // the runner sends no other text
 		}
 	} else if outcome.Err != nil {
-		e.problem = problem(outcome.Err)
-		e.exitCode = 1
+		s.ExecutionError = problem(outcome.Err)
+		s.ExitCode = 1
 	}
 	if f.Exec == "" {
 		// kpt stores logs of containers without the last newline.
-		e.stderr = strings.TrimSuffix(e.stderr, "\n")
+		s.Stderr = strings.TrimSuffix(s.Stderr, "\n")
 	}
-	return e
+	for _, r := range s.Results {
+		if r.Severity == string(result.Error) {
+			s.ErrorResults = append(s.ErrorResults, r)
+		}
+	}
+	return s
 }
 
 // problem returns the reason of a failure, without advice to the user of a terminal.
@@ -63,25 +72,14 @@ func problem(err error) string {
 	return err.Error()
 }
 
-// failure describes a failed entry in a line. It is empty if the function succeeded.
-func (e entry) failure(name string) string {
-	name = cmp.Or(name, e.image, e.exec)
+// failure describes a failed step in a line. It is empty if the function succeeded.
+func (s step) failure() string {
+	name := cmp.Or(s.Name, s.Image, s.Exec)
 	switch {
-	case e.problem != "":
-		return name + ": " + e.problem
-	case e.exitCode != 0:
-		return fmt.Sprintf("%s: exit code %d", name, e.exitCode)
+	case s.ExecutionError != "":
+		return name + ": " + s.ExecutionError
+	case s.ExitCode != 0:
+		return fmt.Sprintf("%s: exit code %d", name, s.ExitCode)
 	}
 	return ""
-}
-
-// errorResults returns the results of severity error.
-func (e entry) errorResults() []result.Record {
-	var worst []result.Record
-	for _, r := range e.results {
-		if r.Severity == string(result.Error) {
-			worst = append(worst, r)
-		}
-	}
-	return worst
 }

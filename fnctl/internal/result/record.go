@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package result holds the results that functions report about resources, in one form for both
+// sources: a ResourceList, and the details of a failed call.
 package result
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+// Severity is the severity of a result.
+type Severity string
+
+// The severities, worst first.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Info    Severity = "info"
 )
 
 // Record is a result in the form that kpt writes to files: to results.yaml and to a Kptfile's
@@ -22,12 +36,44 @@ type Record struct {
 	Tags        map[string]string `yaml:"tags,omitempty"`
 }
 
+// Level returns the severity of a result, regardless of case. A result without a severity is information.
+func (r Record) Level() Severity { return cmp.Or(Severity(strings.ToLower(r.Severity)), Info) }
+
+// Place names the resource, the field and the file of a result. It is empty if the result names none of them.
+func (r Record) Place() string {
+	var parts []string
+	if r.ResourceRef != nil {
+		parts = append(parts, r.ResourceRef.String())
+	}
+	if r.Field != nil {
+		parts = append(parts, r.Field.Path)
+	}
+	if r.File != nil && r.File.Path != "" {
+		parts = append(parts, "("+r.File.Path+")")
+	}
+	return joinNonEmpty(" ", parts...)
+}
+
+// String returns the result as a single line if its message is a single line.
+func (r Record) String() string {
+	place := r.Place()
+	if place != "" {
+		place = " " + place + ":"
+	}
+	return fmt.Sprintf("[%s]%s %s", r.Level(), place, strings.TrimSpace(r.Message))
+}
+
 // Reference names a resource.
 type Reference struct {
 	APIVersion string `yaml:"apiVersion,omitempty"`
 	Kind       string `yaml:"kind,omitempty"`
 	Name       string `yaml:"name,omitempty"`
 	Namespace  string `yaml:"namespace,omitempty"`
+}
+
+// String returns the properties that are set, joined by slashes.
+func (r Reference) String() string {
+	return joinNonEmpty("/", r.APIVersion, r.Kind, r.Namespace, r.Name)
 }
 
 // Field names a field of a resource. Values that are no scalars are YAML.
@@ -41,29 +87,6 @@ type Field struct {
 type File struct {
 	Path  string `yaml:"path,omitempty"`
 	Index int    `yaml:"index,omitempty"`
-}
-
-// Results returns the records for display.
-func Results(records []Record) []Result {
-	results := make([]Result, 0, len(records))
-	for _, r := range records {
-		results = append(results, r.result())
-	}
-	return results
-}
-
-func (r Record) result() Result {
-	shown := Result{Message: r.Message, Severity: parseSeverity(r.Severity)}
-	if ref := r.ResourceRef; ref != nil {
-		shown.Resource = joinNonEmpty(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
-	}
-	if r.Field != nil {
-		shown.Field = r.Field.Path
-	}
-	if r.File != nil {
-		shown.File = r.File.Path
-	}
-	return shown
 }
 
 // FromFailure returns the results in the details of a failed call.
@@ -135,4 +158,9 @@ func ToProto(records []Record) []*functionrunnerv1.Result {
 		results = append(results, message)
 	}
 	return results
+}
+
+// joinNonEmpty joins the non-empty parts.
+func joinNonEmpty(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), separator)
 }

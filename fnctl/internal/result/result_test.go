@@ -13,10 +13,7 @@ import (
 )
 
 func TestFromYAML(t *testing.T) {
-	want := []result.Result{
-		{Severity: result.Error, Message: "bad", Resource: "v1/Service/shop/web", Field: "spec.ports", File: "a.yaml"},
-		{Severity: result.Info, Message: "fine"},
-	}
+	want := []string{"[error] v1/Service/shop/web spec.ports (a.yaml): bad", "[info] fine"}
 	for name, tc := range map[string]struct{ reason, data string }{
 		"present form": {"what the specification says", `
 - message: bad
@@ -40,11 +37,15 @@ items:
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := result.FromYAML(yaml.MustParse(tc.data))
+			records, err := result.FromYAML(yaml.MustParse(tc.data))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, result.Results(got)); diff != "" {
+			var got []string
+			for _, r := range records {
+				got = append(got, r.String())
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("FromYAML (-want +got), %s:\n%s", tc.reason, diff)
 			}
 		})
@@ -63,15 +64,15 @@ func TestFromYAMLWithoutResults(t *testing.T) {
 }
 
 func TestFromFailure(t *testing.T) {
-	got := result.Results(result.FromFailure(&functionrunnerv1.FunctionFailure{Results: []*functionrunnerv1.Result{{
+	got := result.FromFailure(&functionrunnerv1.FunctionFailure{Results: []*functionrunnerv1.Result{{
 		Message: "bad", Severity: "warning",
 		ResourceRef: &functionrunnerv1.Result_ResourceRef{Kind: "Service", Name: "web"},
 		Field:       &functionrunnerv1.Result_Field{Path: "spec"},
 		File:        &functionrunnerv1.Result_File{Path: "a.yaml"},
-	}}}))
-	want := []result.Result{{
-		Severity: result.Warning, Message: "bad", Resource: "Service/web", Field: "spec",
-		File: "a.yaml",
+	}}})
+	want := []result.Record{{
+		Severity: "warning", Message: "bad", ResourceRef: &result.Reference{Kind: "Service", Name: "web"},
+		Field: &result.Field{Path: "spec"}, File: &result.File{Path: "a.yaml"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("FromFailure (-want +got):\n%s", diff)
@@ -79,7 +80,7 @@ func TestFromFailure(t *testing.T) {
 	if got, want := got[0].String(), "[warning] Service/web spec (a.yaml): bad"; got != want {
 		t.Errorf("String = %q, want %q", got, want)
 	}
-	if got, want := (result.Result{Severity: result.Info, Message: "hi\n"}).String(), "[info] hi"; got != want {
+	if got, want := (result.Record{Severity: "Info", Message: "hi\n"}).String(), "[info] hi"; got != want {
 		t.Errorf("String = %q, want %q", got, want)
 	}
 }

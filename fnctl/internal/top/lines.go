@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mattn/go-runewidth"
 
@@ -61,7 +60,8 @@ func (r row) line(name int) string {
 	function := runewidth.FillRight(runewidth.Truncate(ui.OneLine(r.function), name, "…"), name)
 	rate, failed, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
 	if r.samples > 0 {
-		rate, failed, p50, p99 = number(r.rate), fmt.Sprintf("%d of %d", r.failed, r.samples), short(r.p50), short(r.p99)
+		rate, failed = number(r.rate), fmt.Sprintf("%d of %d", r.failed, r.samples)
+		p50, p99 = phase.Took(r.p50), phase.Took(r.p99)
 	}
 	if r.pods > 0 {
 		podCount = fmt.Sprintf("%d/%d", r.ready, r.pods)
@@ -129,18 +129,4 @@ func number(n float64) string {
 	default:
 		return strconv.FormatFloat(n, 'f', 0, 64)
 	}
-}
-
-// short returns a duration in at most seven columns.
-func short(d time.Duration) string {
-	for _, unit := range []struct {
-		below, digits time.Duration
-	}{
-		{10 * time.Millisecond, 10 * time.Microsecond}, {time.Second, time.Millisecond}, {time.Minute, 10 * time.Millisecond},
-	} {
-		if d < unit.below {
-			return strings.Replace(d.Round(unit.digits).String(), "µs", "us", 1)
-		}
-	}
-	return d.Round(time.Second).String()
 }

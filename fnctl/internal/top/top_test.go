@@ -84,7 +84,7 @@ LAST FAILURES HERE
 
 FUNCTION                    EVALS/S      FAILED      P50      P99   PODS  QUEUE
 slow-with-a-very-long-nam…        -           -        -        -    1/2      7
-set-namespace:v0.4.5            123    1 of 200   3.46ms    1.23s      -      -
+set-namespace:v0.4.5            123    1 of 200   3.46ms   1.234s      -      -
 rare:v1                        0.05      0 of 3     2m0s     2m0s      -      -`
 	if diff := cmp.Diff(want, strings.Join(snapshot().Lines(80, 0), "\n")); diff != "" {
 		t.Errorf("top (-want +got):\n%s", diff)

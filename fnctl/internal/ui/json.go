@@ -37,6 +37,18 @@ func JSON(msg proto.Message, indent string) string {
 	return EscapeJSON(secondsOf(msg.ProtoReflect().Descriptor()).ReplaceAllString(out.String(), "$1$2"))
 }
 
+// ValueJSON returns a value as indented JSON that is safe to show on a terminal. Values of unsupported types panic.
+func ValueJSON(value any) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		panic(err)
+	}
+	return EscapeJSON(strings.TrimSuffix(out.String(), "\n"))
+}
+
 // secondsOf returns an expression that matches the duration fields of a message in JSON, and captures the field's
 // name and the number of seconds. The library writes durations as texts such as "1.5s". The expression never matches
 // inside a text, because the quotes in texts are escaped.

@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // Progress shows functions as they run. It implements [pipeline.Observer].
@@ -146,21 +147,20 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	if p.Live {
 		fmt.Fprint(p.out, "\r\x1b[K")
 	}
-	results := result.Results(outcome.Results)
 	mark := p.style.green("✓")
 	switch {
 	case outcome.Err != nil:
 		mark = p.style.red("✗")
-	case slices.ContainsFunc(results, func(r result.Result) bool { return r.Severity == result.Error }):
+	case slices.ContainsFunc(outcome.Results, func(r result.Record) bool { return r.Level() == result.Error }):
 		mark = p.style.yellow("!")
 	}
-	elapsed := roundDuration(outcome.Elapsed)
+	elapsed := phase.Took(outcome.Elapsed)
 	shown := p.cutBeginning(functionName(call), len("  m  ")+max(len(elapsed), usualDuration))
 	p.Line("  %s %s %s", mark, shown, p.style.faint(elapsed))
 	if p.nothing {
 		p.writeBlock("no resource matches its selectors", plain)
 	}
-	p.writeResults(results)
+	p.writeResults(outcome.Results)
 	p.showLog(string(outcome.Log))
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		p.showFailure(failed)
@@ -170,7 +170,7 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 // showFailure shows the reason of a function's failure.
 func (p *Progress) showFailure(err *client.FunctionError) {
 	f := err.Failure
-	p.writeResults(result.Results(result.FromFailure(f)))
+	p.writeResults(result.FromFailure(f))
 	if n := f.GetResultsOmitted(); n > 0 {
 		p.writeBlock(fmt.Sprintf("and %d more results", n), plain)
 	}

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
@@ -73,14 +72,14 @@ func diffLine(text string) string {
 }
 
 // writeResults writes results by severity, errors first. Results of the same severity keep their order.
-func (p *Printer) writeResults(results []result.Result) {
-	rank := func(r result.Result) int {
-		return slices.Index([]result.Severity{result.Error, result.Warning, result.Info}, r.Severity)
+func (p *Printer) writeResults(results []result.Record) {
+	rank := func(r result.Record) int {
+		return slices.Index([]result.Severity{result.Error, result.Warning, result.Info}, r.Level())
 	}
 	sorted := slices.Clone(results)
-	slices.SortStableFunc(sorted, func(a, b result.Result) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(sorted, func(a, b result.Record) int { return rank(a) - rank(b) })
 	for _, r := range sorted {
-		p.writeBlock(r.String(), p.style.paintOf(r.Severity))
+		p.writeBlock(r.String(), p.style.paintOf(r.Level()))
 	}
 }
 
@@ -111,12 +110,4 @@ func Printable(text string) string {
 // OneLine is Printable for a text with a line of its own.
 func OneLine(text string) string {
 	return strings.ReplaceAll(Printable(text), "\n", " ")
-}
-
-// roundDuration returns a duration rounded for display.
-func roundDuration(d time.Duration) string {
-	if d < 10*time.Millisecond {
-		return d.Round(10 * time.Microsecond).String()
-	}
-	return d.Round(time.Millisecond).String()
 }

@@ -57,7 +57,7 @@ func describeWait(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"
 	}
-	words := cmp.Or(phase.Describe(w.GetPhase()), "asking the pod-manager")
+	words := cmp.Or(phase.Describe(phase.Name(w.GetPhase())), "asking the pod-manager")
 	if w.GetPosition() > 0 {
 		words = fmt.Sprintf("%s at position %d", words, w.GetPosition())
 	}
