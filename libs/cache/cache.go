@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cache stores the answers of a source, up to a limit of bytes. It fetches a missing entry once for all
-// callers that wait for it, and refreshes entries in use before they expire. [Last] is for sources that cache their
-// answers themselves.
+// callers that wait for it, and refreshes entries in use before they expire. [LRU] is its storage.
 package cache
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// retryWhenFull is the retry hint for callers whose fetch was rejected because MaxFetches were running.
-const retryWhenFull = time.Second
+const (
+	// retryWhenFull is the retry hint for callers whose fetch was rejected because MaxFetches were running.
+	retryWhenFull = time.Second
+	// keepInterval is the interval between two searches for entries to refresh. The fetches after a search are spread
+	// over the interval.
+	keepInterval = time.Minute
+)
 
 // Config configures a Cache. All fields except KeepFor and MaxKept are required.
 type Config[K comparable, V any] struct {
@@ -72,12 +75,11 @@ const (
 type Cache[K comparable, V any] struct {
 	cfg      Config[K, V]
 	stopping context.Context //nolint:containedctx // cancels all fetches, because a fetch may have several callers
-	stop     context.CancelCauseFunc
+	stop     context.CancelFunc
 	running  sync.WaitGroup
 
 	mu      sync.Mutex
-	entries *simplelru.LRU[K, *entry[V]]
-	bytes   int64
+	entries *LRU[K, *entry[V]]
 	fetches map[K]*fetch[V]
 	// generation counts the calls of ForgetFailures.
 	generation int
@@ -103,17 +105,49 @@ var (
 // New returns an empty cache.
 func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	c := &Cache[K, V]{cfg: cfg, fetches: make(map[K]*fetch[V])}
-	c.stopping, c.stop = context.WithCancelCause(context.Background())
-	evicted := func(key K, e *entry[V]) { c.bytes -= c.sizeOf(key, e) }
-	c.entries, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below 1
+	c.stopping, c.stop = context.WithCancel(context.Background())
+	c.entries = NewLRU(cfg.MaxBytes, func(key K, e *entry[V]) int64 {
+		n := cfg.Size(key, e.value)
+		if e.failure != nil {
+			n += failureBytes + 2*int64(len(e.failure.Error())) // its text and the texts that it wraps
+		}
+		return n
+	})
 	return c
 }
 
-// Cached returns the value of key if [Cache.Get] would return it without waiting, and starts a refresh if one is due.
-func (c *Cache[K, V]) Cached(ctx context.Context, key K) (Answer[V], bool) {
+// Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if
+// there is a stale entry. It returns shortly before the deadline of ctx. It returns the error of Fetch if the fetch
+// fails. If ctx is done before the fetch is complete, it returns the error that the fetch last recorded (see
+// [Progress]), or else the error of ctx. The class of the error is fault.Exhausted if MaxFetches are running, and
+// fault.Unavailable if the fetch timed out.
+func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lookUp(ctx, key, c.useEntry(key))
+	e := c.useEntry(key)
+	state := e.stateAt(c.cfg.Lifetime(key), time.Now())
+	switch state {
+	case fresh:
+		defer c.mu.Unlock()
+		return e.answer(Hit), nil
+	case failed:
+		defer c.mu.Unlock()
+		return Answer[V]{Source: Failure}, e.failure
+	case absent, stale, aging:
+	}
+	_, running := c.fetches[key]
+	f, err := c.joinFetch(ctx, key)
+	c.mu.Unlock()
+	switch {
+	case state == aging && err == nil && !running:
+		return e.answer(Refresh), nil
+	case state == aging, state == stale && err != nil:
+		return e.answer(Hit), nil
+	case err != nil:
+		return Answer[V]{Source: Miss}, err
+	case state == stale:
+		return c.awaitFetch(ctx, f, e)
+	}
+	return c.awaitFetch(ctx, f, nil)
 }
 
 // Renew fetches the value of key, even if there is an entry. It returns the same errors as [Cache.Get].
@@ -128,59 +162,74 @@ func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	return c.awaitFetch(ctx, f, nil)
 }
 
-// Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if
-// there is a stale entry. It returns shortly before the deadline of ctx. It returns the error of Fetch if the fetch
-// fails. If ctx is done before the fetch is complete, it returns the error that the fetch last recorded (see
-// [Progress]), or else the error of ctx. The class of the error is fault.Exhausted if MaxFetches are running, and
-// fault.Unavailable if the fetch timed out.
-func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
+// Peek returns the value of a key's entry, even if the entry has expired.
+func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 	c.mu.Lock()
-	e := c.useEntry(key)
-	if answer, ok := c.lookUp(ctx, key, e); ok {
-		c.mu.Unlock()
-		return answer, nil
+	defer c.mu.Unlock()
+	e, ok := c.entries.Get(key)
+	if !ok {
+		return value, false
 	}
-	state := e.stateAt(c.cfg.Lifetime(key), time.Now())
-	if state == failed {
-		defer c.mu.Unlock()
-		return Answer[V]{Source: Failure}, e.failure
-	}
-	f, err := c.joinFetch(ctx, key)
-	c.mu.Unlock()
+	return e.value, e.known
+}
+
+// Put stores value for key as if it had been fetched now.
+func (c *Cache[K, V]) Put(key K, value V) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.storeResult(key, value, nil, c.generation)
+}
+
+// Bytes returns the memory of all entries.
+func (c *Cache[K, V]) Bytes() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries.Bytes()
+}
+
+// ForgetFailures removes all cached failures and prevents running fetches from caching theirs, for callers that have
+// removed a possible cause. Values stay.
+func (c *Cache[K, V]) ForgetFailures() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation++
+}
+
+// entryOf returns the entry of a key, without a failure that was forgotten. It returns a zero entry if there is none.
+// c must be locked.
+func (c *Cache[K, V]) entryOf(key K) *entry[V] {
+	e, ok := c.entries.Peek(key)
 	switch {
-	case err != nil && state == stale:
-		return e.answer(Hit), nil
-	case err != nil:
-		return Answer[V]{Source: Miss}, err
-	case state == stale:
-		return c.awaitFetch(ctx, f, e)
+	case !ok:
+		return new(entry[V])
+	case e.failure != nil && e.generation != c.generation:
+		return &entry[V]{value: e.value, known: e.known, fetchedAt: e.fetchedAt, usedAt: e.usedAt}
 	}
-	return c.awaitFetch(ctx, f, nil)
+	return e
 }
 
-// lookUp implements Cached for the entry e of key. c must be locked.
-func (c *Cache[K, V]) lookUp(ctx context.Context, key K, e *entry[V]) (Answer[V], bool) {
-	switch e.stateAt(c.cfg.Lifetime(key), time.Now()) {
-	case fresh:
-		return e.answer(Hit), true
-	case aging:
-		if c.startRefresh(ctx, key) {
-			return e.answer(Refresh), true
-		}
-		return e.answer(Hit), true
-	default:
-		return Answer[V]{}, false
+// useEntry records the use of a key's entry, and returns the entry as entryOf does. c must be locked.
+func (c *Cache[K, V]) useEntry(key K) *entry[V] {
+	if e, ok := c.entries.Get(key); ok {
+		e.usedAt = time.Now()
 	}
+	return c.entryOf(key)
 }
 
-// startRefresh starts a fetch of key in the background, and reports whether it did. It does not if a fetch of key or
-// MaxFetches fetches are running. c must be locked.
-func (c *Cache[K, V]) startRefresh(ctx context.Context, key K) bool {
-	if _, running := c.fetches[key]; running {
-		return false
+// storeResult stores the result of a fetch that began in a generation. c must be locked.
+func (c *Cache[K, V]) storeResult(key K, value V, err error, generation int) {
+	now := time.Now()
+	e := *c.entryOf(key) // a copy, because callers may still read the old entry
+	if e.usedAt.IsZero() {
+		e.usedAt = now
 	}
-	_, err := c.joinFetch(ctx, key)
-	return err == nil
+	if err == nil {
+		e = entry[V]{value: value, known: true, fetchedAt: now, usedAt: e.usedAt}
+	} else {
+		e.recordFailure(err, c.cfg.Lifetime(key), now)
+		e.generation = generation
+	}
+	c.entries.Put(key, &e)
 }
 
 // joinFetch returns the fetch of key and starts it if none runs. c must be locked.
@@ -206,10 +255,9 @@ func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 
 // runFetch fetches key, stores the result and wakes the callers.
 func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer context.AfterFunc(c.stopping, func() { cancel(errStopping) })() //nolint:contextcheck // stops the fetch
-	ctx, cancelTimeout := context.WithTimeoutCause(ctx, c.cfg.FetchTimeout, errTimeout)
-	defer cancelTimeout()
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.FetchTimeout, errTimeout)
+	defer cancel()
+	defer context.AfterFunc(c.stopping, cancel)() //nolint:contextcheck // stops the fetch
 	func() {
 		defer func() {
 			if f.panicked = recover(); f.panicked != nil { // callers may recover: see awaitFetch
@@ -224,9 +272,7 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.fetches, key)
-	if f.err == nil || f.generation == c.generation { // the cause of an older failure may be gone
-		c.storeResult(key, f.value, f.err)
-	}
+	c.storeResult(key, f.value, f.err, f.generation)
 	close(f.done)
 }
 
@@ -240,7 +286,7 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	switch {
 	case errors.Is(cause, errTimeout):
 		return fault.New(fault.Unavailable, "%w (after %v): %w", errTimeout, c.cfg.FetchTimeout, err)
-	case errors.Is(cause, errStopping):
+	case cause != nil: // only the end of the program cancels fetches
 		return fault.New(fault.Unavailable, "%w: %w", errStopping, err)
 	}
 	return err
@@ -284,10 +330,45 @@ func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[
 func (c *Cache[K, V]) Run(ctx context.Context) error {
 	c.keepRefreshed(ctx)
 	c.mu.Lock()
-	c.stop(errStopping)
+	c.stop()
 	c.mu.Unlock()
 	c.running.Wait()
 	return nil
+}
+
+// keepRefreshed refreshes entries in use until ctx is done. A random first wait spreads the refreshes of programs that
+// started together.
+func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
+	for wait := rand.N(keepInterval); retry.Sleep(ctx, wait); { //nolint:gosec // no secret
+		due := c.dueKeys(time.Now())
+		wait = keepInterval / time.Duration(len(due)+1)
+		for _, key := range due {
+			c.mu.Lock()
+			_, _ = c.joinFetch(ctx, key) // if too many fetches are running, a later search finds the key again
+			c.mu.Unlock()
+			if !retry.Sleep(ctx, wait) {
+				return
+			}
+		}
+	}
+}
+
+// dueKeys returns the keys of the entries to refresh: they are among the MaxKept entries in use and older than half
+// of their TTL.
+func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keys := slices.DeleteFunc(c.entries.Keys(), func(key K) bool {
+		return !c.entryOf(key).inUse(c.cfg.Lifetime(key), c.cfg.KeepFor, now)
+	})
+	slices.SortFunc(keys, func(a, b K) int { return c.entryOf(b).usedAt.Compare(c.entryOf(a).usedAt) })
+	for _, key := range keys[:min(len(keys), c.cfg.MaxKept)] {
+		e := c.entryOf(key)
+		if now.Sub(e.fetchedAt) >= c.cfg.Lifetime(key).TTL/2 && !now.Before(e.retryAt) {
+			due = append(due, key)
+		}
+	}
+	return due
 }
 
 // progressKey is the context key of a fetch's progress.

@@ -19,7 +19,7 @@ require (
 	golang.org/x/time v0.16.0
 )
 
-require github.com/hashicorp/golang-lru/v2 v2.0.7
+require github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 
 require (
 	connectrpc.com/connect/v2 v2.0.0 // indirect

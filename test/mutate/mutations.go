@@ -140,7 +140,7 @@ var named = []mutation{
 		Edits: []edit{{`l\.images = known\b`, "_ = known"}},
 	},
 	{
-		Name: "stale answers are not counted", Package: "libs/cache",
-		Edits: []edit{{`l\.cfg\.Stale != nil`, "false"}},
+		Name: "stale answers are not counted", Package: "libs/resolverclient",
+		Edits: []edit{{`(stale\.Add\(ctx, )1`, "${1}0"}},
 	},
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/resolverclient"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
@@ -23,7 +23,7 @@ import (
 type Services struct {
 	// ImageResolver resolves images and lists tags. If it is nil, version constraints match only the exec evaluator's
 	// images.
-	ImageResolver resolverclient.Resolver
+	ImageResolver imageresolverv1connect.ImageResolverServiceClient
 	// PodManager grants leases of function pods. If it is nil, the gateway uses no function pods.
 	PodManager lease.Manager
 	// PodIdentity is the certificate that the gateway shows to function pods. The default is the identity of the
@@ -56,7 +56,7 @@ func Connect(cfg Config, frame servermain.Frame) (Services, error) {
 		}
 		options := slices.Concat(client.Options, []connect.ClientOption{client.Balanced()})
 		resolver := imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...)
-		if s.ImageResolver, err = resolverclient.NewRemote(resolver, frame.Telemetry.Meters); err != nil {
+		if s.ImageResolver, err = resolverclient.New(resolver, frame.Telemetry.Meters); err != nil {
 			return s, err
 		}
 	}

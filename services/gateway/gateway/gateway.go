@@ -15,6 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
@@ -28,7 +30,6 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/nameresolver"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
@@ -172,9 +173,20 @@ func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource
 		tags = append(tags, e.exec)
 	}
 	if services.ImageResolver != nil {
-		tags = append(tags, resolverclient.TagSource{Resolver: services.ImageResolver})
+		tags = append(tags, registryTags{services.ImageResolver})
 	}
 	return tags
+}
+
+// registryTags is a naming.TagSource that lists the tags in registries.
+type registryTags struct {
+	resolver imageresolverv1connect.ImageResolverServiceClient
+}
+
+// Tags implements naming.TagSource. If the registry does not contain the repository, it returns the registry's error.
+func (r registryTags) Tags(ctx context.Context, repository string) (tags []string, known bool, err error) {
+	resp, err := r.resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
+	return resp.GetTags(), err == nil, err
 }
 
 // newExec returns the exec evaluator.

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 )
 
@@ -47,7 +47,9 @@ func newResultCache(cfg Config, services Services, frame servermain.Frame) (*res
 	var digests resultcache.Digests
 	if services.ImageResolver != nil {
 		digests = func(ctx context.Context, image imagename.Name) (string, error) {
-			return resolverclient.Digest(ctx, services.ImageResolver, image)
+			req := &imageresolverv1.ResolveImageRequest{Image: image.String()}
+			resp, err := services.ImageResolver.ResolveImage(ctx, req)
+			return resp.GetDigest(), err
 		}
 	}
 	return resultcache.New(resultcache.Config{

@@ -28,11 +28,13 @@ func TestConfig(t *testing.T) {
 			"which of them?", map[string]string{"FNR_REGISTRY_TLS_PATHS": "r=/a,r=/b"}, "FNR_REGISTRY_TLS_PATHS",
 		},
 		"two spellings": {
-			"of one registry", map[string]string{"FNR_REGISTRY_TLS_PATHS": "docker.io=/a,index.docker.io=/b"},
+			"of one registry",
+			map[string]string{"FNR_REGISTRY_TLS_PATHS": "docker.io=/a,index.docker.io=/b"},
 			"FNR_REGISTRY_TLS_PATHS",
 		},
 		"prefix": {
-			"no short name would be one of an image", map[string]string{"FNR_DEFAULT_IMAGE_PREFIX": "https://r.io"},
+			"no short name would be one of an image",
+			map[string]string{"FNR_DEFAULT_IMAGE_PREFIX": "https://r.io"},
 			"FNR_DEFAULT_IMAGE_PREFIX",
 		},
 		"platform": {"half of one", map[string]string{"FNR_PLATFORM": "amd64"}, "FNR_PLATFORM"},

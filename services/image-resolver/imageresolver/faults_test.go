@@ -127,14 +127,16 @@ func TestFaults(t *testing.T) {
 		},
 		"no JSON error": {
 			"the registry's words, whatever they are", open(answer("/manifests/", http.StatusForbidden, "blocked by firewall")),
-			"", fault.Precondition, []string{"403", "blocked by firewall"},
+			"", fault.Precondition,
+			[]string{"403", "blocked by firewall"},
 		},
 		"no tag at all": {
 			"it means the tag latest", open(), "fn", fault.Precondition, []string{"/fn:latest", "MANIFEST_UNKNOWN"},
 		},
 		"manifest of 5 MB": {
 			"larger than registries have to accept", open(answer("/manifests/", http.StatusOK, strings.Repeat(" ", 5<<20))), "",
-			fault.Precondition, []string{"larger than 4 MiB"},
+			fault.Precondition,
+			[]string{"larger than 4 MiB"},
 		},
 		"garbage manifest": {
 			"a proxy's login page, perhaps", open(answer("/manifests/", http.StatusOK, "<html>")), "", fault.Precondition,
@@ -142,12 +144,14 @@ func TestFaults(t *testing.T) {
 		},
 		"tampered config": {
 			"content that is not what its digest says", open(answer("/blobs/", http.StatusOK, "garbage")), "",
-			fault.Precondition, []string{"tampers with it"},
+			fault.Precondition,
+			[]string{"tampers with it"},
 		},
 		"malformed name": {"the caller's mistake", open(), "FN:v1", fault.Invalid, []string{"not a valid image name"}},
 		"login without a realm": {
 			"a broken registry", open(answer("/v2/", http.StatusUnauthorized, "", "WWW-Authenticate", "Bearer x=y")), "",
-			fault.Precondition, []string{"log in", "realm"},
+			fault.Precondition,
+			[]string{"log in", "realm"},
 		},
 	}
 	for name, tc := range tests {

@@ -24,7 +24,6 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registrytls"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/resolver"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/rpc"
 )
 
 const (
@@ -37,7 +36,7 @@ const (
 // Resolver is the service without a port, for callers in the same process. It implements the methods of the generated
 // client. The errors have fault classes. Several callers share an answer, so that callers must not modify it.
 type Resolver struct {
-	*rpc.Handler
+	*resolver.Resolver
 	tasks    []serve.Task
 	registry *registry.Client
 }
@@ -79,16 +78,15 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 
 // NewResolver returns a resolver. Callers must run its tasks.
 func NewResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
-	core, client, tasks, err := newCore(cfg, frame)
+	r, err := newResolver(cfg, frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the image-resolver: %w", err)
 	}
-	handler := &rpc.Handler{Resolver: core, Tracer: frame.Telemetry.Tracers.Tracer("image-resolver")}
-	return &Resolver{Handler: handler, tasks: tasks, registry: client}, nil
+	return r, nil
 }
 
-// newCore wires the resolver, and returns its client of registries and the tasks that it needs.
-func newCore(cfg Config, frame servermain.Frame) (*resolver.Resolver, *registry.Client, []serve.Task, error) {
+// newResolver creates the resolver, its client of registries, and the tasks that they need.
+func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	var core *resolver.Resolver
 	changed := func() { core.ForgetFailures() } // only tasks call changed, after core is set
 	log := frame.Telemetry.Log
@@ -96,11 +94,11 @@ func newCore(cfg Config, frame servermain.Frame) (*resolver.Resolver, *registry.
 		registrytls.Config{Directory: cfg.TLSSecretPath, Directories: cfg.tlsDirectories(), Log: log, Changed: changed},
 	)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	creds, err := credentials.New(credentials.Config{Files: cfg.authFiles(), Log: log, Changed: changed})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	client, err := registry.New(registry.Config{
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
@@ -112,18 +110,22 @@ func newCore(cfg Config, frame servermain.Frame) (*resolver.Resolver, *registry.
 		Telemetry:       frame.Telemetry,
 	})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	platforms, err := cfg.preferredPlatforms()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	core, err = resolver.New(resolver.Config{
 		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Registry: client,
 		MaxBytes: cacheBytes, Tags: cfg.tagLifetime(), Telemetry: frame.Telemetry,
 	})
+	if err != nil {
+		return nil, err
+	}
 	// The resolver stops before its dependencies.
-	return core, client, []serve.Task{core.Run, creds.Run, trusted.Run}, err
+	tasks := []serve.Task{core.Run, creds.Run, trusted.Run}
+	return &Resolver{Resolver: core, tasks: tasks, registry: client}, nil
 }
 
 // authFiles returns the docker configuration files, in order of precedence.

@@ -79,7 +79,9 @@ func TestNothingSecretIsSaid(t *testing.T) {
 				say(200, `{"result":"`+password+`"}`)(w, req)
 			}), "and not with a token",
 		},
-		"token, refused":    {"it was good for nothing", tokensBy(realm, say(200, `{"token":"`+password+`"}`)), "NAME_UNKNOWN"},
+		"token, refused": {
+			"it was good for nothing", tokensBy(realm, say(200, `{"token":"`+password+`"}`)), "NAME_UNKNOWN",
+		},
 		"header, in a text": {"servers repeat what they get", token(401, "no good: %s"), "no good: "},
 		"header, in JSON": {
 			"servers repeat what they get", token(403, `{"details":"no good","got":"%s"}`), "details no good",
@@ -146,7 +148,9 @@ func TestPagesAreNotQuoted(t *testing.T) {
 		content, say string
 		headers      []string
 	}{
-		"page":          {"its title and a few words", 502, page, "502 Bad Gateway: Sign in & go on Company proxy Lorem ipsum", nil},
+		"page": {
+			"its title and a few words", 502, page, "502 Bad Gateway: Sign in & go on Company proxy Lorem ipsum", nil,
+		},
 		"page in place": {"of what was asked for", 200, page, `it is a web page: "Sign in & go on Company proxy`, nil},
 		"page, other type": {
 			"it looks like one", 403, page, "403 Forbidden: Sign in & go on Company proxy",

@@ -37,7 +37,7 @@ const maxResponseBytes = 32 << 20
 // evaluation in a pod or in the queue.
 const maxStreams = 1000
 
-// Images resolves images, with a cache. The image-resolver implements it, for programs that contain both services.
+// Images resolves images. The image-resolver implements it, for programs that contain both services.
 type Images = manager.Images
 
 // Manager is the pod-manager without a port, for callers in the same process.

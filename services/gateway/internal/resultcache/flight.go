@@ -28,7 +28,7 @@ func (e *evaluator) evaluateOnce(
 ) (evaluation.Response, error) {
 	key := NewKey(digest, req.ResourceList)
 	for start := time.Now(); ; {
-		if resp, ok := e.cache.entries.get(key); ok {
+		if resp, ok := e.cache.get(key); ok {
 			return markCached(resp, Hit), nil
 		}
 		f, leads := e.cache.joinFlight(key)
@@ -99,9 +99,9 @@ func (e *evaluator) leadFlight(
 		// the bytes of list and log, which no caller changes.
 		shared := resp
 		f.response = &shared
-		e.cache.entries.put(key, resp)
+		e.cache.put(key, resp)
 	default: // the tag now refers to another image: waiting callers must not get this response
-		e.cache.entries.put(NewKey(resp.Digest, req.ResourceList), resp)
+		e.cache.put(NewKey(resp.Digest, req.ResourceList), resp)
 	}
 	return resp, nil
 }

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
@@ -61,10 +62,10 @@ type Config struct {
 // Cache caches results. The evaluators that [Cache.Wrap] returns share the entries.
 type Cache struct {
 	cfg     Config
-	entries *entries
 	lookups metric.Int64Counter
 
 	mu      sync.Mutex
+	entries *cache.LRU[Key, evaluation.Response]
 	flights map[Key]*flight
 }
 
@@ -77,7 +78,7 @@ const (
 
 // New returns an empty cache.
 func New(cfg Config) (*Cache, error) {
-	c := &Cache{cfg: cfg, entries: newEntries(cfg.MaxBytes), flights: map[Key]*flight{}}
+	c := &Cache{cfg: cfg, entries: cache.NewLRU(cfg.MaxBytes, sizeOf), flights: map[Key]*flight{}}
 	meter := cfg.Meters.Meter("gateway")
 	var errs [2]error
 	c.lookups, errs[0] = meter.Int64Counter("fn.result.cache.lookups",
@@ -87,7 +88,7 @@ func New(cfg Config) (*Cache, error) {
 	_, errs[1] = meter.Int64ObservableGauge("fn.result.cache.size", metric.WithUnit("By"),
 		metric.WithDescription("Size of the result cache."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(c.entries.size())
+			o.Observe(c.size())
 			return nil
 		}))
 	if err := errors.Join(errs[:]...); err != nil {

@@ -102,7 +102,8 @@ func TestWhatIsRemembered(t *testing.T) {
 		},
 		"others": {"only listed images", resolved(one), one, []call{{"example.com/other:v1", "a"}}, "-"},
 		"network": {
-			"the input does not decide what the network answers", resolved(one), one, []call{{"example.com/fn/net-x:v1", "a"}},
+			"the input does not decide what the network answers", resolved(one), one,
+			[]call{{"example.com/fn/net-x:v1", "a"}},
 			"-",
 		},
 		"unresolved": {
@@ -112,7 +113,8 @@ func TestWhatIsRemembered(t *testing.T) {
 		"no resolver": {"nothing is known of tags then", nil, one, same, "- -"},
 		"digest given": {
 			"nothing needs to be resolved", nil, one,
-			[]call{{"example.com/fn/set@" + one, "a"}, {"example.com/fn/set@" + one, "a"}}, "miss hit",
+			[]call{{"example.com/fn/set@" + one, "a"}, {"example.com/fn/set@" + one, "a"}},
+			"miss hit",
 		},
 		"unknown image": {"what ran is not known to be the image", resolved(one), "", same, "miss miss"},
 		"moved": {

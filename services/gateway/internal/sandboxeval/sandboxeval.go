@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
 
@@ -34,7 +34,7 @@ type Images interface {
 
 // Config configures an Evaluator.
 type Config struct {
-	Resolver resolverclient.Resolver
+	Resolver imageresolverv1connect.ImageResolverServiceClient
 	Images   Images
 	Launcher *sandbox.Launcher
 	// Network matches the images whose functions may use the network.

@@ -85,7 +85,8 @@ func TestADeadRegistryDoesNotDelayAnother(t *testing.T) {
 		"several":  {"registries that do not answer get few slots", 3, nil, "alive.example/fn", 0},
 		"many":     {"and half of all at most", 100, nil, "alive.example/fn", 0},
 		"dead mirror": {
-			"a mirror takes half of the time at most", 1, map[string][]string{"alive.example": {"dead0.example/x"}},
+			"a mirror takes half of the time at most", 1,
+			map[string][]string{"alive.example": {"dead0.example/x"}},
 			"alive.example/fn", 15 * time.Second,
 		},
 	}

@@ -3,6 +3,7 @@
 package resolver
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
@@ -64,6 +67,12 @@ func (s *tagged) become(tags string, status int) {
 	s.status = status
 }
 
+// life is the lifetime of answers in production.
+var life = cache.Lifetime{TTL: 5 * time.Minute, Stale: time.Hour, Failure: 10 * time.Second}
+
+// newest is the request for the highest version 1 of an image.
+var newest = &imageresolverv1.ResolveImageRequest{Image: "registry.example/fn", TagConstraint: "^1"}
+
 // TestConstraintFollowsItsRepository has a function in use whose repository gets a new
 // version, and then fails.
 func TestConstraintFollowsItsRepository(t *testing.T) {
@@ -82,14 +91,11 @@ func TestConstraintFollowsItsRepository(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &tagged{tags: `"v1.0.0","v2.0.0"`}
 				r := newResolver(t, s, forAnswers, nil)
-				life := &r.cfg.Tags
-				life.TTL = 5 * time.Minute
-				life.Stale = time.Hour
-				life.Failure = 10 * time.Second
+				r.cfg.Tags = life
 				ask := func() (string, error) {
 					t.Helper()
-					got, err := r.Resolve(t.Context(), Request{Image: "registry.example/fn", Constraint: "^1"})
-					_, tag, _ := strings.Cut(got.Reference, ":")
+					got, err := r.ResolveImage(t.Context(), newest)
+					_, tag, _ := strings.Cut(got.GetReference(), ":")
 					synctest.Wait() // what goes on in the background ends
 					return tag, err
 				}
@@ -130,6 +136,28 @@ func TestConstraintFollowsItsRepository(t *testing.T) {
 				<-time.After(life.TTL)
 				expect("v1.2.0")
 			})
+		})
+	}
+}
+
+// TestTagsInUseDoNotExpire asks once for a tag: its answer is refreshed until an hour later.
+func TestTagsInUseDoNotExpire(t *testing.T) {
+	for idle, known := range map[time.Duration]bool{100 * time.Minute: true, 3 * time.Hour: false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &tagged{tags: `"v1.0.0"`}
+			r := newResolver(t, s, forAnswers, nil)
+			r.cfg.Tags = life
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() { _ = r.Run(ctx) }() // it returns nil
+			if _, err := r.ResolveImage(ctx, newest); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(idle)
+			s.become("", http.StatusServiceUnavailable)
+			if _, err := r.ResolveImage(ctx, newest); (err == nil) != known {
+				t.Errorf("%v after the last request: %v, want an answer: %t", idle, err, known)
+			}
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
@@ -88,28 +89,39 @@ func TestCallersHearInTime(t *testing.T) {
 			"pull rate limit",
 		},
 		"slowly unavailable": {
-			"failures take time too", answers{"/v2/": {status: 503, words: "down", takes: 2 * time.Second}}, 30 * time.Second,
+			"failures take time too",
+			answers{"/v2/": {status: 503, words: "down", takes: 2 * time.Second}},
+			30 * time.Second,
 			5 * time.Second, fault.Unavailable, "503",
 		},
 		"silent token server": {
-			"it is named", answers{"/v2/": login}, 30 * time.Second, 8 * time.Second, fault.Unavailable,
+			"it is named",
+			answers{"/v2/": login},
+			30 * time.Second, 8 * time.Second, fault.Unavailable,
 			"the token server tokens.example has not answered within 8s",
 		},
 		"rate-limited login": {
-			"the token server's words", answers{"/v2/": login, "/token": {status: 429, words: limited}}, 30 * time.Second,
+			"the token server's words",
+			answers{"/v2/": login, "/token": {status: 429, words: limited}},
+			30 * time.Second,
 			3 * time.Second, fault.Exhausted, "pull rate limit",
 		},
 		"silent registry": {
-			"a fetch takes less than callers wait", answers{}, 30 * time.Second, 20 * time.Second, fault.Unavailable,
+			"a fetch takes less than callers wait",
+			answers{},
+			30 * time.Second, 20 * time.Second, fault.Unavailable,
 			"no answer in time (after 20s)",
 		},
 		"silent, short deadline ": {
-			"the registry has not answered", answers{}, time.Second, 900 * time.Millisecond, fault.DeadlineExceeded,
+			"the registry has not answered",
+			answers{},
+			time.Second, 900 * time.Millisecond, fault.DeadlineExceeded,
 			"still being fetched",
 		},
 		"silent after a failure": {
 			"what was said before is told",
-			answers{"/v2/": {status: 200}, "/v1": {status: 503, words: "starting", takes: 400 * time.Millisecond}}, time.Second,
+			answers{"/v2/": {status: 200}, "/v1": {status: 503, words: "starting", takes: 400 * time.Millisecond}},
+			time.Second,
 			900 * time.Millisecond, fault.Unavailable, "starting",
 		},
 	}
@@ -120,7 +132,7 @@ func TestCallersHearInTime(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
 				defer cancel()
 				begin := time.Now()
-				_, err := r.Resolve(ctx, Request{Image: "registry.example/fn:v1"})
+				_, err := r.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: "registry.example/fn:v1"})
 				if took := time.Since(begin); took > tc.within {
 					t.Errorf("took %v, want at most %v: %s", took, tc.within, tc.reason)
 				}

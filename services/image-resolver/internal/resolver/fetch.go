@@ -8,6 +8,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
@@ -40,8 +41,11 @@ func sizeOf(k key, a answer) int64 {
 }
 
 // imageKey returns the key of an image on its first matching platform.
-func (r *Resolver) imageKey(name imagename.Name, platform oci.Platform) key {
-	k := key{repository: name.Repository, digest: name.Digest, platforms: r.cfg.Platforms.For(platform).String()}
+func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platform) key {
+	named := oci.Platform{
+		OS: platform.GetOs(), Architecture: platform.GetArchitecture(), Variant: platform.GetVariant(),
+	}
+	k := key{repository: name.Repository, digest: name.Digest, platforms: r.cfg.Platforms.For(named).String()}
 	if name.Digest == "" {
 		k.tag = name.Tag
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/cache"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
@@ -127,7 +128,8 @@ func TestMemoryIsWhatItIsTakenToBe(t *testing.T) {
 		"failures": {"an error keeps what its registry said", forFailures, nil, fail},
 		"failures of mirrors": {
 			"and what each mirror said", forFailures,
-			map[string][]string{"example.com": {"one.example/a", "two.example/b", "three.example/c", "four.example/d"}}, fail,
+			map[string][]string{"example.com": {"one.example/a", "two.example/b", "three.example/c", "four.example/d"}},
+			fail,
 		},
 	}
 	for name, tc := range tests {
@@ -155,7 +157,8 @@ func TestMemoryIsWhatItIsTakenToBe(t *testing.T) {
 // fail asks for an image that is denied.
 func fail(t *testing.T, r *Resolver, n int) {
 	t.Helper()
-	_, err := r.Resolve(t.Context(), Request{Image: fmt.Sprintf("example.com/fn%d:v1", n)})
+	req := &imageresolverv1.ResolveImageRequest{Image: fmt.Sprintf("example.com/fn%d:v1", n)}
+	_, err := r.ResolveImage(t.Context(), req)
 	if err == nil || !strings.Contains(err.Error(), "DENIED") {
 		t.Fatalf("%v, want a refusal", err)
 	}

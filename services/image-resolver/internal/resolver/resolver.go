@@ -12,10 +12,14 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
@@ -53,44 +57,26 @@ const (
 	maxKept = 1000
 )
 
-// Request is the request for an image.
-type Request struct {
-	Image string
-	// Constraint, if not empty, replaces the image's tag and digest.
-	Constraint string
-	// Platform is the platform to choose. Empty fields get the configured values.
-	Platform oci.Platform
-	// Renew requests the registry's current answer instead of a cached answer.
-	Renew bool
-}
-
-// Result is a resolved image.
-type Result struct {
-	// Reference is the canonical name with tag and without digest.
-	Reference string
-	Image     *oci.Image
-	// Age is the time since the registry sent the answer.
-	Age time.Duration
-}
-
-// Resolver answers requests.
+// Resolver is the ImageResolverService. Several callers share an answer, so callers must not change it.
 type Resolver struct {
 	cfg   Config
 	cache *cache.Cache[key, answer]
 
 	log     *slog.Logger
+	tracer  trace.Tracer
 	answers metric.Int64Counter
 	moves   metric.Int64Counter
 }
 
 // New returns a resolver. Callers must run [Resolver.Run].
 func New(cfg Config) (*Resolver, error) {
-	r := &Resolver{cfg: cfg, log: cfg.Telemetry.Log}
+	const scope = "image-resolver"
+	r := &Resolver{cfg: cfg, log: cfg.Telemetry.Log, tracer: cfg.Telemetry.Tracers.Tracer(scope)}
 	r.cache = cache.New(cache.Config[key, answer]{
 		Fetch: r.fetch, Lifetime: r.lifetimeOf, MaxBytes: cfg.MaxBytes, Size: sizeOf, MaxFetches: maxFetches,
 		FetchTimeout: fetchTimeout, StaleWait: staleWait, KeepFor: keepFor, MaxKept: maxKept,
 	})
-	meter := cfg.Telemetry.Meters.Meter("image-resolver")
+	meter := cfg.Telemetry.Meters.Meter(scope)
 	var errs [3]error
 	r.answers, errs[0] = meter.Int64Counter("fn.resolver.answers",
 		metric.WithDescription(
@@ -112,97 +98,104 @@ func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
 // ForgetFailures removes cached failures, because credentials or certificates have changed.
 func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 
-// Resolve resolves an image. The classes of its errors are fault.Invalid, Precondition, Unavailable, Exhausted, and the
-// classes of ctx's errors.
-func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
-	name, err := r.selectImage(req, func(repository string) ([]string, error) {
-		return r.allTags(ctx, repository, req.Renew)
-	})
+// ResolveImage resolves an image. The classes of its errors are fault.Invalid, Precondition, Unavailable, Exhausted,
+// and the classes of ctx's errors.
+func (r *Resolver) ResolveImage(
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	ctx, span := r.tracer.Start(ctx, "fn.resolve",
+		trace.WithAttributes(attribute.String("container.image.name", req.GetImage())))
+	defer span.End()
+	resp, err := r.resolve(ctx, req)
 	if err != nil {
-		return Result{}, err
+		span.SetStatus(codes.Error, fault.Of(err).String())
 	}
-	found, err := r.queryCache(ctx, r.imageKey(name, req.Platform), req.Renew && name.Digest == "")
-	if err != nil {
-		return Result{}, annotateError(err, "resolve", name.String())
-	}
-	return newResult(name, found), nil
+	return resp, err
 }
 
-// errNotCached is the error for tags that are not in the cache.
-var errNotCached = errors.New("not cached")
-
-// Cached returns the answer of Resolve if it is available without waiting. Entries that are due for a refresh are
-// refreshed in the background.
-func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
-	name, err := r.selectImage(req, func(repository string) ([]string, error) {
-		found, ok := r.queryCached(ctx, key{repository: repository})
-		if !ok {
-			return nil, errNotCached
-		}
-		return found.Value.tags, nil
-	})
+func (r *Resolver) resolve(
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	name, err := r.selectImage(ctx, req)
 	if err != nil {
-		return Result{}, false
+		return nil, err
 	}
-	found, ok := r.queryCached(ctx, r.imageKey(name, req.Platform))
-	if !ok {
-		return Result{}, false
+	found, err := r.queryCache(ctx, r.imageKey(name, req.GetPlatform()), req.GetRefresh() && name.Digest == "")
+	if err != nil {
+		return nil, annotateError(err, "resolve", name.String())
 	}
-	return newResult(name, found), true
+	return newResponse(name, found), nil
 }
 
-func newResult(name imagename.Name, found cache.Answer[answer]) Result {
-	reference := name.Repository
-	if name.Tag != "" {
-		reference += ":" + name.Tag
-	}
-	return Result{Reference: reference, Image: found.Value.image, Age: found.Age}
-}
-
-// selectImage returns the image that a request names, with the tag that its constraint selects from list.
-func (r *Resolver) selectImage(req Request, list func(repository string) ([]string, error)) (imagename.Name, error) {
-	name, err := imagename.Parse(req.Image, r.cfg.DefaultPrefix)
+// selectImage returns the image that a request names. If the request has a constraint, it replaces the image's tag and
+// digest.
+func (r *Resolver) selectImage(
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+) (imagename.Name, error) {
+	name, err := imagename.Parse(req.GetImage(), r.cfg.DefaultPrefix)
 	if err != nil {
 		return imagename.Name{}, err
 	}
-	constraint, err := tagconstraint.Parse(req.Constraint)
+	constraint, err := tagconstraint.Parse(req.GetTagConstraint())
 	if err != nil || constraint.IsZero() {
 		return name, err
 	}
 	if tag, ok := constraint.Exact(); ok {
 		return name.WithTag(tag)
 	}
-	tags, err := list(name.Repository)
+	tags, err := r.allTags(ctx, name.Repository, req.GetRefresh())
 	if err != nil {
 		return imagename.Name{}, err
 	}
 	tag, ok := constraint.Highest(tags)
 	if !ok {
 		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies the constraint %q: %s",
-			name.Repository, req.Constraint, offerTags(tags))
+			name.Repository, req.GetTagConstraint(), offerTags(tags))
 	}
 	return name.WithTag(tag)
 }
 
-// Tags lists the tags of an image's repository that a constraint allows, versions first and the highest first. It
-// returns the same errors as Resolve.
-func (r *Resolver) Tags(ctx context.Context, image, constraint string) ([]string, error) {
-	name, err := imagename.Parse(image, r.cfg.DefaultPrefix)
+// newResponse returns the response about an image.
+func newResponse(name imagename.Name, found cache.Answer[answer]) *imageresolverv1.ResolveImageResponse {
+	reference, image := name.Repository, found.Value.image
+	if name.Tag != "" {
+		reference += ":" + name.Tag
+	}
+	return &imageresolverv1.ResolveImageResponse{
+		Reference: reference, Digest: image.Digest, IndexDigest: image.IndexDigest,
+		Command: image.Command(), Entrypoint: image.Entrypoint, Cmd: image.Cmd, Env: image.Env,
+		WorkingDir: image.WorkingDir, User: image.User, Labels: image.Labels,
+		Platform: &imageresolverv1.Platform{
+			Os: image.Platform.OS, Architecture: image.Platform.Architecture, Variant: image.Platform.Variant,
+		},
+		SizeBytes: image.Size, PullCredentials: image.PullCredentials, Age: durationpb.New(found.Age),
+	}
+}
+
+// ListTags lists the tags of a repository that a constraint allows, versions first and the highest first. It returns
+// the same errors as ResolveImage.
+func (r *Resolver) ListTags(
+	ctx context.Context, req *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
+	name, err := imagename.Parse(req.GetRepository(), r.cfg.DefaultPrefix)
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := tagconstraint.Parse(constraint)
+	wanted, err := tagconstraint.Parse(req.GetConstraint())
 	if err != nil {
 		return nil, err
 	}
 	tags, err := r.allTags(ctx, name.Repository, false)
-	if err != nil || wanted.IsZero() {
-		return tags, err
+	if err != nil {
+		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(tags), func(tag string) bool {
-		_, ok := wanted.Highest([]string{tag})
-		return !ok
-	}), nil
+	if !wanted.IsZero() {
+		tags = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool {
+			_, ok := wanted.Highest([]string{tag})
+			return !ok
+		})
+	}
+	return &imageresolverv1.ListTagsResponse{Tags: tags}, nil
 }
 
 // allTags lists all tags of a repository.
@@ -221,21 +214,8 @@ func (r *Resolver) queryCache(ctx context.Context, k key, renew bool) (found cac
 	} else {
 		found, err = r.cache.Get(ctx, k)
 	}
-	r.countAnswer(ctx, found.Source)
+	r.answers.Add(ctx, 1, metric.WithAttributes(attribute.String("source", string(found.Source))))
 	return found, err
-}
-
-// queryCached queries the cache without waiting, and counts answers.
-func (r *Resolver) queryCached(ctx context.Context, k key) (cache.Answer[answer], bool) {
-	found, ok := r.cache.Cached(ctx, k)
-	if ok {
-		r.countAnswer(ctx, found.Source)
-	}
-	return found, ok
-}
-
-func (r *Resolver) countAnswer(ctx context.Context, source cache.Source) {
-	r.answers.Add(ctx, 1, metric.WithAttributes(attribute.String("source", string(source))))
 }
 
 // annotateError adds the operation and its subject to err.

@@ -149,7 +149,8 @@ func TestLayersBecomeOneTree(t *testing.T) {
 			"secret -r--r--r-- \"\"\nsu -r-xr-xr-x \"x\"\ntmp/ -rwxr-xr-x\n",
 		},
 		"names of ko": {
-			"a leading slash is the image's root", [][]entry{{file("/ko-app/fn", "x"), file("./etc/a", "y")}},
+			"a leading slash is the image's root",
+			[][]entry{{file("/ko-app/fn", "x"), file("./etc/a", "y")}},
 			"etc/ -rwxr-xr-x\netc/a -r--r--r-- \"y\"\nko-app/ -rwxr-xr-x\nko-app/fn -r--r--r-- \"x\"\n",
 		},
 		"whiteouts": {
@@ -248,7 +249,8 @@ func TestLimits(t *testing.T) {
 		"files":       {unpack.Limits{Bytes: 1 << 20, Files: 2}, []entry{dir("a"), dir("b"), dir("c")}, "more than 2 files"},
 		"directories": {unpack.Limits{Bytes: 1 << 20, Files: 2}, []entry{file("a/b/c", "")}, "more than 2 files"},
 		"whiteouts": {
-			unpack.Limits{Bytes: 1 << 20, Files: 2}, []entry{dir("a"), file(".wh.b", ""), file(".wh.b", "")},
+			unpack.Limits{Bytes: 1 << 20, Files: 2},
+			[]entry{dir("a"), file(".wh.b", ""), file(".wh.b", "")},
 			"more than 2 files",
 		},
 		"bytes": {unpack.Limits{Bytes: 1 << 20, Files: 9}, []entry{file("a", big)}, `with "a" it takes more`},

@@ -117,9 +117,6 @@ func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {
 	req := &imageresolverv1.ResolveImageRequest{Image: image}
-	if known, ok := m.config.Images.Cached(req); ok {
-		return functionOf(known), nil
-	}
 	type answer struct {
 		image *imageresolverv1.ResolveImageResponse
 		err   error

@@ -13,18 +13,18 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/resolverclient"
 )
 
 // Images resolves images.
 type Images interface {
-	// Cached returns the image if it is available without waiting.
-	Cached(req *resolverclient.Request) (*resolverclient.Image, bool)
-	// ResolveImage returns errors with fault classes.
-	ResolveImage(ctx context.Context, req *resolverclient.Request) (*resolverclient.Image, error)
+	// ResolveImage returns errors with fault classes. Callers must not change the answer.
+	ResolveImage(
+		ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+	) (*imageresolverv1.ResolveImageResponse, error)
 }
 
 // Cluster carries out the pools' actions on pods in the background. It passes the results to [Inbox.Handle].
@@ -104,7 +104,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	l := newLoop(m.config, m.metrics)
 	l.lookUpImage = func(image string, found func(*loop, podspec.Function, error)) {
 		lookups.Go(func() error {
-			resolved, err := m.config.Images.ResolveImage(ctx, &resolverclient.Request{Image: image})
+			resolved, err := m.config.Images.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image})
 			m.postMessage(func(l *loop) { found(l, functionOf(resolved), err) })
 			return nil
 		})

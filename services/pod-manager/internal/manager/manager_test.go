@@ -34,10 +34,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // resolver takes each image for what it says, after a while.
 type resolver struct{ takes time.Duration }
 
-func (resolver) Cached(*imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
-	return nil, false
-}
-
 func (r resolver) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {

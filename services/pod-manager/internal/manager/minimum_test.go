@@ -27,10 +27,6 @@ type registry struct {
 	busy, most int
 }
 
-func (r *registry) Cached(*imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
-	return nil, false
-}
-
 func (r *registry) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cache_test
+package resolverclient
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/cache"
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 // service answers with the number of the question, unless it is away or hangs.
 type service struct {
-	*cache.Last[string, int]
+	*lastAnswers[string, int]
 	asked int
 	err   error
 	hangs bool
@@ -36,27 +37,30 @@ func runLast(t *testing.T, test func(t *testing.T, s *service)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
-		s.Last = cache.NewLast(cache.LastConfig[string, int]{
-			Ask: s.answer, Stale: func(context.Context) { s.stale++ },
-			MaxBytes: 1 << 20, Size: func(string, int) int64 { return 10 << 10 },
-		})
-		s.get(t, t.Context(), 1)
+		counter, err := noop.NewMeterProvider().Meter("").Int64Counter("stale")
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := func(string, int) int64 { return maxBytes / 100 }
+		s.lastAnswers = newLastAnswers(s.answer, size, counter, "test")
+		s.countStale = func(context.Context) { s.stale++ }
+		s.expect(t, t.Context(), 1)
 		test(t, s)
 	})
 }
 
-// get checks the answer for the key "k".
-func (s *service) get(t *testing.T, ctx context.Context, want int) {
+// expect checks the answer for the key "k".
+func (s *service) expect(t *testing.T, ctx context.Context, want int) {
 	t.Helper()
-	if got, err := s.Get(ctx, "k"); err != nil || got != want {
+	if got, err := s.get(ctx, "k"); err != nil || got != want {
 		t.Errorf("got %v, %v, want %d", got, err, want)
 	}
 }
 
 func TestServiceIsAskedEachTime(t *testing.T) {
 	runLast(t, func(t *testing.T, s *service) {
-		s.get(t, t.Context(), 2)
-		if known, ok := s.Known("k"); !ok || known != 2 || s.stale != 0 {
+		s.expect(t, t.Context(), 2)
+		if known, ok := s.known("k"); !ok || known != 2 || s.stale != 0 {
 			t.Errorf("%d, %t is known, and %d answers were stale", known, ok, s.stale)
 		}
 	})
@@ -66,21 +70,21 @@ func TestLastAnswersWhileTheServiceIsAway(t *testing.T) {
 	runLast(t, func(t *testing.T, s *service) {
 		s.err = fault.New(fault.Unavailable, "away")
 		for range 600 {
-			s.get(t, t.Context(), 1)
+			s.expect(t, t.Context(), 1)
 			<-time.After(time.Second)
 		}
 		if s.asked > 130 || s.stale != 600 {
 			t.Errorf("%d questions and %d stale answers in 10 minutes", s.asked, s.stale)
 		}
-		if _, err := s.Get(t.Context(), "new"); fault.Of(err) != fault.Unavailable {
+		if _, err := s.get(t.Context(), "new"); fault.Of(err) != fault.Unavailable {
 			t.Errorf("a key without an answer: %v", err)
 		}
 		s.err = nil
 		<-time.After(6 * time.Second)
-		s.get(t, t.Context(), s.asked+1)
+		s.expect(t, t.Context(), s.asked+1)
 		s.err = fault.New(fault.Unavailable, "away")
 		<-time.After(2 * time.Hour)
-		if _, err := s.Get(t.Context(), "k"); fault.Of(err) != fault.Unavailable {
+		if _, err := s.get(t.Context(), "k"); fault.Of(err) != fault.Unavailable {
 			t.Errorf("after two hours: %v, want that nothing is known", err)
 		}
 	})
@@ -90,7 +94,7 @@ func TestLastAnswersWhileTheServiceIsAway(t *testing.T) {
 func TestAnswersOfTheServiceAreFinal(t *testing.T) {
 	runLast(t, func(t *testing.T, s *service) {
 		s.err = fault.New(fault.Precondition, "the tag was deleted")
-		if _, err := s.Get(t.Context(), "k"); fault.Of(err) != fault.Precondition {
+		if _, err := s.get(t.Context(), "k"); fault.Of(err) != fault.Precondition {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -106,11 +110,11 @@ func TestCallersWithLittleTimeGetLastAnswers(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), left)
 			defer cancel()
 			begin := time.Now()
-			s.get(t, ctx, 1)
+			s.expect(t, ctx, 1)
 			if took := time.Since(begin); took != most {
 				t.Errorf("a caller with %s waited %s, want %s", left, took, most)
 			}
-			s.get(t, ctx, 1)
+			s.expect(t, ctx, 1)
 			if took := time.Since(begin); took != most {
 				t.Errorf("the next caller waited until %s", took)
 			}
@@ -122,17 +126,17 @@ func TestLastAnswersAreBounded(t *testing.T) {
 	runLast(t, func(t *testing.T, s *service) {
 		known := 0
 		for i := range 1000 {
-			if _, err := s.Get(t.Context(), strconv.Itoa(i)); err != nil {
+			if _, err := s.get(t.Context(), strconv.Itoa(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range 1000 {
-			if _, ok := s.Known(strconv.Itoa(i)); ok {
+			if _, ok := s.known(strconv.Itoa(i)); ok {
 				known++
 			}
 		}
-		if _, ok := s.Known("999"); !ok || known < 90 || known > 102 {
-			t.Errorf("%d answers of 10 KiB are known, want about 100, with the last one", known)
+		if _, ok := s.known("999"); !ok || known < 90 || known > 102 {
+			t.Errorf("%d answers of a hundredth of the limit are known, want about 100, with the last one", known)
 		}
 	})
 }

@@ -5,6 +5,7 @@ package resolverclient_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +16,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
-	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/resolverclient"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/resolverclient"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,15 +44,17 @@ func (r *resolver) ListTags(
 }
 
 func (r *resolver) ResolveImage(
-	context.Context, *imageresolverv1.ResolveImageRequest,
+	_ context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
 	r.asked++
-	return &imageresolverv1.ResolveImageResponse{Digest: "sha256:1"}, rpcfault.ToConnect(r.err)
+	return &imageresolverv1.ResolveImageResponse{
+		Reference: req.GetImage() + req.GetTagConstraint(), Digest: "sha256:1",
+	}, rpcfault.ToConnect(r.err)
 }
 
-func remote(t *testing.T, r *resolver) *resolverclient.Remote {
+func remote(t *testing.T, r *resolver) *resolverclient.Client {
 	t.Helper()
-	client, err := resolverclient.NewRemote(r, noop.NewMeterProvider())
+	client, err := resolverclient.New(r, noop.NewMeterProvider())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,15 +81,15 @@ func TestTags(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &resolver{tags: []string{"v1.0.0", "v1.1.0"}, err: tc.err}
-			tags, known, err := resolverclient.TagSource{Resolver: remote(t, r)}.Tags(t.Context(), tc.repository)
+			resp, err := remote(t, r).ListTags(t.Context(), &imageresolverv1.ListTagsRequest{Repository: tc.repository})
 			if tc.want != nil {
-				if known || err == nil || fault.Of(err) != fault.Of(tc.want) || err.Error() != tc.want.Error() {
-					t.Errorf("Tags = %v, %v, %v, want %v: %s", tags, known, err, tc.want, tc.reason)
+				if err == nil || fault.Of(err) != fault.Of(tc.want) || err.Error() != tc.want.Error() {
+					t.Errorf("ListTags = %v, %v, want %v: %s", resp, err, tc.want, tc.reason)
 				}
 				return
 			}
-			if err != nil || !known || !slices.Equal(tags, r.tags) {
-				t.Errorf("Tags = %v, %v, %v, want %v: %s", tags, known, err, r.tags, tc.reason)
+			if err != nil || !slices.Equal(resp.GetTags(), r.tags) {
+				t.Errorf("ListTags = %v, %v, want %v: %s", resp, err, r.tags, tc.reason)
 			}
 		})
 	}
@@ -98,22 +101,20 @@ func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &resolver{tags: []string{"v1.0.0"}}
 		client := remote(t, r)
-		source := resolverclient.TagSource{Resolver: client}
-		image, err := imagename.Parse(repository+":v1.0.0", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		tagsOf := &imageresolverv1.ListTagsRequest{Repository: repository}
+		image := &imageresolverv1.ResolveImageRequest{Image: repository + ":v1.0.0"}
 		for i := range 600 {
 			if i == 300 {
 				r.err = fault.New(fault.Unavailable, "connection refused")
 			}
 			began := time.Now()
-			tags, known, err := source.Tags(t.Context(), repository)
-			if took := time.Since(began); took > 0 || err != nil || !known || !slices.Equal(tags, r.tags) {
-				t.Fatalf("Tags = %v, %v, %v after %s at second %d", tags, known, err, took, i)
+			tags, err := client.ListTags(t.Context(), tagsOf)
+			if took := time.Since(began); took > 0 || err != nil || !slices.Equal(tags.GetTags(), r.tags) {
+				t.Fatalf("ListTags = %v, %v after %s at second %d", tags, err, took, i)
 			}
-			if digest, err := resolverclient.Digest(t.Context(), client, image); digest != "sha256:1" || err != nil {
-				t.Fatalf("Digest = %q, %v at second %d", digest, err, i)
+			resp, err := client.ResolveImage(t.Context(), image)
+			if resp.GetDigest() != "sha256:1" || err != nil {
+				t.Fatalf("ResolveImage = %v, %v at second %d", resp, err, i)
 			}
 			<-time.After(time.Second)
 		}
@@ -121,4 +122,34 @@ func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
 			t.Errorf("%d questions in ten minutes, want two per second, and two per 5 seconds after the first half", r.asked)
 		}
 	})
+}
+
+// TestDigestsAreResolvedOnce has the image-resolver answer with what it was asked and how often.
+func TestDigestsAreResolvedOnce(t *testing.T) {
+	r := &resolver{}
+	tel, scrape := scrapetest.New(t)
+	client, err := resolverclient.New(r, tel.Meters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		image, constraint string
+		asked             int // so far
+	}{
+		{"fn:v1", "", 1}, {"fn:v1", "", 2}, {"fn:v1", "~1", 3}, {"fn@sha256:1", "", 4}, {"fn@sha256:1", "", 4},
+	} {
+		req := &imageresolverv1.ResolveImageRequest{Image: tc.image, TagConstraint: tc.constraint}
+		got, err := client.ResolveImage(t.Context(), req)
+		if want := tc.image + tc.constraint; err != nil || got.GetReference() != want || r.asked != tc.asked {
+			t.Errorf("got %v, %v for %v after %d questions, want %d", got, err, req, r.asked, tc.asked)
+		}
+	}
+	r.err = fault.New(fault.Unavailable, "away")
+	got, err := client.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: "fn:v1"})
+	if err != nil || got.GetReference() != "fn:v1" {
+		t.Errorf("got %v, %v while the image-resolver is away", got, err)
+	}
+	if want := `fn_stale_answers_total{kind="images"} 1`; !strings.Contains(scrape(), want) {
+		t.Errorf("no %s in\n%s", want, scrape())
+	}
 }

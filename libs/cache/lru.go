@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"math"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// entryBytes is the memory of an entry without its key and value: its list element, its share of the map and the
+// struct.
+const entryBytes = 344
+
+// LRU stores values up to a limit of bytes. It evicts the least recently used values first. Callers must lock it. Use
+// [NewLRU].
+type LRU[K comparable, V any] struct {
+	max, bytes int64
+	sizeOf     func(K, V) int64
+	entries    *simplelru.LRU[K, sized[V]]
+}
+
+// sized is a value and its size in bytes.
+type sized[V any] struct {
+	value V
+	bytes int64
+}
+
+// NewLRU returns an empty LRU for at most maxBytes. The function sizeOf returns the memory that a key and its value
+// need, in bytes.
+func NewLRU[K comparable, V any](maxBytes int64, sizeOf func(K, V) int64) *LRU[K, V] {
+	l := &LRU[K, V]{max: maxBytes, sizeOf: sizeOf}
+	evicted := func(_ K, s sized[V]) { l.bytes -= s.bytes }
+	l.entries, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below 1
+	return l
+}
+
+// Get returns the value of a key, and records its use.
+func (l *LRU[K, V]) Get(key K) (V, bool) {
+	s, ok := l.entries.Get(key)
+	return s.value, ok
+}
+
+// Peek returns the value of a key, and does not count as a use.
+func (l *LRU[K, V]) Peek(key K) (V, bool) {
+	s, ok := l.entries.Peek(key)
+	return s.value, ok
+}
+
+// Put stores a value instead of the key's earlier value. A value larger than the limit is not stored and evicts
+// nothing.
+func (l *LRU[K, V]) Put(key K, value V) {
+	l.entries.Remove(key)
+	size := entryBytes + l.sizeOf(key, value)
+	if size > l.max {
+		return
+	}
+	l.entries.Add(key, sized[V]{value, size})
+	for l.bytes += size; l.bytes > l.max; {
+		l.entries.RemoveOldest()
+	}
+}
+
+// Keys returns the keys, the least recently used first.
+func (l *LRU[K, V]) Keys() []K { return l.entries.Keys() }
+
+// Bytes returns the memory of all entries.
+func (l *LRU[K, V]) Bytes() int64 { return l.bytes }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolverclient
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/cache"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+const (
+	// maxLastAge is the maximum age of an answer that is used while the image-resolver is unavailable.
+	maxLastAge = time.Hour
+	// maxLastWait limits the wait for the image-resolver if there is an earlier answer. A caller also waits at most for
+	// half of the time until its deadline.
+	maxLastWait = 3 * time.Second
+	// retryInterval is the interval between two queries while the image-resolver is unavailable.
+	retryInterval = 5 * time.Second
+)
+
+// lastAnswers queries the image-resolver for each call, because the image-resolver has a cache and answers within a
+// millisecond. It returns the last answers while the image-resolver is unavailable. Use [newLastAnswers].
+type lastAnswers[K comparable, V any] struct {
+	ask        func(ctx context.Context, key K) (V, error)
+	countStale func(context.Context)
+
+	mu      sync.Mutex
+	answers *cache.LRU[K, lastAnswer[V]]
+	// retryAt is the time of the next query to an unavailable image-resolver. It is zero if it is available.
+	retryAt time.Time
+}
+
+type lastAnswer[V any] struct {
+	value V
+	at    time.Time
+}
+
+// newLastAnswers returns lastAnswers without answers. Errors of ask must have fault classes. Old answers are counted
+// under the given kind.
+func newLastAnswers[K comparable, V any](
+	ask func(context.Context, K) (V, error), sizeOf func(K, V) int64, stale metric.Int64Counter, kind string,
+) *lastAnswers[K, V] {
+	ofKind := metric.WithAttributes(attribute.String("kind", kind))
+	return &lastAnswers[K, V]{
+		ask:        ask,
+		countStale: func(ctx context.Context) { stale.Add(ctx, 1, ofKind) },
+		answers:    cache.NewLRU(maxBytes, func(key K, a lastAnswer[V]) int64 { return sizeOf(key, a.value) }),
+	}
+}
+
+// get returns the answer of the image-resolver, or the last answer if the image-resolver is unavailable. It returns
+// errors of ask and of ctx.
+func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
+	last, known := l.known(key)
+	if !known {
+		return l.query(ctx, key)
+	}
+	if !l.claimQuery() {
+		l.countStale(ctx)
+		return last, nil
+	}
+	wait := maxLastWait
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/2)
+	}
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	value, err := l.query(limited, key)
+	class := fault.Of(err)
+	if err == nil || ctx.Err() != nil || class != fault.Unavailable && class != fault.DeadlineExceeded {
+		return value, err
+	}
+	l.mu.Lock()
+	l.retryAt = time.Now().Add(retryInterval)
+	l.mu.Unlock()
+	l.countStale(ctx)
+	return last, nil
+}
+
+// known returns the last answer, unless it is too old.
+func (l *lastAnswers[K, V]) known(key K) (value V, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, ok := l.answers.Get(key)
+	return a.value, ok && time.Since(a.at) < maxLastAge
+}
+
+// claimQuery reports whether the caller should query the image-resolver. While the image-resolver is unavailable, it
+// returns true for a single caller per retryInterval.
+func (l *lastAnswers[K, V]) claimQuery() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.retryAt.IsZero() {
+		return true
+	}
+	now := time.Now()
+	if now.Before(l.retryAt) {
+		return false
+	}
+	l.retryAt = now.Add(retryInterval)
+	return true
+}
+
+// query queries the image-resolver, and stores its answer.
+func (l *lastAnswers[K, V]) query(ctx context.Context, key K) (V, error) {
+	value, err := l.ask(ctx, key)
+	if err != nil {
+		return value, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retryAt = time.Time{}
+	l.answers.Put(key, lastAnswer[V]{value, time.Now()})
+	return value, nil
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resolverclient calls an image-resolver in another process. While the image-resolver is unavailable, it
+// returns the image-resolver's last answers.
+package resolverclient
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/protobuf/proto"
+
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+)
+
+// maxBytes limits the memory of stored lists of tags, and of stored images. An image uses about 3 KiB.
+const maxBytes = 16 << 20
+
+// Client is an image-resolver in another process. Its errors have fault classes. Callers must not change its answers,
+// because several callers share an answer. Client ignores all fields of a request except the repository, the image and
+// the image's constraint, which are the only fields that its users set.
+type Client struct {
+	tags   *lastAnswers[string, *imageresolverv1.ListTagsResponse]
+	images *lastAnswers[imageKey, *imageresolverv1.ResolveImageResponse]
+}
+
+type imageKey struct{ image, constraint string }
+
+// New returns a Client that calls an image-resolver by client.
+func New(client imageresolverv1connect.ImageResolverServiceClient, meters metric.MeterProvider) (*Client, error) {
+	askTags := func(ctx context.Context, repository string) (*imageresolverv1.ListTagsResponse, error) {
+		resp, err := client.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
+		return resp, rpcfault.FromConnect(err)
+	}
+	tagsBytes := func(repository string, resp *imageresolverv1.ListTagsResponse) int64 {
+		const text = 32 // bytes of a string's header, and of rounding by the allocator
+		return int64(len(repository) + proto.Size(resp) + text*len(resp.GetTags()))
+	}
+	askImage := func(ctx context.Context, k imageKey) (*imageresolverv1.ResolveImageResponse, error) {
+		req := &imageresolverv1.ResolveImageRequest{Image: k.image, TagConstraint: k.constraint}
+		resp, err := client.ResolveImage(ctx, req)
+		return resp, rpcfault.FromConnect(err)
+	}
+	imageBytes := func(k imageKey, resp *imageresolverv1.ResolveImageResponse) int64 {
+		return int64(len(k.image) + len(k.constraint) + 2*proto.Size(resp))
+	}
+	counter, err := meters.Meter("cache").Int64Counter("fn.stale.answers",
+		metric.WithDescription("Old answers that were used because the image-resolver did not answer: tags or images. "+
+			"Labels: kind."))
+	if err != nil {
+		return nil, fmt.Errorf("set up the metrics of the image-resolver's client: %w", err)
+	}
+	return &Client{
+		tags:   newLastAnswers(askTags, tagsBytes, counter, "tags"),
+		images: newLastAnswers(askImage, imageBytes, counter, "images"),
+	}, nil
+}
+
+// ListTags implements imageresolverv1connect.ImageResolverServiceClient.
+func (c *Client) ListTags(
+	ctx context.Context, req *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
+	return c.tags.get(ctx, req.GetRepository())
+}
+
+// ResolveImage implements imageresolverv1connect.ImageResolverServiceClient. It returns a stored answer about a digest
+// without a query, because the image of a digest never changes.
+func (c *Client) ResolveImage(
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	key := imageKey{req.GetImage(), req.GetTagConstraint()}
+	if known, ok := c.images.known(key); ok && strings.Contains(key.image, "@") {
+		return known, nil
+	}
+	return c.images.get(ctx, key)
+}
