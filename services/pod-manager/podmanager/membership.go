@@ -26,21 +26,9 @@ func (c *Config) membership(
 	return membership.New(membership.Config{
 		Leases: client.CoordinationV1().Leases(c.Namespace), Replica: replica, Address: address, Now: clock.Now,
 		Starting: "this pod-manager does not serve yet",
-		Changed:  func(o membership.Owners) { changed(ownersChanged(o)) },
+		Changed:  func(o membership.Owners) { changed(o.Event()) },
 		Log:      frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/membership"),
 	})
-}
-
-// ownersChanged converts an assignment of functions to replicas into the pools' event.
-func ownersChanged(o membership.Owners) pool.OwnersChanged {
-	lost := o.Lost
-	if o.Cause != "" {
-		lost += ": " + o.Cause
-	}
-	return pool.OwnersChanged{
-		Owner:    func(f pool.Function) pool.Owner { return pool.Owner(o.Owner(f.Reference)) },
-		Replicas: o.Replicas(), Lost: lost,
-	}
 }
 
 // keep returns the task that maintains the membership. This replica owns functions from the time that serving closes

@@ -129,7 +129,7 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 		return serve.Component{}, err
 	}
 	component := m.Component()
-	component.Able = func() bool { return m.keeper.Owners().Able() } // otherwise gateways call other replicas
+	component.Able = func() bool { return m.keeper.Owners().StoodDown == "" } // otherwise gateways call other replicas
 	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: c.Address, Handler: handler, MaxStreams: maxStreams,
 		TLS: frame.Identity.Server(),

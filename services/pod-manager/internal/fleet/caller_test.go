@@ -193,7 +193,7 @@ func (w *world) dns() []*replica {
 func (r *replica) ready() bool {
 	select {
 	case <-r.serves:
-		return !r.left.Load() && r.keeper.Owners().Able()
+		return !r.left.Load() && r.keeper.Owners().StoodDown == ""
 	default:
 		return false
 	}

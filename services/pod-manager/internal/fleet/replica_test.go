@@ -78,7 +78,7 @@ func (w *world) add() *replica {
 	var err error
 	r.keeper, err = membership.New(membership.Config{
 		Leases: client.CoordinationV1().Leases("fns"), Replica: r.name, Address: address, Now: now,
-		Starting: "it is starting", Changed: func(o membership.Owners) { inbox.Handle(ownersChanged(o)) },
+		Starting: "it is starting", Changed: func(o membership.Owners) { inbox.Handle(o.Event()) },
 		Log: log, Meter: noop.Meter{},
 	})
 	w.must(err)
@@ -154,14 +154,6 @@ func (r *replica) use(template podspec.Template) {
 func (w *world) must(err error) {
 	if err != nil {
 		panic(err)
-	}
-}
-
-// ownersChanged is the event for a division of functions.
-func ownersChanged(o membership.Owners) pool.OwnersChanged {
-	return pool.OwnersChanged{
-		Owner:    func(f pool.Function) pool.Owner { return pool.Owner(o.Owner(f.Reference)) },
-		Replicas: o.Replicas(), Lost: o.Lost,
 	}
 }
 

@@ -49,7 +49,7 @@ func TestReplicaThatReachesNoPodDeletesNone(t *testing.T) {
 					w.call(image(100+n), 90*time.Second)
 				}
 				w.load(12, 5*time.Second, 4*time.Second, 5*time.Minute)
-				if !alone && lost.keeper.Owners().Idle() == "" {
+				if !alone && lost.keeper.Owners().StoodDown == "" {
 					t.Error("the replica owns functions still")
 				}
 				for _, d := range w.counts().deleted {
@@ -59,7 +59,7 @@ func TestReplicaThatReachesNoPodDeletesNone(t *testing.T) {
 				}
 				lost.podless.Store(false)
 				w.load(12, 5*time.Second, 4*time.Second, 30*time.Second)
-				if why := lost.keeper.Owners().Idle(); why != "" {
+				if why := lost.keeper.Owners().StoodDown; why != "" {
 					t.Errorf("the replica reaches pods again, and owns none: %s", why)
 				}
 			})
@@ -89,6 +89,31 @@ func TestReplicaWithoutAPIHandsItsCallersOn(t *testing.T) {
 		wait(30 * time.Second)
 		if slowest := w.counts().slowest; slowest > 2*time.Second {
 			t.Errorf("a cold start took %s, long after the outage began", slowest)
+		}
+	})
+}
+
+// TestCallersOfAProcessOutlastAnOutage has the Kubernetes API not answer for longer than a replica counts as alive,
+// while callers who have no other replica want functions without a pod.
+func TestCallersOfAProcessOutlastAnOutage(t *testing.T) {
+	s := usual()
+	s.InProcess = true
+	simulate(t, s, func(w *world) {
+		w.load(6, time.Second, 500*time.Millisecond, 5*time.Second)
+		for _, r := range w.replicas {
+			r.link.Cut()
+		}
+		for n := range 6 { // before the replicas notice, and after
+			w.call(image(100+n), time.Second)
+			wait(5 * time.Second)
+		}
+		for _, r := range w.replicas {
+			r.link.Heal()
+		}
+		w.forgetSlowest()
+		wait(30 * time.Second)
+		if slowest := w.counts().slowest; slowest > 40*time.Second {
+			t.Errorf("a cold start took %s, want it soon after the outage of 30 s", slowest)
 		}
 	})
 }

@@ -49,8 +49,8 @@ func (s script) String() string {
 // faults are what may happen to replica 2 and later ones, to pods and to settings; the first replica
 // is always well, so that each caller can be served.
 var faults = []string{
-	"kill", "leave", "add", "cut", "heal", "podless", "podful", "silent", "audible", "lag", "skew", "hang", "limit",
-	"template",
+	"kill", "leave", "add", "cut", "outage", "heal", "podless", "podful", "silent", "audible", "lag", "skew", "hang",
+	"limit", "template",
 }
 
 func pick[T any](r *rand.Rand, options ...T) T { return options[r.IntN(len(options))] }
@@ -67,7 +67,8 @@ func generate(seed uint64) script {
 	s.Setup.InProcess = r.IntN(5) == 0
 	s.Setup.Lag = pick(r, 5*time.Millisecond, 200*time.Millisecond, time.Second)
 	s.Setup.Limits.TTL = pick(r, 20*time.Second, 2*time.Minute)
-	s.Setup.Limits.ReadyTimeout = pick(r, 10*time.Second, time.Minute)
+	// Callers of a replica that is cut off are sent on within 20 s, so less would rightly reject them.
+	s.Setup.Limits.ReadyTimeout = pick(r, 30*time.Second, time.Minute)
 	if s.Setup.Quota > 0 { // with less time, callers would rightly be rejected
 		s.Setup.Limits.ReadyTimeout = time.Minute
 	}
@@ -75,7 +76,7 @@ func generate(seed uint64) script {
 	if s.Setup.Alone { // see docs/scale.md: a replica that is cut off cannot tell, and its callers wait
 		possible = slices.DeleteFunc(slices.Clone(faults), func(fault string) bool { return fault == "cut" })
 	}
-	if s.Setup.InProcess { // callers of a replica that is cut off cannot be served
+	if s.Setup.InProcess { // callers of a replica that is cut off for longer than they wait cannot be served
 		possible = slices.DeleteFunc(slices.Clone(possible), func(fault string) bool {
 			return slices.Contains([]string{"cut", "podless", "silent"}, fault)
 		})
@@ -116,6 +117,9 @@ func (w *world) do(s step) {
 		}
 	case "cut":
 		r.link.Cut()
+	case "outage":
+		r.link.Cut()
+		w.later(25*time.Second, r.link.Heal)
 	case "heal":
 		r.link.Heal()
 	case "podless", "podful":

@@ -111,7 +111,7 @@ func TestCreateFindsPod(t *testing.T) {
 				t.Errorf("got %+v, want that it is being deleted", o)
 			}
 			failed, ok := events[len(events)-1].(pool.CreateFailed)
-			if !ok || failed.Problem.Kind != pool.Lost || !strings.Contains(failed.Problem.Reason, "is being deleted") {
+			if !ok || failed.Problem.Kind != pool.Held || !strings.Contains(failed.Problem.Reason, "is being deleted") {
 				t.Errorf("got %+v in the end, want that another one may succeed", events[len(events)-1])
 			}
 			if got := w.serviceNames(t); got != id {
@@ -187,22 +187,22 @@ func TestCreateFails(t *testing.T) {
 		},
 		"timeout": {
 			"another attempt may succeed",
-			apierrors.NewServerTimeout(pods, "create", 1), pool.Lost, "could not be completed at this time",
+			apierrors.NewServerTimeout(pods, "create", 1), pool.Held, "could not be completed at this time",
 		},
-		"unavailable": {"it is busy", apierrors.NewServiceUnavailable("starting"), pool.Lost, "starting"},
+		"unavailable": {"it is busy", apierrors.NewServiceUnavailable("starting"), pool.Held, "starting"},
 		"webhook": {
 			"a webhook that is away comes back",
 			apierrors.NewInternalError(errors.New("failed calling webhook")), pool.Lost, "failed calling webhook",
 		},
-		"away": {"the connection is refused", errGone, pool.Lost, "connection refused"},
+		"away": {"the connection is refused", errGone, pool.Held, "connection refused"},
 		"too many": {
 			"its Retry-After is longer than any caller waits",
-			apierrors.NewTooManyRequests("slow down", 60), pool.Lost, "slow down",
+			apierrors.NewTooManyRequests("slow down", 60), pool.Held, "slow down",
 		},
 		"contention": {
 			"that of quotas passes",
 			apierrors.NewConflict(corev1.Resource("resourcequotas"), "fns", errors.New("the object has been modified")),
-			pool.Lost, "has been modified",
+			pool.Held, "has been modified",
 		},
 	}
 	for name, tc := range tests {

@@ -102,8 +102,8 @@ func (c *Cluster) handleFailure(
 		if problem.Kind == pool.Full { // the pool makes room for pods, not for Services
 			problem.Kind = pool.Fatal
 		}
-		if !created.podNew && kubeclient.IsTransient(created.serviceError) {
-			problem.Kind = pool.Held // another replica may be creating the Service
+		if problem.Kind == pool.Held && created.podNew { // else another replica may be creating the Service
+			problem.Kind = pool.Lost
 		}
 		c.sendProblem(send, created.pod, problem)
 	}
@@ -185,11 +185,14 @@ func creationProblem(err error) pool.Problem {
 		}
 	}
 	if kubeclient.IsTransient(err) {
-		unreachable := errors.As(err, new(*url.Error)) // client-go returns this error if there was no response
-		return pool.Problem{
-			Kind: pool.Lost, Reason: "the Kubernetes API cannot do it now: " + err.Error(),
-			Unreachable: unreachable,
+		problem := pool.Problem{
+			Kind: pool.Held, Reason: "the Kubernetes API cannot do it now: " + err.Error(),
+			Unreachable: errors.As(err, new(*url.Error)), // client-go returns this error if there was no response
 		}
+		if apierrors.IsInternalError(err) { // such as a failing webhook, which a user may have to change
+			problem.Kind = pool.Lost
+		}
+		return problem
 	}
 	reason := "the Kubernetes API refuses it: " + err.Error()
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), quotaMessage) {

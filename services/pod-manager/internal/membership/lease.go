@@ -3,11 +3,13 @@
 package membership
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -21,38 +23,116 @@ const (
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	// fieldManager is the field manager of Leases.
 	fieldManager = "krm-function-runner"
+	// prefix is the prefix of the names of replicas' Leases, because the namespace may contain other Leases.
+	prefix = "fnr-"
 )
 
-// prefix is the prefix of the names of replicas' Leases, because the namespace may contain other Leases.
-const prefix = "fnr-"
-
-// writeMember stores a member in its Lease. now becomes the renew time, which is only for users: replicas do not read
+// newLease returns the Lease of a replica. now becomes the renew time, which is only for users: replicas do not read
 // it.
-func writeMember(lease *coordinationv1.Lease, m Member, now time.Time) {
-	lease.Name = prefix + m.Name
-	if lease.Labels == nil {
-		lease.Labels = make(map[string]string)
+func newLease(m Member, now time.Time) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: prefix + m.Name, Labels: map[string]string{labelMember: memberValue},
+			Annotations: map[string]string{annotationAddress: m.Address, annotationStoodDown: m.StoodDown},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &m.Name, LeaseDurationSeconds: new(int32(aliveFor / time.Second)),
+			RenewTime: new(metav1.NewMicroTime(now)),
+		},
 	}
-	lease.Labels[labelMember] = memberValue
-	lease.Annotations = map[string]string{annotationAddress: m.Address, annotationStoodDown: m.StoodDown}
-	renewed := metav1.NewMicroTime(now)
-	if lease.Spec.AcquireTime == nil || m.Holder != ptr.Deref(lease.Spec.HolderIdentity, "") {
-		lease.Spec.AcquireTime = &renewed
-	}
-	lease.Spec.HolderIdentity = &m.Holder
-	lease.Spec.LeaseTransitions = &m.Generation
-	lease.Spec.LeaseDurationSeconds = new(int32(aliveFor / time.Second))
-	lease.Spec.RenewTime = &renewed
 }
 
-// readLease returns the content of a Lease.
-func readLease(lease *coordinationv1.Lease) observedLease {
-	return observedLease{
-		Member: Member{
-			Name: lease.Name[min(len(prefix), len(lease.Name)):], Holder: ptr.Deref(lease.Spec.HolderIdentity, ""),
-			Generation: ptr.Deref(lease.Spec.LeaseTransitions, 0),
-			Address:    lease.Annotations[annotationAddress], StoodDown: lease.Annotations[annotationStoodDown],
-		},
-		uid: string(lease.UID), version: lease.ResourceVersion,
+// readMember returns the replica that a Lease describes.
+func readMember(lease *coordinationv1.Lease) Member {
+	return Member{
+		Name:    lease.Name[min(len(prefix), len(lease.Name)):],
+		Address: lease.Annotations[annotationAddress], StoodDown: lease.Annotations[annotationStoodDown],
 	}
+}
+
+// renewLease creates or updates this replica's Lease. It reads the Lease first if the last request failed, because
+// the request may have succeeded nevertheless, and if a former process of this replica may have left the Lease.
+func (k *Keeper) renewLease(ctx context.Context) error {
+	sent := k.config.Now()
+	last := k.last
+	k.last = nil
+	if last == nil {
+		found, err := k.config.Leases.Get(ctx, prefix+k.config.Replica, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read this replica's Lease: %w", err)
+		}
+		last = found
+	}
+	lease := newLease(k.ownMember(), time.Now())
+	var err error
+	if last == nil || last.ResourceVersion == "" { // a client returns an empty object with an error
+		lease, err = k.config.Leases.Create(ctx, lease, metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		lease.ResourceVersion = last.ResourceVersion
+		lease, err = k.config.Leases.Update(ctx, lease, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write this replica's Lease: %w", err)
+	}
+	k.last = lease
+	k.recordRenewal(sent)
+	return nil
+}
+
+// ownMember returns the content of this replica's Lease.
+func (k *Keeper) ownMember() Member {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.me
+}
+
+// recordRenewal records the time when the request of a successful renewal was sent.
+func (k *Keeper) recordRenewal(sent time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.renewed = sent
+}
+
+// listLeases updates the view with the Leases of all replicas, and deletes Leases that are unchanged for forgetAfter.
+// If the rights are missing for aliveFor, it forgets the view, and this replica acts without membership.
+func (k *Keeper) listLeases(ctx context.Context) error {
+	// Version 0 lets the API server answer from its cache.
+	list, err := k.config.Leases.List(ctx, metav1.ListOptions{
+		LabelSelector:   labelMember + "=" + memberValue,
+		ResourceVersion: "0",
+	})
+	k.mu.Lock()
+	now := k.config.Now()
+	if err == nil {
+		k.view = k.view.observe(now, list.Items)
+	} else if apierrors.IsForbidden(err) && now.Sub(k.view.at) >= aliveFor {
+		k.view = view{}
+	}
+	forgotten := k.view.forgottenLeases()
+	k.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("list the Leases of replicas: %w", err)
+	}
+	for _, lease := range forgotten {
+		k.deleteLease(ctx, lease)
+	}
+	return nil
+}
+
+// deleteLease deletes a Lease unless it changed since it was observed. It ignores errors, because another replica or
+// a later cycle tries again.
+func (k *Keeper) deleteLease(ctx context.Context, lease *coordinationv1.Lease) {
+	_ = k.config.Leases.Delete(ctx, lease.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
+	})
+}
+
+// deleteOwnLease deletes this replica's Lease, unless a later process of this replica has written it.
+func (k *Keeper) deleteOwnLease(ctx context.Context) {
+	if k.last == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cycleTimeout)
+	defer cancel()
+	k.deleteLease(ctx, k.last)
 }

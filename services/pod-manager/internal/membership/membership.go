@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package membership tracks the replicas of the pod-manager, so that each function has a single owner.
+// Package membership tracks the replicas of the pod-manager, so that each function has an owner.
 //
 // Each replica renews its own Lease every 3 seconds and then lists the Leases of its peers. A replica considers a peer
-// alive while the peer's Lease keeps changing. A replica that fails to renew its Lease gives up ownership before its
-// peers declare it dead. view and owners are pure; keeper calls the Kubernetes API.
+// alive while the peer's Lease keeps changing. A replica that fails to renew its Lease stands down at about the time
+// when its peers declare it dead. Views differ for seconds, so two replicas may own the same function. This is
+// harmless, because both choose the same names for new pods, and deleted pods complete their evaluations.
+//
+// view and owners are pure; Keeper calls the Kubernetes API.
 package membership
 
 import (
@@ -26,14 +29,13 @@ const (
 	renewInterval = 3 * time.Second
 	// retryInterval is the delay before the next cycle after a failed renewal or list.
 	retryInterval = time.Second
+	// rightsInterval is the delay before the next cycle while the rights on Leases are missing. It is short enough for
+	// an API server that has just started and refuses requests that it allows later.
+	rightsInterval = 15 * time.Second
 	// minPause is the minimum delay between two cycles. A cycle is a renewal and a list.
 	minPause = 100 * time.Millisecond
-	// requestTimeout limits each request to the Kubernetes API.
-	requestTimeout = 5 * time.Second
-	// actsFor is the time for which a replica acts as an owner after a renewal. It starts when the request is sent.
-	// It is shorter than aliveFor, which starts when a peer observes the renewal. It is long enough for a renewal and
-	// a list that need 2.5 s each.
-	actsFor = 10 * time.Second
+	// cycleTimeout limits a cycle. It is long enough for a renewal and a list that need 2.5 s each.
+	cycleTimeout = 6 * time.Second
 )
 
 // Config configures a Keeper.
@@ -43,8 +45,6 @@ type Config struct {
 	Replica string
 	// Address is this replica's address for gateways, as host:port. It is empty if gateways cannot reach it.
 	Address string
-	// Holder identifies this process among the processes with the same name. It is random if empty.
-	Holder string
 	// Starting is the reason that this replica owns no functions until [Keeper.Started] is called, as long as
 	// other replicas can own them. If it is empty, this replica owns functions from the start.
 	Starting string
@@ -61,66 +61,44 @@ type Keeper struct {
 	config Config
 	wake   chan struct{} // capacity 1
 	joined chan struct{}
-	last   *coordinationv1.Lease // last version written or read by this replica, used by Run only
-	// refusal is the current delay between two attempts while the rights on Leases are missing. Only Run uses it.
-	refusal time.Duration
+	last   *coordinationv1.Lease // last version written by this replica, used by Run only
+	failed bool                  // true if the last cycle failed, used by Run only
 
 	mu        sync.Mutex
 	me        Member
-	began     time.Time // start of Run
-	renewed   time.Time // request time of the last renewal, zero before the first renewal
-	fenced    bool      // true if another process holds the Lease
+	renewed   time.Time // request time of the last renewal, or the start of Run
 	starting  string    // reason for not serving yet, else empty
 	unable    string    // reason of StandDown
 	ending    string    // reason of the shutdown, else empty
-	alone     bool      // true if the Kubernetes API rejects this replica's Lease
-	failure   error     // error of the last cycle
-	listed    bool      // true after the first list of Leases
-	view      *view
+	view      view
 	published Owners
 }
 
 // New returns a keeper. It does not send requests yet.
 func New(config Config) (*Keeper, error) {
-	if config.Holder == "" {
-		config.Holder = config.Replica + "-" + randomSuffix()
-	}
 	k := &Keeper{
-		config: config, wake: make(chan struct{}, 1), joined: make(chan struct{}), view: newView(),
-		me:        Member{Name: config.Replica, Holder: config.Holder, Address: config.Address, StoodDown: config.Starting},
-		starting:  config.Starting,
-		published: Owners{shared: true, Lost: notJoined},
+		config: config, wake: make(chan struct{}, 1), joined: make(chan struct{}),
+		me:       Member{Name: config.Replica, Address: config.Address, StoodDown: config.Starting},
+		starting: config.Starting,
 	}
 	return k, k.registerMetrics(config.Meter)
-}
-
-// Reasons for which a replica owns no functions. notJoined applies right after its start, and apiFailed while it
-// cannot renew its Lease.
-const (
-	notJoined = "this replica has not written its Lease yet"
-	apiFailed = "the Kubernetes API cannot do it now"
-)
-
-// randomSuffix returns a suffix that distinguishes the successive processes of a replica.
-func randomSuffix() string {
-	const digits = "bcdfghjklmnpqrstvwxz2456789"
-	suffix := make([]byte, 8)
-	for i := range suffix {
-		suffix[i] = digits[rand.IntN(len(digits))] //nolint:gosec // it protects nothing
-	}
-	return string(suffix)
 }
 
 // Run renews the Lease until ctx is done. It then deletes the Lease, so that peers take over this replica's functions
 // at once.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.deleteOwnLease(ctx)
-	k.mu.Lock()
-	k.began = k.config.Now()
-	k.mu.Unlock()
-	for {
+	k.recordRenewal(k.config.Now())
+	for began := k.config.Now(); ; {
 		begin := k.config.Now()
-		next := k.renewAndList(ctx)
+		err := k.renewAndList(ctx)
+		k.logFailure(ctx, err)
+		k.publishOwners()
+		if err == nil || apierrors.IsForbidden(err) || k.config.Now().Sub(began) >= aliveFor {
+			k.join()
+		}
+		next := delayAfter(err)
+		next += time.Duration(rand.Int64N(int64(next) / 10)) //nolint:gosec // it only spreads the load
 		// The delay starts at the beginning of the cycle, because a cycle is long if the Kubernetes API is slow.
 		timer := time.NewTimer(max(next-k.config.Now().Sub(begin), minPause))
 		select {
@@ -135,15 +113,35 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews the Lease, lists all Leases, and returns the delay until the next cycle.
-func (k *Keeper) renewAndList(ctx context.Context) time.Duration {
-	err := k.renewLease(ctx)
-	if err == nil || (isRefusal(err) && !apierrors.IsForbidden(err)) {
-		err = cmp.Or(err, k.listLeases(ctx)) // even without its Lease, this replica needs the list of its peers
+// renewAndList renews the Lease and lists all Leases. Even without its Lease, this replica needs the list.
+func (k *Keeper) renewAndList(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cycleTimeout)
+	defer cancel()
+	return cmp.Or(k.renewLease(ctx), k.listLeases(ctx))
+}
+
+// delayAfter returns the delay until the next cycle. err is the error of the last cycle.
+func delayAfter(err error) time.Duration {
+	switch {
+	case err == nil:
+		return renewInterval
+	case apierrors.IsForbidden(err):
+		return rightsInterval
+	default:
+		return retryInterval
 	}
-	next := k.recordCycle(ctx, err)
-	k.publishOwners()
-	return next + time.Duration(rand.Int64N(int64(next)/10)) //nolint:gosec // it only spreads the load
+}
+
+// logFailure logs the first failure of a series of cycles, and the first success after it.
+func (k *Keeper) logFailure(ctx context.Context, err error) {
+	switch {
+	case err != nil && !k.failed:
+		k.config.Log.WarnContext(ctx, "Lease not renewed; trying again",
+			"needs", "the Role of deploy/components/function-pods", "error", err)
+	case err == nil && k.failed:
+		k.config.Log.InfoContext(ctx, "Lease renewed again")
+	}
+	k.failed = err != nil
 }
 
 // publishOwners calls Changed if the owners of functions changed, and logs when this replica begins or stops to own
@@ -155,22 +153,35 @@ func (k *Keeper) publishOwners() {
 	k.published = now
 	k.mu.Unlock()
 	switch {
-	case before.Idle() == now.Idle():
-	case now.Idle() != "":
-		k.config.Log.Warn("this replica owns no functions; others take over", "reason", now.Idle(), "error", now.Cause)
+	case before.shared == now.shared && before.StoodDown == now.StoodDown:
+	case now.StoodDown != "":
+		k.config.Log.Warn("this replica owns no functions; others take over", "reason", now.StoodDown)
 	default:
-		k.config.Log.Info("this replica owns functions", "replicas", now.Replicas())
+		k.config.Log.Info("this replica owns functions", "membership", now.shared, "replicas", now.Replicas())
 	}
 	if !now.equal(before) {
 		k.config.Changed(now)
 	}
-	if before.Lost == notJoined && now.Lost != notJoined {
+}
+
+// join closes the channel of Joined.
+func (k *Keeper) join() {
+	if !k.hasJoined() {
 		close(k.joined)
 	}
 }
 
+func (k *Keeper) hasJoined() bool {
+	select {
+	case <-k.joined:
+		return true
+	default:
+		return false
+	}
+}
+
 // Joined returns a channel that closes when this replica is a member, or runs without membership. Changed has been
-// called by then. It takes at most joinTimeout and an attempt to renew the Lease.
+// called by then. It takes at most aliveFor and a cycle.
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
 // StandDown makes this replica own no functions, for a reason. An empty reason makes it own functions again. Peers
@@ -201,34 +212,26 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// Owners returns the current owners of functions.
+// notRenewed is the reason of a replica that stands down because its peers believe that it is dead.
+const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
+
+// Owners returns the current owners of functions. Before the first list of Leases, this replica owns all functions.
 func (k *Keeper) Owners() Owners {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.alone {
+	if k.view.at.IsZero() {
 		return Owners{}
 	}
-	owners := newOwners(k.me, k.view.aliveMembers(k.me.Name), k.lostReason(k.config.Now()))
-	if owners.Lost == apiFailed && k.failure != nil {
-		owners.Cause = k.failure.Error()
+	self := k.me
+	if k.isOverdue() {
+		self.StoodDown = notRenewed
 	}
-	return owners
+	return newOwners(self, k.view.aliveMembers(self.Name))
 }
 
-// lostReason returns the reason that this replica cannot act as a member. It is empty if the replica can. The
-// caller must hold the lock.
-func (k *Keeper) lostReason(now time.Time) string {
-	switch {
-	case k.fenced:
-		return "another process holds the Lease of this replica's name"
-	case (k.renewed.IsZero() || !k.listed) && !k.isOverdue(now):
-		return notJoined
-	case now.Sub(k.renewed) >= actsFor: // also for a replica that never listed, because joinTimeout is longer
-		return apiFailed
-	default:
-		return ""
-	}
-}
+// isOverdue reports whether the last renewal is so old that peers believe that this replica is dead. The caller must
+// hold the lock.
+func (k *Keeper) isOverdue() bool { return k.config.Now().Sub(k.renewed) >= aliveFor }
 
 // Owns reports whether this replica currently owns an image's function. Callers must call it before each deletion,
 // because earlier results are outdated after a pause of the process.

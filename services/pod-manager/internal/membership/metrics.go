@@ -18,8 +18,7 @@ func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	owning, err2 := meter.Int64ObservableGauge("fn.replica.owning",
 		metric.WithDescription(
 			"1 while this replica may own functions: it is a member, or alone. 0 if not: joining, api (it cannot "+
-				"write its Lease), stood_down (no function pod answers, or it is stopping) or replaced (another process "+
-				"uses its name). Labels: reason."))
+				"write its Lease) or stood_down (no function pod answers, or it is stopping). Labels: reason."))
 	if err := errors.Join(err, err2); err != nil {
 		return fmt.Errorf("set up metrics of membership: %w", err)
 	}
@@ -27,7 +26,7 @@ func (k *Keeper) registerMetrics(meter metric.Meter) error {
 		now := k.Owners()
 		o.ObserveInt64(members, int64(now.alive))
 		var may int64
-		if now.Idle() == "" {
+		if k.hasJoined() && now.StoodDown == "" {
 			may = 1
 		}
 		o.ObserveInt64(owning, may, metric.WithAttributes(attribute.String("reason", k.stateName())))
@@ -44,13 +43,11 @@ func (k *Keeper) stateName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.alone:
-		return "alone"
-	case k.fenced:
-		return "replaced"
-	case k.renewed.IsZero() || !k.listed:
+	case !k.hasJoined():
 		return "joining"
-	case k.lostReason(k.config.Now()) != "":
+	case k.view.at.IsZero():
+		return "alone"
+	case k.isOverdue():
 		return "api"
 	case k.me.StoodDown != "":
 		return "stood_down"

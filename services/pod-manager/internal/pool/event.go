@@ -168,9 +168,6 @@ type OwnersChanged struct {
 	Owner func(Function) Owner
 	// Replicas is the number of replicas that own functions.
 	Replicas int
-	// Lost is the reason that this replica can neither own functions nor create pods. It is empty if the replica
-	// can.
-	Lost string
 }
 
 // MinPodsSet sets the minimum number of pods of a function. These pods exist even if no lease needs them. MaxPods

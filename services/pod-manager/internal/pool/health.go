@@ -159,9 +159,11 @@ func (p *pod) lastProgress() string {
 const (
 	// maxAttempts is the number of consecutive lost pods after which the waiting leases of their pool are rejected.
 	maxAttempts = 3
-	// minBackoff and maxBackoff limit the delay before the next pod is created after a failed attempt.
-	minBackoff = time.Second
-	maxBackoff = 30 * time.Second
+	// minBackoff and maxBackoff limit the delay before the next pod is created after a failed attempt. The limit is
+	// maxHeldBackoff if the cause is temporary, because the leases wait for the next attempt.
+	minBackoff     = time.Second
+	maxBackoff     = 30 * time.Second
+	maxHeldBackoff = 4 * time.Second
 	// failureMemory is the time for which a failed attempt affects later leases.
 	failureMemory = time.Minute
 	// maxBroken is the number of consecutive leases that report a pod as broken, after which the pod is drained even
@@ -186,11 +188,13 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	}
 	f.problem = problem
 	f.at = now
-	f.attempts++
-	if problem.Kind == Lost && f.attempts < maxAttempts {
+	longest := maxBackoff
+	if problem.Kind == Held {
+		longest = maxHeldBackoff
+	} else if f.attempts++; problem.Kind == Lost && f.attempts < maxAttempts {
 		return
 	}
-	f.backoff = min(max(2*f.backoff, minBackoff), maxBackoff)
+	f.backoff = min(max(2*f.backoff, minBackoff), longest)
 	f.until = now.Add(f.backoff)
 }
 

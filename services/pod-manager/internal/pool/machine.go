@@ -110,7 +110,7 @@ func (m *Machine) reconcile(s *step, p *pool) {
 	p.replaceOutdated(s)
 	m.createMissing(s, p)
 	m.rejectWaiting(s, p)
-	m.leases.reportWaiting(s, p, m.fullReason(p))
+	m.leases.reportWaiting(s, p, m.obstacleOf(p))
 	m.deleteDrained(s, p)
 }
 
@@ -174,13 +174,17 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	}
 }
 
-// fullReason returns the reason that a pool waits in line, for its waiting leases. It is empty if the pool does
-// not wait in line.
-func (m *Machine) fullReason(p *pool) string {
-	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
+// obstacleOf returns the reason that no pod is being created for the waiting leases of a pool: the pool waits in line,
+// or until the next attempt. Otherwise it is empty.
+func (m *Machine) obstacleOf(p *pool) string {
+	switch {
+	case slices.Contains(m.capacity.line, p):
+		return m.capacity.waitReason()
+	case p.failure.until.After(m.step.at):
+		return p.failure.problem.Reason
+	default:
 		return ""
 	}
-	return m.capacity.waitReason()
 }
 
 // deleteDrained deletes the draining pods of a pool that have no leases. If another replica owns the pool, it deletes
@@ -313,7 +317,8 @@ func (e CreateFailed) applyTo(m *Machine) {
 		return
 	}
 	p.pool.countFailure(s, e.Problem)
-	if e.Problem.Unreachable && m.ownership.replicas > 1 {
+	others := m.ownership.replicas > 1 || !p.pool.owner.Mine
+	if e.Problem.Unreachable && others && !m.config.InProcess {
 		m.leases.rejectAll(s, p.pool, e.Problem, 0) // another replica may reach the Kubernetes API
 	}
 }

@@ -7,9 +7,8 @@ import "slices"
 // ownership contains the owners of functions, as the last OwnersChanged reported them.
 type ownership struct {
 	of        func(Function) Owner
-	replicas  int    // replicas that own functions
-	lost      string // reason that this replica can neither own functions nor create pods, else empty
-	takeovers int64  // number of pools with pods that this replica took over
+	replicas  int   // replicas that own functions
+	takeovers int64 // number of pools with pods that this replica took over
 }
 
 // ownAll returns the owner of a function without membership: this replica owns all functions.
@@ -19,7 +18,6 @@ func (e OwnersChanged) applyTo(m *Machine) {
 	o := &m.ownership
 	o.of = e.Owner
 	o.replicas = max(e.Replicas, 1)
-	o.lost = e.Lost
 	for _, p := range m.pools {
 		former := p.owner
 		p.owner = o.of(p.function)
@@ -66,9 +64,6 @@ func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity
 // disconnected replica can still serve a pool if it is the pool's owner with membership. In this case, all replicas
 // stood down, so none is better.
 func (m *Machine) incapacity(p *pool) string {
-	if m.ownership.lost != "" {
-		return m.ownership.lost
-	}
 	if m.config.InProcess || (p.owner.Mine && !p.owner.Alone) {
 		return ""
 	}

@@ -220,18 +220,50 @@ func TestOtherReplicasPodFollowsItsReadiness(t *testing.T) {
 	}
 }
 
-// TestUnreachableAPISendsCallersOn has the Kubernetes API not answer this replica of two.
-func TestUnreachableAPISendsCallersOn(t *testing.T) {
+// TestUnreachableAPI has the Kubernetes API not answer this replica of two. Callers of other processes turn to the
+// other replica. Callers of this process have none, and wait until the API answers.
+func TestUnreachableAPI(t *testing.T) {
 	t.Parallel()
-	s, f := newStage(nil), function("f")
-	s.own(true)
-	s.handle(pool.LeaseRequested{Lease: 1, Function: f})
-	created, _ := last[pool.Create](s)
-	s.handle(pool.CreateFailed{
-		Name: created.Name, Problem: pool.Problem{Kind: pool.Lost, Reason: "timeout", Unreachable: true},
-	})
-	if a, rejected := last[pool.Reject](s); !rejected || !a.Elsewhere {
-		t.Errorf("the caller got %+v, want to be sent to another replica", a)
+	for name, inProcess := range map[string]bool{"gateways": false, "callers in this process": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, f := newStage(func(p *player) { p.config.InProcess = inProcess }), function("f")
+			s.own(true)
+			s.handle(pool.LeaseRequested{Lease: 1, Function: f})
+			var waiting pool.Report
+			for range 50 {
+				actions := s.actions
+				s.actions = nil
+				for _, action := range actions {
+					switch a := action.(type) {
+					case pool.Create:
+						s.handle(pool.CreateFailed{
+							Name: a.Name, Problem: pool.Problem{Kind: pool.Held, Reason: "timeout", Unreachable: true},
+						})
+					case pool.Reject:
+						if inProcess || !a.Elsewhere {
+							t.Fatalf("the caller gets %+v", a)
+						}
+						return
+					case pool.Report:
+						waiting = a
+					}
+				}
+				s.pass(1)
+			}
+			if !inProcess {
+				t.Fatal("the caller is not sent to the other replica")
+			}
+			if waiting.Waiting.Reason != "timeout" {
+				t.Errorf("the caller waits for %+v, want the API's error", waiting)
+			}
+			s.pass(4)
+			created, _ := last[pool.Create](s)
+			s.handle(observed(created.Name, f, created.Slot, s.now))
+			if _, granted := last[pool.Grant](s); !granted {
+				t.Error("no lease is granted when the API answers again")
+			}
+		})
 	}
 }
 

@@ -172,7 +172,7 @@ func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	switch {
 	case stalled != nil:
 		return stalled.observed.Problem, 0
-	case p.failure.until.After(now):
+	case p.failure.until.After(now) && p.failure.problem.Kind != Held:
 		return p.failure.problem, p.failure.until.Sub(now)
 	default:
 		return Problem{}, 0
@@ -198,14 +198,14 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting reports the cause of the wait to each waiting lease, if it changed. full is the reason that the
-// pool waits in line. If only positions changed, the report waits for the next tick, because each grant changes all
-// positions.
-func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
+// reportWaiting reports the cause of the wait to each waiting lease, if it changed. If only positions
+// changed, the report waits for the next tick, because each grant changes all positions. obstacle is the reason that
+// no pod is being created, or empty.
+func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	if len(p.queue) == 0 {
 		return
 	}
-	general := p.progress(full)
+	general := p.progress(obstacle)
 	for i, l := range p.queue {
 		now := general
 		if t.memoryVerdictOf(s.at, l) == pending {
@@ -228,7 +228,7 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, full string) {
 
 // progress returns the cause of the wait of p's leases. It is the phase of the starting pod that is closest to
 // readiness. If no pod is starting, all pods are busy.
-func (p *pool) progress(full string) Waiting {
+func (p *pool) progress(obstacle string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
 		if (pod.state == creating || pod.state == starting) && (lead == nil || pod.phase() > lead.phase()) {
@@ -237,9 +237,12 @@ func (p *pool) progress(full string) Waiting {
 	}
 	if lead == nil {
 		busy := fmt.Sprintf("all %d pods of the function are busy", p.countUsable())
-		return Waiting{Phase: PhaseQueued, Reason: cmp.Or(full, busy)}
+		return Waiting{Phase: PhaseQueued, Reason: cmp.Or(obstacle, busy)}
 	}
 	reason := cmp.Or(lead.observed.Reason, "making pod "+lead.name+" ready")
+	if lead.state == creating && p.failure.problem.Kind == Held {
+		reason = p.failure.problem.Reason // of the last attempt, because this attempt may have to wait too
+	}
 	return Waiting{Phase: lead.phase(), Reason: reason, Pod: lead.name}
 }
 
