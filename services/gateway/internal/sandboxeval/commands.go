@@ -50,7 +50,8 @@ type command struct {
 }
 
 // commandFor returns the command of a run. It calls start to create the command, unless the image has a stored
-// command for the run. Stored commands stay valid, because images do not change.
+// command for the run: a command of crun or runc contains 40 KB of JSON, which takes longer than some functions.
+// Stored commands stay valid, because images do not change.
 func (h *imageRef) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {
