@@ -65,7 +65,7 @@ func kptfiles(typed string) []string {
 	return found
 }
 
-// completeImages completes images from the Kptfiles below the current directory and from the gateway's pods.
+// completeImages completes images from the Kptfiles below the current directory and from the gateway.
 func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range kptfiles("") {
@@ -79,7 +79,7 @@ func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 			}
 		}
 	}
-	for _, image := range podImages(cmd) {
+	for _, image := range servedImages(cmd) {
 		images[image] = true
 	}
 	for image := range maps.Clone(images) {
@@ -90,8 +90,8 @@ func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 	return slices.Sorted(maps.Keys(images)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// podImages returns the images of the gateway's pods. It returns none if the gateway does not answer at once.
-func podImages(cmd *cobra.Command) []string {
+// servedImages returns the images of the gateway. It returns none if the gateway does not answer at once.
+func servedImages(cmd *cobra.Command) []string {
 	flag := cmd.Flags().Lookup("address")
 	if flag == nil || cmd.Flag("namespace").Value.String() != "" { // kubectl is too slow for a completion
 		return nil
@@ -103,13 +103,6 @@ func podImages(cmd *cobra.Command) []string {
 	defer gateway.Close()
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	list, err := gateway.ListPools(ctx)
-	if err != nil {
-		return nil
-	}
-	var images []string
-	for _, pool := range list.GetPools() {
-		images = append(images, pool.GetKey().GetReference())
-	}
+	images, _ := gateway.Images(ctx)
 	return images
 }

@@ -70,6 +70,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	if _, _, isImage := explainImage(req.Image, cerr.Message(), g.local); !isImage && !g.local && systemFailed(cerr) {
 		call.Trace, _ = ctx.Value(traceKey{}).(string)
 	}
+	g.suggestImage(ctx, req.Image, call)
 	return call
 }
 

@@ -37,3 +37,12 @@ func ImageName(image, tag string) string {
 
 // ShortName returns an image's name without kpt's own prefix.
 func ShortName(image string) string { return strings.TrimPrefix(image, catalog) }
+
+// CutTag splits an image name into repository and tag. The port of a registry is not a tag.
+func CutTag(image string) (repository, tag string) {
+	colon := strings.LastIndexByte(image, ':')
+	if colon < 0 || strings.Contains(image[colon:], "/") {
+		return image, ""
+	}
+	return image[:colon], image[colon+1:]
+}

@@ -6,6 +6,8 @@ package pods
 import (
 	"cmp"
 	"strings"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
 // Is reports whether an image's full name may belong to the image of a call. It ignores the gateway's default prefix.
@@ -13,19 +15,10 @@ import (
 // reference.
 func Is(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
-	repository, own := cutTag(image)
-	have, haveTag := cutTag(reference)
+	repository, own := kptfile.CutTag(image)
+	have, haveTag := kptfile.CutTag(reference)
 	if have != repository && !strings.HasSuffix(have, "/"+repository) {
 		return false
 	}
 	return tag != "" || cmp.Or(own, "latest") == haveTag
-}
-
-// cutTag splits an image name into repository and tag. The port of a registry is not a tag.
-func cutTag(image string) (repository, tag string) {
-	colon := strings.LastIndexByte(image, ':')
-	if colon < 0 || strings.Contains(image[colon:], "/") {
-		return image, ""
-	}
-	return image[:colon], image[colon+1:]
 }

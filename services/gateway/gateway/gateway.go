@@ -84,7 +84,11 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 		}
 		return warnings
 	}
-	shown := status.New(ended, requests.Active(), hostname(), warnings)
+	var images func() []string
+	if evaluators.exec != nil {
+		images = evaluators.exec.Images
+	}
+	shown := status.New(ended, requests.Active(), hostname(), warnings, images)
 	handler, err := newHandler(cfg, services.PodManager, frame, requests, shown)
 	if err != nil {
 		return serve.Component{}, err

@@ -101,6 +101,9 @@ func TestCallersFindTheirEvaluations(t *testing.T) {
 	if err != nil || len(now.GetFunctions()) == 0 || now.GetFunctions()[0].GetSamples() != 1 || now.GetVersion() == "" {
 		t.Errorf("status %v, %v", now, err)
 	}
+	if images := now.GetImages(); len(images) != 1 || images[0] != image("echo") {
+		t.Errorf("the gateway serves %q, want %q", images, image("echo"))
+	}
 	_, err = status.ListEvaluations(t.Context(), &gatewayv1.ListEvaluationsRequest{TraceId: "../etc"})
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("an id that is none: %v", err)
@@ -113,7 +116,7 @@ func TestEvaluationsAreListedInBoundedNumber(t *testing.T) {
 	for range 300 {
 		remembered.Add("echo:v1", &gatewayv1.Evaluation{Code: evalhistory.OK})
 	}
-	s := status.New(remembered, nil, "gateway-0", nil)
+	s := status.New(remembered, nil, "gateway-0", nil, nil)
 	for asked, want := range map[int32]int{0: 100, -1: 100, 1: 1, 200: 200, 1000: 300} {
 		got, err := s.ListEvaluations(t.Context(), &gatewayv1.ListEvaluationsRequest{Max: asked})
 		if err != nil || len(got.GetEvaluations()) != want {

@@ -90,6 +90,9 @@ func New(cfg Config) (*Evaluator, error) {
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "exec" }
 
+// Images returns the names of all images that have a binary, in order.
+func (e *Evaluator) Images() []string { return slices.Sorted(maps.Keys(e.table.Load().binaries)) }
+
 // Serves reports whether a binary is configured for an image.
 func (e *Evaluator) Serves(image imagename.Name) bool {
 	_, ok := e.table.Load().findBinary(image)

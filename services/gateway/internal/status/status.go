@@ -31,6 +31,7 @@ type Service struct {
 	active   Active
 	replica  string
 	warnings func() []string
+	images   func() []string
 	started  time.Time
 }
 
@@ -46,12 +47,18 @@ type Active interface {
 const maxWaiting = 50
 
 // New returns the service of a replica. replica is the host name of the replica. warnings returns sentences for
-// operators about problems of the replica. It may be nil.
-func New(h *evalhistory.History, active Active, replica string, warnings func() []string) *Service {
+// operators about problems of the replica. images returns the images that run as local binaries. Both may be nil.
+func New(h *evalhistory.History, active Active, replica string, warnings, images func() []string) *Service {
+	none := func() []string { return nil }
 	if warnings == nil {
-		warnings = func() []string { return nil }
+		warnings = none
 	}
-	return &Service{history: h, active: active, replica: replica, warnings: warnings, started: time.Now()}
+	if images == nil {
+		images = none
+	}
+	return &Service{
+		history: h, active: active, replica: replica, warnings: warnings, images: images, started: time.Now(),
+	}
 }
 
 // GetStatus implements the status service.
@@ -62,7 +69,7 @@ func (s *Service) GetStatus(
 	return &gatewayv1.GetStatusResponse{
 		Replica: s.replica, Version: version.String(), StartTime: timestamppb.New(s.started),
 		Functions: s.history.Functions(now), Active: s.active.Counts(),
-		Waiting: waits, Problems: s.currentProblems(waits, now),
+		Waiting: waits, Problems: s.currentProblems(waits, now), Images: s.images(),
 	}, nil
 }
 

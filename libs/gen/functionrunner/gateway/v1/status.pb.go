@@ -80,7 +80,9 @@ type GetStatusResponse struct {
 	Waiting []*GetStatusResponse_Waiting `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"`
 	// problems are sentences about what is wrong at this replica, for operators: expiring certificates, requests that
 	// wait, failures of the system. It is empty for a healthy replica.
-	Problems      []string `protobuf:"bytes,7,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems []string `protobuf:"bytes,7,rep,name=problems,proto3" json:"problems,omitempty"`
+	// images are the canonical names of the images that run as local binaries, in order.
+	Images        []string `protobuf:"bytes,8,rep,name=images,proto3" json:"images,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -160,6 +162,13 @@ func (x *GetStatusResponse) GetWaiting() []*GetStatusResponse_Waiting {
 func (x *GetStatusResponse) GetProblems() []string {
 	if x != nil {
 		return x.Problems
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetImages() []string {
+	if x != nil {
+		return x.Images
 	}
 	return nil
 }
@@ -720,7 +729,7 @@ var File_functionrunner_gateway_v1_status_proto protoreflect.FileDescriptor
 const file_functionrunner_gateway_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"&functionrunner/gateway/v1/status.proto\x12\x19functionrunner.gateway.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xbd\x06\n" +
+	"\x10GetStatusRequest\"\xd5\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x129\n" +
@@ -729,7 +738,8 @@ const file_functionrunner_gateway_v1_status_proto_rawDesc = "" +
 	"\tfunctions\x18\x04 \x03(\v25.functionrunner.gateway.v1.GetStatusResponse.FunctionR\tfunctions\x12P\n" +
 	"\x06active\x18\x05 \x03(\v28.functionrunner.gateway.v1.GetStatusResponse.ActiveEntryR\x06active\x12N\n" +
 	"\awaiting\x18\x06 \x03(\v24.functionrunner.gateway.v1.GetStatusResponse.WaitingR\awaiting\x12\x1a\n" +
-	"\bproblems\x18\a \x03(\tR\bproblems\x1a9\n" +
+	"\bproblems\x18\a \x03(\tR\bproblems\x12\x16\n" +
+	"\x06images\x18\b \x03(\tR\x06images\x1a9\n" +
 	"\vActiveEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a\x98\x01\n" +

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+)
+
+const functionsHelp = `Functions lists the images that the gateway serves without a registry or already has: those that run as
+local binaries, by its configuration or by FunctionConfigs, and those that have function pods or are listed for them.
+A gateway with function pods runs other images too.`
+
+func newFunctions(env Environment) *cobra.Command {
+	var flags gatewayFlags
+	cmd := &cobra.Command{
+		Use:   "functions",
+		Short: "List the functions that the gateway serves",
+		Long:  functionsHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			gateway, err := flags.newClient(env)
+			if err != nil {
+				return err
+			}
+			defer gateway.Close()
+			images, err := gateway.Images(cmd.Context())
+			for _, image := range images {
+				env.outPrinter().Line("%s", ui.OneLine(image))
+			}
+			return err
+		},
+	}
+	flags.registerAddress(cmd.Flags(), env)
+	return cmd
+}
