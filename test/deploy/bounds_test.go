@@ -5,27 +5,20 @@ package deploy_test
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// podManagers are the Deployments that manage function pods.
-var podManagers = []string{"pod-manager", "function-runner"}
-
-// TestProductionHasAQuotaOfPods checks that the overlays for production bound the function pods in both modes.
-func TestProductionHasAQuotaOfPods(t *testing.T) {
-	found := map[string]bool{}
-	eachDeployable(t, func(_ *testing.T, objects []runtime.Object) {
-		for _, quota := range of[*corev1.ResourceQuota](objects) {
-			for _, d := range of[*appsv1.Deployment](objects) {
-				found[d.Name] = found[d.Name] || quota.Spec.Hard["count/pods"] == quota.Spec.Hard["count/services"]
-			}
+// TestFunctionPodsHaveAQuota checks that each system bounds its function pods and their Services.
+func TestFunctionPodsHaveAQuota(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		quotas := of[*corev1.ResourceQuota](objects)
+		if len(quotas) != 1 || quotas[0].Namespace != "porch-fn-system" {
+			t.Fatalf("the quotas are %+v, want one in the namespace of function pods", quotas)
+		}
+		pods, services := quotas[0].Spec.Hard["count/pods"], quotas[0].Spec.Hard["count/services"]
+		if pods.Value() != 200 || services.Value() != 200 {
+			t.Errorf("the quota is of %s pods and %s Services, want 200 of each", &pods, &services)
 		}
 	})
-	for _, name := range podManagers {
-		if !found[name] {
-			t.Errorf("no overlay has a quota for the pods and Services of the %s", name)
-		}
-	}
 }

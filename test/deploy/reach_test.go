@@ -97,7 +97,9 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			scrapers, traced, anyPort = registries, registries, registries
 			inNamespace = append(inNamespace, "image-resolver", "function-runner")
 		}
-		if len(of[*corev1.ResourceQuota](objects)) > 0 { // as production has
+		if slices.ContainsFunc(of[*appsv1.Deployment](objects), func(d *appsv1.Deployment) bool {
+			return d.Spec.Replicas != nil && *d.Spec.Replicas == 3 // as production has
+		}) {
 			scrapers = []string{"prometheus"}
 		}
 		if has("tracing") {
