@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -53,6 +54,21 @@ func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certific
 	}
 	template := newTemplate(life)
 	template.URIs = []*url.URL{uri}
+	return a.issue(t, template)
+}
+
+// IssueHost returns a certificate for servers and clients at 127.0.0.1 and further hosts, and the certificate's key.
+// The certificate has expired if life is negative.
+func (a *Authority) IssueHost(t testing.TB, life time.Duration, hosts ...string) (certificate, key []byte) {
+	t.Helper()
+	template := newTemplate(life)
+	template.DNSNames = hosts
+	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	return a.issue(t, template)
+}
+
+func (a *Authority) issue(t testing.TB, template *x509.Certificate) (certificate, key []byte) {
+	t.Helper()
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 	k := newKey(t)

@@ -22,6 +22,7 @@ import (
 type Local struct {
 	*Store
 	resolver *Resolver // nil offline
+	log      *slog.Logger
 	dir      string
 	prefix   string
 
@@ -35,13 +36,16 @@ const maxPending = 1000
 // OpenLocal opens a store as [OpenStore] does. If r is nil, the store is offline: it resolves names by their latest
 // resolutions in the store. The prefix is prepended to names without a slash.
 func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog.Logger) (*Local, error) {
-	l := &Local{resolver: r, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
-	var source imagestore.Source = offline{l}
-	if r != nil {
-		source = imagestore.Registries{Client: r.registry}
-	}
+	l := &Local{resolver: r, log: log, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
 	var err error
-	l.Store, err = openStore(cfg, source, group, log)
+	if r != nil {
+		l.Store, err = OpenStore(cfg, r, group, log)
+		return l, err
+	}
+	cfg.Source = offline{l}
+	cfg.Group = group
+	cfg.Log = log
+	l.Store, err = imagestore.Open(cfg)
 	return l, err
 }
 
@@ -77,7 +81,7 @@ func splitReference(reference string) (repository, tag string) {
 // noteName stores a name if its image is in the store. Otherwise it keeps the name in memory until the image is
 // stored.
 func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
-	if l.images.Has(name.Digest) {
+	if l.Has(name.Digest) {
 		l.storeName(ctx, name)
 		return
 	}
@@ -91,7 +95,7 @@ func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 
 // storeName stores a name. It only logs errors, because the image can run without a stored name.
 func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
-	if err := l.images.Remember(name); err != nil {
+	if err := l.Remember(name); err != nil {
 		l.log.WarnContext(ctx, "name of an image not written down", "repository", name.Repository, "error", err)
 	}
 }
@@ -121,7 +125,7 @@ func (l *Local) ListTags(
 	if l.resolver != nil {
 		return l.resolver.ListTags(ctx, req)
 	}
-	names, err := l.images.Names()
+	names, err := l.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +148,7 @@ func tagsOf(names []imagestore.Name, repository string) (tags []string) {
 
 // findStored returns the latest resolution of a name.
 func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
-	names, err := l.images.Names()
+	names, err := l.Names()
 	if err != nil {
 		return nil, err
 	}

@@ -64,8 +64,9 @@ type Config struct {
 	Group int
 	// MaxBytes bounds the disk space of all images, MaxImageBytes and MaxImageFiles the size of each image.
 	MaxBytes, MaxImageBytes, MaxImageFiles int64
-	Source                                 Source
-	Log                                    *slog.Logger
+
+	Source Source
+	Log    *slog.Logger
 }
 
 // Store is a store of images.
@@ -147,42 +148,29 @@ func (s *Store) Close() {
 	_ = s.root.Close()
 }
 
-// Image is an image in the store. It is not removed until it is closed.
-type Image struct {
-	// Root is the absolute path of the image's root file system.
-	Root string
-
-	store *Store
-	key   string
-	lock  *os.File
-}
-
-// Close lets the image be removed.
-func (i *Image) Close() {
-	i.store.touchImage(i.key)
-	_ = i.lock.Close()
-}
-
-// Open returns an image of a repository, and pulls it if it is not in the store. All callers share a pull, which is
-// cancelled some minutes after the last caller has given up. Open calls phase with the state of the pull, such as
-// "pulling 2 of 7 layers, 12 of 80 MiB", whenever the state changes.
-func (s *Store) Open(ctx context.Context, repository, digest string, phase func(string)) (*Image, error) {
+// Open returns the absolute path of the root file system of an image, and pulls the image if it is not in the store.
+// The image stays in the store until release is called. All callers share a pull, which is cancelled some minutes after
+// the last caller has given up. Open calls phase with the state of the pull, such as "pulling 2 of 7 layers, 12 of 80
+// MiB", whenever the state changes.
+func (s *Store) Open(
+	ctx context.Context, repository, digest string, phase func(string),
+) (root string, release func(), err error) {
 	key, err := keyOf(digest)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	const attempts = 3 // another process may remove the image before it is locked
 	for range attempts {
-		if image, err := s.lockImage(ctx, key); image != nil || err != nil {
-			return image, err
+		if root, release, err = s.lockImage(ctx, key); root != "" || err != nil {
+			return root, release, err
 		}
 		if err := s.flights.join(ctx, key, phase, func(ctx context.Context, p *flight) error {
 			return s.fetchImage(ctx, repository, digest, key, p)
 		}); err != nil {
-			return nil, err
+			return "", nil, err
 		}
 	}
-	return nil, fault.New(fault.Exhausted, "image %s@%s: it is removed from the store %s again as soon as it is there: "+
+	return "", nil, fault.New(fault.Exhausted, "image %s@%s: it is removed from the store %s again as soon as it is there: "+
 		"all images may take %d MiB", repository, digest, s.cfg.Dir, s.cfg.MaxBytes>>20)
 }
 
@@ -195,26 +183,26 @@ func keyOf(digest string) (string, error) {
 	return key, nil
 }
 
-// lockImage returns an image of the store, or nil if it is missing.
-func (s *Store) lockImage(ctx context.Context, key string) (*Image, error) {
+// lockImage returns the root of an image in the store, which stays until release is called. The root is empty if the
+// image is missing.
+func (s *Store) lockImage(ctx context.Context, key string) (root string, release func(), err error) {
 	if !s.hasImage(key) {
-		return nil, nil //nolint:nilnil // it is not there
+		return "", nil, nil
 	}
 	lock, err := s.lock(ctx, path.Join(locksDir, key), shared)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	if !s.hasImage(key) { // another process has removed it
+	root, err = filepath.Abs(filepath.Join(s.cfg.Dir, imagesDir, key, rootfs))
+	if err != nil || !s.hasImage(key) { // another process has removed it
 		_ = lock.Close()
-		return nil, nil //nolint:nilnil // it is not there
+		return "", nil, err
 	}
 	s.touchImage(key)
-	root, err := filepath.Abs(filepath.Join(s.cfg.Dir, imagesDir, key, rootfs))
-	if err != nil {
+	return root, func() {
+		s.touchImage(key)
 		_ = lock.Close()
-		return nil, err
-	}
-	return &Image{Root: root, store: s, key: key, lock: lock}, nil
+	}, nil
 }
 
 // hasImage reports whether an image is in the store. An image in the store is always complete.

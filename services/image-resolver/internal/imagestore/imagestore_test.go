@@ -25,14 +25,14 @@ func TestImageIsPulledOnce(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 20 {
 		callers.Go(func() {
-			image, err := store.Open(t.Context(), repository, digest, nil)
+			root, release, err := store.Open(t.Context(), repository, digest, nil)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			defer image.Close()
-			expectFile(t, image, "a", "2")
-			if _, err := os.Lstat(filepath.Join(image.Root, "b")); !errors.Is(err, os.ErrNotExist) {
+			defer release()
+			expectFile(t, openImage{root, release}, "a", "2")
+			if _, err := os.Lstat(filepath.Join(root, "b")); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the upper layer hides b, got %v", err)
 			}
 		})
@@ -68,13 +68,13 @@ func TestPhasesOfAPull(t *testing.T) {
 	source := &images{dir: t.TempDir()}
 	digest := source.push(t, map[string]string{"a": "1"})
 	var phases []string
-	image, err := newStore(t, t.TempDir(), source).Open(t.Context(), repository, digest, func(phase string) {
+	_, release, err := newStore(t, t.TempDir(), source).Open(t.Context(), repository, digest, func(phase string) {
 		phases = append(phases, phase)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	image.Close()
+	release()
 	known := []string{
 		"waiting for other pulls", "reading the image's manifest", "pulling the image, 0 of 1 layers, 0 of 0 MiB",
 	}
@@ -103,7 +103,7 @@ func TestLeastRecentlyUsedImageGoes(t *testing.T) {
 		t.Errorf("%v is stored, want what is in use, and the newest", got)
 	}
 	held := open(t, store, digests[2])
-	_, err := store.Open(t.Context(), repository, digests[1], nil)
+	_, _, err := store.Open(t.Context(), repository, digests[1], nil)
 	if fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), "all other images in it are in use") {
 		t.Errorf("error %v, want one that says that nothing can be removed", err)
 	}
@@ -176,7 +176,7 @@ func TestRefusedImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source, dir := &images{dir: t.TempDir()}, t.TempDir()
 			digest := tc.push(t, source)
-			_, err := newStore(t, dir, source).Open(t.Context(), repository, digest, nil)
+			_, _, err := newStore(t, dir, source).Open(t.Context(), repository, digest, nil)
 			if err == nil || !strings.Contains(err.Error(), "image "+repository+"@"+digest+": ") ||
 				!strings.Contains(err.Error(), tc.want) || fault.Of(err) != fault.Precondition {
 				t.Errorf("error %v, want one that names the image and says %q", err, tc.want)
@@ -191,7 +191,7 @@ func TestRefusedImages(t *testing.T) {
 		digest := layer(func(i *pushed) {
 			source.write(t, i.Manifest.Layers[0].Digest, bytes.Repeat([]byte("y"), len(plain)))
 		})(t, source)
-		_, err := newStore(t, dir, source).Open(t.Context(), repository, digest, nil)
+		_, _, err := newStore(t, dir, source).Open(t.Context(), repository, digest, nil)
 		if err == nil || !strings.Contains(err.Error(), "tampers with it") || left(t, dir) != "" {
 			t.Errorf("error %v and %q left, want a rejection and nothing", err, left(t, dir))
 		}
@@ -238,7 +238,7 @@ func TestPullWithoutCapacityIsNotBegun(t *testing.T) {
 		cfg.MaxBytes, cfg.MaxImageBytes = 2*mib, 2*mib
 	})
 	defer open(t, store, digests[0]).Close()
-	_, err := store.Open(t.Context(), repository, digests[1], nil)
+	_, _, err := store.Open(t.Context(), repository, digests[1], nil)
 	if fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), "all other images in it are in use") {
 		t.Errorf("error %v, want one that says that nothing can be removed", err)
 	}

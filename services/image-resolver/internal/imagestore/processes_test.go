@@ -63,15 +63,15 @@ func TestChild(t *testing.T) {
 	}})
 	for range *childRounds {
 		for digest := range strings.SplitSeq(*childImages, ",") {
-			image, err := store.Open(t.Context(), repository, digest, nil)
+			root, release, err := store.Open(t.Context(), repository, digest, nil)
 			if err != nil {
 				t.Fatalf("%v; left: %q", err, left(t, *childStore))
 			}
 			_, _ = os.Stdout.WriteString(pulled)
-			if content, err := os.ReadFile(filepath.Join(image.Root, "last")); err != nil || string(content) != "last" {
+			if content, err := os.ReadFile(filepath.Join(root, "last")); err != nil || string(content) != "last" {
 				t.Errorf("the image is not whole while it is open: %q, %v", content, err)
 			}
-			image.Close()
+			release()
 			if *childRounds > 1 {
 				if _, err := store.Prune(t.Context(), 0); err != nil {
 					t.Error(err)

@@ -30,7 +30,7 @@ func TestPullsAreBounded(t *testing.T) {
 			digest := source.push(t, map[string]string{registry: strconv.Itoa(i)})
 			waits := make(chan struct{}, 1)
 			callers.Go(func() {
-				image, err := store.Open(t.Context(), registry+"/fn", digest, func(string) {
+				_, release, err := store.Open(t.Context(), registry+"/fn", digest, func(string) {
 					select {
 					case waits <- struct{}{}:
 					default:
@@ -40,7 +40,7 @@ func TestPullsAreBounded(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				image.Close()
+				release()
 			})
 			<-waits
 		}
@@ -76,9 +76,9 @@ func TestPullGoesOnForCallersThatComeAgain(t *testing.T) {
 		attempt := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
-			image, err := store.Open(ctx, repository, digest, nil)
+			_, release, err := store.Open(ctx, repository, digest, nil)
 			if err == nil {
-				image.Close()
+				release()
 			}
 			return err
 		}
@@ -111,7 +111,7 @@ func TestPullEndsAfterItsLastCaller(t *testing.T) {
 		var callers sync.WaitGroup
 		for _, digest := range digests {
 			callers.Go(func() {
-				if _, err := store.Open(ctx, repository, digest, nil); fault.Of(err) != fault.Canceled {
+				if _, _, err := store.Open(ctx, repository, digest, nil); fault.Of(err) != fault.Canceled {
 					t.Errorf("error %v, want that of the caller's context", err)
 				}
 			})

@@ -145,18 +145,24 @@ func newStore(t testing.TB, dir string, source *images, changes ...func(*imagest
 	return store
 }
 
-// open opens an image that is closed at the end of the test.
-func open(t testing.TB, store *imagestore.Store, digest string) *imagestore.Image {
+// openImage is an open image.
+type openImage struct {
+	Root  string
+	Close func()
+}
+
+// open opens an image.
+func open(t testing.TB, store *imagestore.Store, digest string) openImage {
 	t.Helper()
-	image, err := store.Open(t.Context(), repository, digest, nil)
+	root, release, err := store.Open(t.Context(), repository, digest, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return image
+	return openImage{root, release}
 }
 
 // expectFile checks the content of a file in an image.
-func expectFile(t testing.TB, image *imagestore.Image, name, want string) {
+func expectFile(t testing.TB, image openImage, name, want string) {
 	t.Helper()
 	if got, err := os.ReadFile(filepath.Join(image.Root, name)); err != nil || string(got) != want {
 		t.Errorf("%s has %d bytes, %v, want %d", name, len(got), err, len(want))

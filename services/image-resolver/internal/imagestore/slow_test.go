@@ -51,7 +51,7 @@ func TestSlowRegistryIsGivenUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newStore(t, dir, nil, func(cfg *imagestore.Config) { cfg.Source = slow{source, pause} })
 				start := time.Now()
-				_, err := store.Open(t.Context(), repository, digest, nil)
+				_, _, err := store.Open(t.Context(), repository, digest, nil)
 				if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "too slowly: it may pause for 30s") {
 					t.Errorf("error %v, want one that says that the registry is too slow", err)
 				}
