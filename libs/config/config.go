@@ -86,7 +86,7 @@ func (p *Problem) Error() string {
 	if name == "" {
 		name = p.Field
 	}
-	return fmt.Sprintf("%s is %s: it has to be %s", name, quoteValue(p.Value), p.Want)
+	return fmt.Sprintf("%s is %s: it must be %s", name, quoteValue(p.Value), p.Want)
 }
 
 // quoteValue quotes texts, so that an empty text is visible.

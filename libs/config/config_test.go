@@ -51,7 +51,7 @@ func TestLoad(t *testing.T) {
 		"not allowed": {
 			"all problems are named at once, with variable, value and what is allowed",
 			map[string]string{"FNR_PORT": "-1", "FNR_NAME": "", "FNR_SERVE_DRAIN_DELAY": "-1s"},
-			[]string{"FNR_PORT is -1: it has to be a port", `FNR_NAME is ""`, "FNR_SERVE_DRAIN_DELAY is -1s"},
+			[]string{"FNR_PORT is -1: it must be a port", `FNR_NAME is ""`, "FNR_SERVE_DRAIN_DELAY is -1s"},
 		},
 	}
 	for name, tc := range tests {

@@ -52,7 +52,9 @@ func (r ruleset) addRules(k kernel, rules fileRules) error {
 		return nil
 	}
 	for _, rule := range rules {
-		attr := unix.LandlockPathBeneathAttr{Allowed_access: rule.access & k.handled(), Parent_fd: int32(rule.file.Fd())}
+		attr := unix.LandlockPathBeneathAttr{
+			Allowed_access: rule.access & k.supportedRights(), Parent_fd: int32(rule.file.Fd()),
+		}
 		if err := addRule(r.fd, &attr); err != nil {
 			return fmt.Errorf("allow %s in the Landlock rules of a function: %w", rule.file.Name(), err)
 		}
@@ -63,15 +65,15 @@ func (r ruleset) addRules(k kernel, rules fileRules) error {
 // rulesetAttributes returns the rights that a new domain denies, unless a rule allows them, as far as this kernel
 // supports them.
 func (k kernel) rulesetAttributes() *unix.LandlockRulesetAttr {
-	attr := &unix.LandlockRulesetAttr{Handled_access_fs: k.handled()}
+	attr := &unix.LandlockRulesetAttr{Handled_access_fs: k.supportedRights()}
 	if k.abi >= abiScopes {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
 	return attr
 }
 
-// handled returns the file rights that this kernel supports.
-func (k kernel) handled() uint64 {
+// supportedRights returns the file rights that this kernel supports.
+func (k kernel) supportedRights() uint64 {
 	rights := uint64(handled)
 	if k.abi < abiRefer {
 		rights &^= unix.LANDLOCK_ACCESS_FS_REFER // these kernels always forbid it

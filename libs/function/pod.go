@@ -42,7 +42,7 @@ func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 		return first, err
 	}
 	second, againErr := s.runInSlot(ctx, e, true)
-	if denied(second, againErr) && (err == nil || againErr != nil) {
+	if wasDenied(second, againErr) && (err == nil || againErr != nil) {
 		s.pod.pointless.Store(true)
 		return first, err
 	}
@@ -77,14 +77,14 @@ func (s *Service) runInSlot(ctx context.Context, e Evaluation, alone bool) (Resu
 // mayHelp reports whether running the function again with the directories may help.
 func (s *Service) mayHelp(result Result, err error) bool {
 	dirs := s.cfg.Shared
-	return len(dirs) > 0 && denied(result, err) && (!s.pod.pointless.Load() || containsAny(logOf(result, err), dirs))
+	return len(dirs) > 0 && wasDenied(result, err) && (!s.pod.pointless.Load() || containsAny(logOf(result, err), dirs))
 }
 
 // denials contains texts that programs log when they are denied a file.
 var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 
-// denied reports whether a function logged that it was denied a file.
-func denied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
+// wasDenied reports whether a function logged that it was denied a file.
+func wasDenied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
 
 // logOf returns the log of a function.
 func logOf(result Result, err error) string {

@@ -99,7 +99,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	}
 	s.runner = fnproc.NewRunner(fnproc.Config{
 		Reaper: reaper, Confiner: s.confiner, Watch: fnproc.NewWatch(memoryUsage, processUsage),
-		Keep: s.keep, Total: cfg.PreforkTotal, Unused: PreforkUnused, Log: cfg.Telemetry.Log,
+		Keep: s.spareCount, Total: cfg.PreforkTotal, Unused: PreforkUnused, Log: cfg.Telemetry.Log,
 	})
 	return s, nil
 }
@@ -125,8 +125,8 @@ func (c ServiceConfig) goMemory() int64 {
 	return limit
 }
 
-// keep returns the number of spare processes for a function. It returns 0 once evaluations in this pod run alone.
-func (s *Service) keep(function string) int {
+// spareCount returns the number of spare processes for a function. It returns 0 once evaluations in this pod run alone.
+func (s *Service) spareCount(function string) int {
 	switch {
 	case s.pod.alone.Load():
 		return 0

@@ -79,7 +79,7 @@ func (s *Service) conclude(
 		return Result{}, Interrupted(ContextErr(ctx), image, took, "what the function wrote waited to be read")
 	case out.Signal != 0:
 		failure.Signal = out.Signal.String()
-		failure.Status += s.killer(out)
+		failure.Status += s.explainKill(out)
 		return Result{}, s.fail(failure, Signaled, parseErr)
 	case out.ExitCode != 0:
 		return Result{}, s.fail(failure, Exited, parseErr)
@@ -89,9 +89,9 @@ func (s *Service) conclude(
 	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: envelope.Results}, nil
 }
 
-// killer returns the cause of a SIGKILL in parentheses, as Porch words it. It returns an empty string if the cause is
-// unknown.
-func (s *Service) killer(out fnproc.Outcome) string {
+// explainKill returns the cause of a SIGKILL in parentheses, as Porch words it. It returns an empty string if the
+// cause is unknown.
+func (s *Service) explainKill(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
 	}

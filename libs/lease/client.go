@@ -53,7 +53,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 		// read blocks until the body is closed.
 		_ = s.CloseRequest()
 	})
-	granted, err := wait(s, open, waiting)
+	granted, err := awaitGrant(s, open, waiting)
 	// If leave returns false, ctx was done and its function has broken the stream.
 	if !leave() && err == nil {
 		err = ctx.Err()
@@ -66,8 +66,8 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	return &clientLease{granted: granted, stream: s, cancel: cancel}, nil
 }
 
-// wait requests a lease over s and waits until it is granted.
-func wait(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
+// awaitGrant requests a lease over s and waits until it is granted.
+func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
 	// We ignore this error, because Receive returns it too.
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	for {

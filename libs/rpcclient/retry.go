@@ -34,7 +34,7 @@ func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 		backoff := retry.Backoff{First: firstWait, Max: maxWait}
 		for timeout := probeTimeout; ; timeout *= 2 {
 			resp, err := b.callReplicas(ctx, call, req, timeout)
-			if !unreached(err) {
+			if !isUnreached(err) {
 				return resp, err
 			}
 			if wait := backoff.Next(); time.Now().Add(wait).After(deadline) || !retry.Sleep(ctx, wait) {
@@ -63,7 +63,7 @@ func (b *balancer) callReplicas(
 		return nil, connect.NewError(connect.CodeUnavailable, err)
 	}
 	for _, e := range endpoints {
-		if resp, err = b.callReplica(ctx, e, call, req, timeout); !unreached(err) {
+		if resp, err = b.callReplica(ctx, e, call, req, timeout); !isUnreached(err) {
 			return resp, err
 		}
 	}
@@ -74,7 +74,7 @@ func (b *balancer) callReplicas(
 func (b *balancer) callReplica(
 	ctx context.Context, r *Replica, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
-	err = b.callWatched(ctx, r, timeout, unreached, func(ctx context.Context, _ func()) error {
+	err = b.callWatched(ctx, r, timeout, isUnreached, func(ctx context.Context, _ func()) error {
 		resp, err = call(ctx, req)
 		return err
 	})
@@ -119,14 +119,14 @@ func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Dur
 	}
 	if errors.Is(context.Cause(watched), ErrSilent) {
 		err = connect.NewError(connect.CodeUnavailable, ErrSilent)
-	} else if !unreached(err) {
+	} else if !isUnreached(err) {
 		return err
 	}
 	b.markSilent(ctx, r, err)
 	return err
 }
 
-// unreached reports whether a call did not reach the service.
-func unreached(err error) bool {
+// isUnreached reports whether a call did not reach the service.
+func isUnreached(err error) bool {
 	return connect.CodeOf(err) == connect.CodeUnavailable && !connect.IsWireError(err)
 }

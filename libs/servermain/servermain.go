@@ -112,7 +112,7 @@ func Main(name string, settings Settings, build Build) int {
 		}
 	}()
 	limitMemory(cgroup.Container)
-	err := conceal()
+	err := hideMemory()
 	if err == nil {
 		err = Run(ctx, name, settings, build)
 	}

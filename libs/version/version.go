@@ -18,11 +18,11 @@ func String() string {
 	if !ok {
 		info = new(debug.BuildInfo)
 	}
-	return of(stamped, info)
+	return format(stamped, info)
 }
 
-// of implements String with the given values.
-func of(stamped string, info *debug.BuildInfo) string {
+// format implements String with the given values.
+func format(stamped string, info *debug.BuildInfo) string {
 	built := info.Main.Version
 	if built == "(devel)" {
 		built = ""

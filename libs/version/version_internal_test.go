@@ -19,7 +19,7 @@ func TestVersion(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := of(tc.stamped, &debug.BuildInfo{Main: debug.Module{Version: tc.built}}); got != tc.want {
+			if got := format(tc.stamped, &debug.BuildInfo{Main: debug.Module{Version: tc.built}}); got != tc.want {
 				t.Errorf("version %q, want %q: %s", got, tc.want, tc.reason)
 			}
 		})

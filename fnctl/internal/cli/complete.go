@@ -31,7 +31,7 @@ func completePackages(cmd *cobra.Command, args []string, typed string) ([]string
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var found []string
-	for _, file := range kptfiles(typed) {
+	for _, file := range findKptfiles(typed) {
 		if dir := filepath.Dir(file); strings.HasPrefix(dir, typed) {
 			found = append(found, dir)
 		}
@@ -42,8 +42,8 @@ func completePackages(cmd *cobra.Command, args []string, typed string) ([]string
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// kptfiles returns the Kptfiles below the directory part of the typed text, or below the current directory.
-func kptfiles(typed string) []string {
+// findKptfiles returns the Kptfiles below the directory part of the typed text, or below the current directory.
+func findKptfiles(typed string) []string {
 	root := filepath.Dir(typed)
 	if strings.HasSuffix(typed, string(filepath.Separator)) {
 		root = filepath.Clean(typed)
@@ -68,7 +68,7 @@ func kptfiles(typed string) []string {
 // completeImages completes images from the Kptfiles below the current directory and from the gateway.
 func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
-	for _, file := range kptfiles("") {
+	for _, file := range findKptfiles("") {
 		data, err := pkgtree.ReadInside(filepath.Dir(file), filepath.Base(file))
 		if err != nil {
 			continue

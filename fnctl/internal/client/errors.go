@@ -65,7 +65,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
 		return &FunctionError{Image: req.Image, Message: cerr.Message(), Failure: failure}
 	}
-	problem, advice := g.account(req, cerr)
+	problem, advice := g.explainText(req, cerr)
 	call := &CallError{Problem: problem, Advice: advice, Lasting: lasting(cerr), Cause: err}
 	if _, _, isImage := explainImage(req.Image, cerr.Message(), g.local); !isImage && !g.local && systemFailed(cerr) {
 		call.Trace, _ = ctx.Value(traceKey{}).(string)
@@ -108,8 +108,8 @@ func systemFailed(cerr *connect.Error) bool {
 	}
 }
 
-// account returns the reason and the remedy.
-func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
+// explainText returns the reason and the remedy.
+func (g *Gateway) explainText(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
 	a, ok := g.texts[cerr.Code()]
 	if !ok {
 		a = otherAccount

@@ -75,7 +75,7 @@ func (f *Forwarder) address(ctx context.Context) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	defer func() { f.turn <- current }()
-	if current != nil && current.runs() {
+	if current != nil && current.isRunning() {
 		return current.address, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, startTimeout)

@@ -75,8 +75,8 @@ func listen(output *io.PipeReader, listens chan<- string) {
 	_, _ = io.Copy(io.Discard, output)
 }
 
-// runs reports whether the process still runs.
-func (p *process) runs() bool {
+// isRunning reports whether the process still runs.
+func (p *process) isRunning() bool {
 	select {
 	case <-p.ended:
 		return false

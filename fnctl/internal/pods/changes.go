@@ -38,7 +38,7 @@ func (c *Changes) replace(k key, rows []Row) []Row {
 	var changed []Row
 	for _, row := range rows {
 		after[row.Pod] = row
-		if old, ok := before[row.Pod]; !ok || old.timeless() != row.timeless() {
+		if old, ok := before[row.Pod]; !ok || old.withoutTimes() != row.withoutTimes() {
 			changed = append(changed, row)
 		}
 	}
@@ -54,8 +54,8 @@ func (c *Changes) replace(k key, rows []Row) []Row {
 	return changed
 }
 
-// timeless returns the row without the age and TTL, which change even if the pod does not.
-func (r Row) timeless() Row {
+// withoutTimes returns the row without the age and TTL, which change even if the pod does not.
+func (r Row) withoutTimes() Row {
 	r.Age, r.TTL = "", ""
 	return r
 }

@@ -47,7 +47,7 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 		row := Row{
 			Pool: name, Pod: pod.GetName(), State: states[pod.GetState()], Waiting: waiting,
 			Load: fmt.Sprintf("%d/%d", pod.GetActive(), pool.GetLimits().GetMaxConcurrency()),
-			Age:  since(pod.GetCreateTime(), now), TTL: left(pod, now), Node: pod.GetNode(), Reason: pod.GetReason(),
+			Age:  since(pod.GetCreateTime(), now), TTL: remainingTTL(pod, now), Node: pod.GetNode(), Reason: pod.GetReason(),
 		}
 		if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
 			row.Reason = phase.Describe(phase.Name(pod.GetPhase()))
@@ -71,8 +71,8 @@ func empty(pool *podmanagerv1.Pool) string {
 	return ""
 }
 
-// left returns the remaining time until an unused pod expires, as text.
-func left(pod *podmanagerv1.Pod, now time.Time) string {
+// remainingTTL returns the remaining time until an unused pod expires, as text.
+func remainingTTL(pod *podmanagerv1.Pod, now time.Time) string {
 	switch {
 	case pod.GetActive() > 0:
 		return "in use"

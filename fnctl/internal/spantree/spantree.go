@@ -41,7 +41,7 @@ func (c Call) Lines(width int) []string {
 		p.line("  no spans: " + c.Missing)
 		return p.lines
 	}
-	p.line("  " + note(c.Evaluation))
+	p.line("  " + describe(c.Evaluation))
 	p.span(c.root(), "  ", "  ")
 	return p.lines
 }
@@ -73,8 +73,8 @@ func (c Call) root() *span {
 	return &span{name: "call", took: c.Took, children: []*span{gateway}}
 }
 
-// note returns a line about an evaluation: its evaluator or error code, its pod and its reason.
-func note(e *gatewayv1.Evaluation) string {
+// describe returns a line about an evaluation: its evaluator or error code, its pod and its reason.
+func describe(e *gatewayv1.Evaluation) string {
 	parts := []string{cmp.Or(e.GetEvaluator(), e.GetCode())}
 	if e.GetPod() != "" {
 		parts = append(parts, e.GetPod())

@@ -47,7 +47,7 @@ const (
 // Check reports invalid settings to checks.
 func (c SandboxSettings) Check(checks *config.Checks) {
 	checks.That(c.Launcher().HasLauncher(), "Sandbox", c.Sandbox, gateway.SandboxLaunchers)
-	checks.That(c.store() != "", "SandboxStore", c.SandboxStore,
+	checks.That(c.storeDirectory() != "", "SandboxStore", c.SandboxStore,
 		"the path of a directory, since there is no home directory")
 }
 
@@ -59,7 +59,7 @@ func (c SandboxSettings) Launcher() gateway.SandboxConfig {
 // Store returns the settings of the image store.
 func (c SandboxSettings) Store() imageresolver.StoreConfig {
 	return imageresolver.StoreConfig{
-		Dir: c.store(), MaxBytes: maxStoreBytes, MaxImageBytes: maxImageBytes, MaxImageFiles: maxImageFiles,
+		Dir: c.storeDirectory(), MaxBytes: maxStoreBytes, MaxImageBytes: maxImageBytes, MaxImageFiles: maxImageFiles,
 	}
 }
 
@@ -101,8 +101,9 @@ func Group() int {
 // other users, and these cannot enter root's home directory.
 const rootCache = "/var/cache"
 
-// store returns the directory of the image store. It is empty if the setting is empty and there is no home directory.
-func (c SandboxSettings) store() string {
+// storeDirectory returns the directory of the image store. It is empty if the setting is empty and there is no home
+// directory.
+func (c SandboxSettings) storeDirectory() string {
 	if c.SandboxStore != "" {
 		return c.SandboxStore
 	}

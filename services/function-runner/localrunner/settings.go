@@ -34,15 +34,15 @@ func Load() (Settings, error) {
 	if !config.IsSet("Sandbox") {
 		s.SandboxSettings.Sandbox = auto
 	}
-	s.share()
+	s.shareSettings()
 	return s, s.Validate()
 }
 
 // auto is the value of FNR_SANDBOX for any launcher that works.
 const auto = "auto"
 
-// share sets the fixed settings of fnctl --local, and copies settings that both services use.
-func (s *Settings) share() {
+// shareSettings sets the fixed settings of fnctl --local, and copies settings that both services use.
+func (s *Settings) shareSettings() {
 	g := &s.Gateway
 	g.Sandbox = s.Launcher()
 	g.Sandbox.Required = true

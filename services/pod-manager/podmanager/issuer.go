@@ -88,22 +88,24 @@ func (c *IssuerConfig) check(checks *config.Checks) {
 	checks.That(c.Life >= minLife, "Issuer.Life", c.Life, minLife.String()+" or more")
 }
 
-// issuing is the issuer of certificates as a part of this program. The zero value issues no certificates.
-type issuing struct {
+// certificateIssuer is the issuer of certificates as a part of this program. The zero value issues no certificates.
+type certificateIssuer struct {
 	component serve.Component
 	// refused receives the error if this program's own certificate cannot be issued. It is nil if this program has
 	// another certificate.
 	refused <-chan error
 }
 
-// issue sets up an issuer. The issuer writes the authority and the certificates of other programs into Secrets in a
+// newIssuer sets up an issuer. The issuer writes the authority and the certificates of other programs into Secrets in a
 // namespace. If this program has no certificate yet, the issuer also issues a certificate with the ID own, which
 // stays in the memory of this program.
-func (c *Config) issue(setup issuer.Config, own, namespace string, frame *servermain.Frame) (issuing, error) {
+func (c *Config) newIssuer(
+	setup issuer.Config, own, namespace string, frame *servermain.Frame,
+) (certificateIssuer, error) {
 	log := frame.Telemetry.Log
 	client, err := kubeclient.Connect(c.Kubeconfig, kubeclient.NewClock(log), log)
 	if err != nil {
-		return issuing{}, err
+		return certificateIssuer{}, err
 	}
 	setup.Secrets = client.CoreV1().Secrets(namespace)
 	setup.Authority = c.Issuer.Secret
@@ -113,28 +115,28 @@ func (c *Config) issue(setup issuer.Config, own, namespace string, frame *server
 	setup.Pause = min(maxIssuerPause, c.Issuer.Life/20)
 	setup.Log = log
 	setup.Meter = frame.Telemetry.Meters.Meter("pod-manager/issuer")
-	result := issuing{}
+	result := certificateIssuer{}
 	if frame.Identity == nil {
 		identity, err := mtls.Hold(log, frame.Telemetry.Meters)
 		if err != nil {
-			return issuing{}, err
+			return certificateIssuer{}, err
 		}
-		setup.Held, result.refused = held(own, identity)
+		setup.Held, result.refused = newHeldCertificate(own, identity)
 		result.component = serve.Component{Tasks: []serve.Task{identity.Run}, Ready: identity.Available()}
 		frame.Identity = identity
 	}
 	i, err := issuer.New(setup)
 	if err != nil {
-		return issuing{}, err
+		return certificateIssuer{}, err
 	}
 	result.component.Tasks = append(result.component.Tasks, i.Run)
 	frame.Health.Explain(func() []string { return slices.Concat(frame.Identity.Details(), i.Details()) })
 	return result, nil
 }
 
-// held returns the configuration of a certificate that replaces an identity's certificate in memory. The channel
-// receives the error if the certificate cannot be issued.
-func held(id string, identity *mtls.Identity) (*issuer.Held, <-chan error) {
+// newHeldCertificate returns the configuration of a certificate that replaces an identity's certificate in memory.
+// The channel receives the error if the certificate cannot be issued.
+func newHeldCertificate(id string, identity *mtls.Identity) (*issuer.Held, <-chan error) {
 	refused := make(chan error, 1)
 	own, err := mtls.ParseID(id)
 	if err != nil {

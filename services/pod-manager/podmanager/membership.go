@@ -31,9 +31,9 @@ func (c *Config) membership(
 	})
 }
 
-// keep returns the task that maintains the membership. This replica owns functions from the time that serving closes
+// keepMembership returns the task that maintains the membership. This replica owns functions from the time that serving closes
 // until stopping closes. Then its functions move to other replicas.
-func keep(keeper *membership.Keeper, serving, stopping <-chan struct{}) serve.Task {
+func keepMembership(keeper *membership.Keeper, serving, stopping <-chan struct{}) serve.Task {
 	return func(ctx context.Context) error {
 		stop := make(chan struct{})
 		defer func() { <-stop }()

@@ -84,19 +84,19 @@ func New(cfg Config, frame servermain.Frame) ([]serve.Component, error) {
 }
 
 // issueForPrograms sets up the issuer of the programs' certificates, if one is configured.
-func (c *Config) issueForPrograms(frame *servermain.Frame) (issuing, error) {
+func (c *Config) issueForPrograms(frame *servermain.Frame) (certificateIssuer, error) {
 	if c.Issuer.Secret == "" {
-		return issuing{}, nil
+		return certificateIssuer{}, nil
 	}
 	namespace, err := c.ownNamespace()
 	if err != nil {
-		return issuing{}, err
+		return certificateIssuer{}, err
 	}
 	ids, err := c.Issuer.ids()
 	if err != nil {
-		return issuing{}, err
+		return certificateIssuer{}, err
 	}
-	return c.issue(issuer.Config{Certificates: ids}, podManagerID, namespace, frame)
+	return c.newIssuer(issuer.Config{Certificates: ids}, podManagerID, namespace, frame)
 }
 
 // service returns the component of the pod-manager, with its port.
@@ -143,10 +143,10 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 // share the authority, which is in a Secret. The Secret is in the namespace of function pods, because the Role of
 // Porch's main branch permits Secrets only there.
 func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, error) {
-	var own issuing
+	var own certificateIssuer
 	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {
 		var err error
-		if own, err = cfg.issue(issuer.Config{Create: true}, functionRunnerID, cfg.Namespace, &frame); err != nil {
+		if own, err = cfg.newIssuer(issuer.Config{Create: true}, functionRunnerID, cfg.Namespace, &frame); err != nil {
 			return nil, fmt.Errorf("set up the certificate of this program: %w", err)
 		}
 	}
@@ -163,7 +163,7 @@ func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, 
 func newManager(cfg Config, resolver Images, callers callers, frame servermain.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()
-	use := uses(inbox.Configure)
+	use := settingsUpdates(inbox.Configure)
 	replica := replicaName()
 	clock := kubeclient.NewClock(log)
 	client, err := kubeclient.Connect(cfg.Kubeconfig, clock, log)
@@ -174,12 +174,12 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 	if err != nil {
 		return nil, err
 	}
-	launching := cfg.launching(client, func(l podspec.Launcher) { use.template(templates.UseLauncher(l)) }, log)
-	file, err := cfg.openCacheConfig(use.functions, log)
+	launching := cfg.launching(client, func(l podspec.Launcher) { use.setTemplate(templates.UseLauncher(l)) }, log)
+	file, err := cfg.openCacheConfig(use.setFunctions, log)
 	if err != nil {
 		return nil, err
 	}
-	configured, err := cfg.functionConfigs(templates, use.template, use.configs, clock, client, frame)
+	configured, err := cfg.functionConfigs(templates, use.setTemplate, use.setConfigs, clock, client, frame)
 	if err != nil {
 		return nil, err
 	}
@@ -196,14 +196,14 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		return nil, err
 	}
 	prober := probe.New(frame.Identity, inbox.Handle)
-	podTLS := cfg.podTLS(callers, use.tls, frame)
-	synced, awaitSync := all(cluster.Synced(), configured.Synced(), keeper.Joined(), podTLS.known)
-	ready, awaitReady := all(synced, templates.Available())
+	podTLS := cfg.podTLS(callers, use.setTLS, frame)
+	synced, awaitSync := awaitAll(cluster.Synced(), configured.Synced(), keeper.Joined(), podTLS.known)
+	ready, awaitReady := awaitAll(synced, templates.Available())
 	core, err := manager.New(manager.Config{
 		Inbox: inbox, Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
 		OwnerOf: func(image string) string { return keeper.Owners().Owner(image).Address },
 		Synced:  synced, Obstacle: cluster.Obstacle,
-		Settings: cfg.settings(templates.Current(), file.Settings(), callers.address == ""),
+		Settings: cfg.initialSettings(templates.Current(), file.Settings(), callers.address == ""),
 		Replica:  replica, Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})
@@ -213,15 +213,15 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 	tasks := []serve.Task{
 		core.Run,
 		func(ctx context.Context) error { return cluster.Run(ctx, inbox.Handle) },
-		func(ctx context.Context) error { return templates.Run(ctx, use.template) },
+		func(ctx context.Context) error { return templates.Run(ctx, use.setTemplate) },
 		configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, podTLS.Run, awaitSync, awaitReady,
-		keep(keeper, ready, frame.Health.Stopping()),
+		keepMembership(keeper, ready, frame.Health.Stopping()),
 	}
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }
 
-// all returns a channel that closes after all signals have closed, and the task that closes the channel.
-func all(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
+// awaitAll returns a channel that closes after all signals have closed, and the task that closes the channel.
+func awaitAll(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	every := make(chan struct{})
 	return every, func(ctx context.Context) error {
 		for _, signal := range signals {

@@ -53,8 +53,8 @@ func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermai
 	return p
 }
 
-// measure registers the metric that shows whether new pods get certificates.
-func (p *podTLS) measure() error {
+// registerMetric registers the metric that shows whether new pods get certificates.
+func (p *podTLS) registerMetric() error {
 	_, err := p.meter.Int64ObservableGauge("fn.pods.certified", metric.WithDescription(
 		"1 if new function pods get certificates and serve only the programs that lease them, or 0; absent without "+
 			"mutual TLS."),
@@ -76,17 +76,17 @@ func (p *podTLS) measure() error {
 // program is refused, pods are created without certificates, because otherwise all functions in pods would fail.
 func (p *podTLS) Run(ctx context.Context) error {
 	if p.identity != nil {
-		if err := p.measure(); err != nil {
+		if err := p.registerMetric(); err != nil {
 			return err
 		}
 	}
 	for {
 		select {
 		case <-p.changed:
-			p.use(p.current())
+			p.use(p.newSettings())
 			p.inUse.Store(true)
 		case why := <-p.callers.refused:
-			p.without(ctx, why)
+			p.reportRefusal(ctx, why)
 		case <-ctx.Done():
 			return nil
 		}
@@ -94,8 +94,8 @@ func (p *podTLS) Run(ctx context.Context) error {
 	}
 }
 
-// without logs that pods are created without certificates, and closes known. It does nothing if known is closed.
-func (p *podTLS) without(ctx context.Context, why error) {
+// reportRefusal logs that pods are created without certificates, and closes known. It does nothing if known is closed.
+func (p *podTLS) reportRefusal(ctx context.Context, why error) {
 	select {
 	case <-p.known:
 		return
@@ -105,8 +105,8 @@ func (p *podTLS) without(ctx context.Context, why error) {
 		"hint", "let the account of this program get and update the Secret, as the manifests do")
 }
 
-// current returns the TLS settings of new pods.
-func (p *podTLS) current() *podspec.TLS {
+// newSettings returns the TLS settings of new pods.
+func (p *podTLS) newSettings() *podspec.TLS {
 	own, ids := p.identity.ID(), p.callers.ids
 	if len(ids) == 0 {
 		ids = []string{own.String()}

@@ -56,7 +56,7 @@ func TestPodsWithoutCertificates(t *testing.T) {
 	<-podTLSOf(t, &Config{PodTLS: true}, nil, callers{}, unused).known
 	<-podTLSOf(t, &Config{}, identity, callers{}, unused).known
 	alone := podTLSOf(t, &Config{PodTLS: true}, identity, callers{}, unused)
-	if got := alone.current().Callers; len(got) != 1 || got[0] != "spiffe://td/function-runner" {
+	if got := alone.newSettings().Callers; len(got) != 1 || got[0] != "spiffe://td/function-runner" {
 		t.Errorf("a program without gateways has pods accept %v, want itself", got)
 	}
 }

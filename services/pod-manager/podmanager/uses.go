@@ -9,15 +9,19 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// uses changes the settings of a running manager. Each method replaces a single setting.
-type uses func(change func(*manager.Settings))
+// settingsUpdates changes the settings of a running manager. Each method replaces a single setting.
+type settingsUpdates func(change func(*manager.Settings))
 
-func (u uses) functions(f map[string]cacheconfig.Entry) {
+func (u settingsUpdates) setFunctions(f map[string]cacheconfig.Entry) {
 	u(func(s *manager.Settings) { s.Functions = f })
 }
 
-func (u uses) configs(c *functionconfig.Set) { u(func(s *manager.Settings) { s.Configs = c }) }
+func (u settingsUpdates) setConfigs(c *functionconfig.Set) {
+	u(func(s *manager.Settings) { s.Configs = c })
+}
 
-func (u uses) template(t podspec.Template) { u(func(s *manager.Settings) { s.Template = t }) }
+func (u settingsUpdates) setTemplate(t podspec.Template) {
+	u(func(s *manager.Settings) { s.Template = t })
+}
 
-func (u uses) tls(t *podspec.TLS) { u(func(s *manager.Settings) { s.TLS = t }) }
+func (u settingsUpdates) setTLS(t *podspec.TLS) { u(func(s *manager.Settings) { s.TLS = t }) }

@@ -57,7 +57,7 @@ func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
 		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes,
 		PullSecret: cmp.Or(c.PullSecret, DefaultPullSecret), AlwaysPullSecret: c.AuthSecretPath != "",
-		Args: c.wrapperArgs(), Env: c.wrapperEnv(), Network: c.network(),
+		Args: c.wrapperArgs(), Env: c.wrapperEnv(), Network: c.networkImages(),
 	}
 }
 
@@ -81,12 +81,12 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	}
 	return kube.NewTemplates(kube.TemplatesConfig{
 		Client: client, Namespace: namespace, Name: c.Template, Defaults: c.defaults(),
-		LauncherPending: c.chooses(), Telemetry: frame.Telemetry,
+		LauncherPending: c.choosesLauncher(), Telemetry: frame.Telemetry,
 	})
 }
 
-// openCacheConfig opens the pod cache configuration. It passes the functions' settings to changed after each change of the
-// file.
+// openCacheConfig opens the pod cache configuration. It passes the functions' settings to changed after each change
+// of the file.
 func (c *Config) openCacheConfig(changed func(map[string]cacheconfig.Entry), log *slog.Logger) (*cacheconfig.File, error) {
 	return cacheconfig.Open(cacheconfig.Config{
 		Path: cmp.Or(c.CacheConfig, CacheConfigPath), DefaultImagePrefix: c.DefaultImagePrefix, Log: log, Changed: changed,
@@ -114,12 +114,12 @@ func (c *Config) launcher() podspec.Launcher {
 	return podspec.InitContainer
 }
 
-// chooses reports whether the launcher must be chosen automatically.
-func (c *Config) chooses() bool { return c.Launcher == LauncherAuto && c.Template == "" }
+// choosesLauncher reports whether the launcher must be chosen automatically.
+func (c *Config) choosesLauncher() bool { return c.Launcher == LauncherAuto && c.Template == "" }
 
 // launching returns the part that chooses the launcher automatically. It is nil if the launcher is configured.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
-	if !c.chooses() {
+	if !c.choosesLauncher() {
 		return nil
 	}
 	return kube.NewLaunching(client, use, log)
@@ -150,9 +150,9 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 	return vars
 }
 
-// network returns the patterns of images whose functions may use the network. It ignores errors, because Validate
+// networkImages returns the patterns of images whose functions may use the network. It ignores errors, because Validate
 // rejects invalid patterns.
-func (c *Config) network() imagename.Patterns {
+func (c *Config) networkImages() imagename.Patterns {
 	patterns, err := imagename.ParsePatterns(c.FunctionNetwork)
 	if err != nil {
 		return nil
@@ -160,8 +160,8 @@ func (c *Config) network() imagename.Patterns {
 	return patterns
 }
 
-// settings returns the initial settings of the pools. inProcess is true if callers are in the same process.
-func (c *Config) settings(
+// initialSettings returns the initial settings of the pools. inProcess is true if callers are in the same process.
+func (c *Config) initialSettings(
 	template podspec.Template, functions map[string]cacheconfig.Entry, inProcess bool,
 ) manager.Settings {
 	return manager.Settings{

@@ -86,8 +86,8 @@ func TestCallersProveWhoTheyAreToFunctionRunner(t *testing.T) {
 // TestCallersWithoutTheirPort names callers for a function-runner that cannot tell them apart.
 func TestCallersWithoutTheirPort(t *testing.T) {
 	for variable, tc := range map[string]struct{ value, want string }{
-		"FNR_CALLERS": {"true", `FNR_CALLERS is "true": it has to be left out without a port with TLS`},
-		"FNR_ADDRESS": {"off", `--port is "off": it has to be host:port without a port with TLS`},
+		"FNR_CALLERS": {"true", `FNR_CALLERS is "true": it must be left out without a port with TLS`},
+		"FNR_ADDRESS": {"off", `--port is "off": it must be host:port without a port with TLS`},
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, tc.value)

@@ -178,7 +178,7 @@ func (v durationValue) Set(s string) (err error) {
 // describeValid replaces err by an error that describes the valid values. It returns nil if err is nil.
 func describeValid(err error, what string) error {
 	if err != nil {
-		return errors.New("it has to be " + what)
+		return errors.New("it must be " + what)
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (v listValue) Set(s string) error {
 func (v portValue) Set(s string) error {
 	port, err := strconv.Atoi(s)
 	if err != nil || port < 1 || port > 65535 {
-		return errors.New("it has to be 1 to 65535")
+		return errors.New("it must be 1 to 65535")
 	}
 	*v.p = ":" + s
 	return nil

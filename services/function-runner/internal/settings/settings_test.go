@@ -161,17 +161,17 @@ func TestLoadRejects(t *testing.T) {
 		"no duration": {
 			"what is allowed is said, too",
 			[]string{"--pod-ttl=30"},
-			`"30" for flag -pod-ttl: it has to be a time with its unit`,
+			`"30" for flag -pod-ttl: it must be a time with its unit`,
 		},
 		"no number": {
 			"likewise",
 			[]string{"--log-level=all"},
-			`"all" for flag -log-level: it has to be a whole number`,
+			`"all" for flag -log-level: it must be a whole number`,
 		},
 		"neither": {
 			"likewise",
 			[]string{"--warm-up-pod-cache=maybe"},
-			`"maybe" for -warm-up-pod-cache: it has to be true or false`,
+			`"maybe" for -warm-up-pod-cache: it must be true or false`,
 		},
 		"prefix": {"no short name would be one of an image", []string{
 			"--disable-runtimes=pod",

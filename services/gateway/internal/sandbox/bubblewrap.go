@@ -63,8 +63,8 @@ func (b *bubblewrap) resourceLimits() confine.Limits {
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 func (b *bubblewrap) buildArguments(fn Function) []string {
-	uid, gid := user(fn.User)
-	temp := number(b.cfg.MaxTemp)
+	uid, gid := userIDs(fn.User)
+	temp := formatInt(b.cfg.MaxTemp)
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
@@ -109,9 +109,9 @@ func sharedFiles(root string) (args []string) {
 	return args
 }
 
-// user returns the ids of a function's user. They are the ids in the image's configuration if these are numbers and
+// userIDs returns the ids of a function's user. They are the ids in the image's configuration if these are numbers and
 // not root, and otherwise [Unprivileged].
-func user(image string) (uid, gid string) {
+func userIDs(image string) (uid, gid string) {
 	name, group, _ := strings.Cut(image, ":")
 	unprivileged := strconv.Itoa(Unprivileged)
 	if id, err := strconv.ParseUint(name, 10, 31); err != nil || id == 0 {

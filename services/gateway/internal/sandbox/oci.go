@@ -131,7 +131,7 @@ func (o *oci) containerMounts() []object {
 	tmpfs := func(path string, size int64, options ...string) object {
 		return object{
 			"destination": path, "type": "tmpfs", "source": "tmpfs",
-			"options": append(options, "nosuid", "nodev", "size="+number(size), "nr_inodes="+number(maxTempFiles)),
+			"options": append(options, "nosuid", "nodev", "size="+formatInt(size), "nr_inodes="+formatInt(maxTempFiles)),
 		}
 	}
 	return []object{

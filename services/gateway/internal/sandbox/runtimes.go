@@ -57,4 +57,4 @@ func newOCI(l *Launcher, path string, o oci) (starter, error) {
 	return &o, err
 }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }

@@ -134,7 +134,7 @@ func (s *Service) ListEvaluations(
 ) (*gatewayv1.ListEvaluationsResponse, error) {
 	if id := req.GetTraceId(); id != "" {
 		if raw, err := hex.DecodeString(id); err != nil || len(raw) != traceBytes {
-			return nil, fault.New(fault.Invalid, "trace_id %.64q has to be 32 hexadecimal digits", id)
+			return nil, fault.New(fault.Invalid, "trace_id %.64q must be 32 hexadecimal digits", id)
 		}
 	}
 	selected := evalhistory.Select{TraceID: req.GetTraceId(), Failed: req.GetFailed(), Max: int(req.GetMax())}

@@ -50,7 +50,7 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 		return t.last.dir, nil
 	}
 	w := &walk{root: t.root, at: "."}
-	defer w.top()
+	defer w.returnToRoot()
 	links, rest := 0, strings.Split(dir, "/")
 	for steps := 0; len(rest) > 0; steps++ {
 		if steps == maxSteps {
@@ -72,7 +72,7 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 			return "", rejectEntry(dir, "is behind too many symbolic links")
 		}
 		if path.IsAbs(target) {
-			w.top()
+			w.returnToRoot()
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
@@ -89,7 +89,7 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	case part == ".." && w.at == ".":
 		return "", rejectEntry(dir, "leads out of the image by a symbolic link")
 	case part == "..":
-		w.up()
+		w.leave()
 		return "", nil
 	}
 	next := path.Join(w.at, part)
@@ -100,7 +100,7 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	if target, err = t.enterDirectory(w.dir(), next); err != nil || target != "" {
 		return target, err
 	}
-	return "", w.down(part)
+	return "", w.enter(part)
 }
 
 // enterDirectory creates the directory at the path at if it is missing. Its parent is the directory above. If the

@@ -23,8 +23,8 @@ func (w *walk) dir() *os.Root {
 	return w.open[len(w.open)-1]
 }
 
-// down enters a subdirectory of the last directory.
-func (w *walk) down(name string) error {
+// enter enters a subdirectory of the last directory.
+func (w *walk) enter(name string) error {
 	next, err := w.dir().OpenRoot(name)
 	if err != nil {
 		return err
@@ -34,16 +34,16 @@ func (w *walk) down(name string) error {
 	return nil
 }
 
-// up returns to the parent of the last directory.
-func (w *walk) up() {
+// leave returns to the parent of the last directory.
+func (w *walk) leave() {
 	_ = w.dir().Close()
 	w.open = w.open[:len(w.open)-1]
 	w.at = path.Dir(w.at)
 }
 
-// top returns to the root.
-func (w *walk) top() {
+// returnToRoot returns to the root.
+func (w *walk) returnToRoot() {
 	for len(w.open) > 0 {
-		w.up()
+		w.leave()
 	}
 }

@@ -105,7 +105,7 @@ func (r *reader) readList(root *yaml.Node) {
 		e := entry{where: fmt.Sprintf("line %d: entry %d", line, i+1)}
 		name := e.readObject(item)
 		if name == nil || resolveAlias(name).Value == "" {
-			r.problems = append(r.problems, fmt.Errorf("%s has no name: it has to be the function's image", e.where))
+			r.problems = append(r.problems, fmt.Errorf("%s has no name: it must be the function's image", e.where))
 			continue
 		}
 		r.addEntry(&e, resolveAlias(name))

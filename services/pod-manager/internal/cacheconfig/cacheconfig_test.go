@@ -191,7 +191,7 @@ func TestParseRefuses(t *testing.T) {
 		"below zero": {
 			"so it would here",
 			"- {name: a:v1, resources: {limits: {cpu: -1}}}",
-			[]string{"cpu is -1: it has to be zero or more"},
+			[]string{"cpu is -1: it must be zero or more"},
 		},
 	}
 	for name, tc := range tests {

@@ -89,7 +89,7 @@ func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	}
 	d, err := time.ParseDuration(value.Value)
 	if err != nil || d <= 0 {
-		e.addProblem("%s is %q: it has to be a time of more than zero with its unit, such as 30m", field, value.Value)
+		e.addProblem("%s is %q: it must be a time of more than zero with its unit, such as 30m", field, value.Value)
 		return
 	}
 	*to = d
@@ -102,7 +102,7 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	}
 	n, err := strconv.ParseUint(value.Value, 10, 31)
 	if err != nil {
-		e.addProblem("%s is %q: it has to be a whole number from 0 to %d", field, value.Value, math.MaxInt32)
+		e.addProblem("%s is %q: it must be a whole number from 0 to %d", field, value.Value, math.MaxInt32)
 		return
 	}
 	*to = int(n)
@@ -120,7 +120,7 @@ func (e *entry) setCount(field string, value *yaml.Node, none string, most int) 
 	}
 	n, err := strconv.Atoi(value.Value)
 	if err != nil || n < 0 || n > most {
-		e.addProblem("%s is %q: it has to be a whole number from 0 (%s) to %d", field, value.Value, none, most)
+		e.addProblem("%s is %q: it must be a whole number from 0 (%s) to %d", field, value.Value, none, most)
 		return nil
 	}
 	return &n

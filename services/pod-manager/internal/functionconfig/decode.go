@@ -73,20 +73,20 @@ func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	}
 	if strings.Contains(c.Image, "/") {
 		i := strings.LastIndexByte(c.Image, '/')
-		spec.problems.add("spec.image is %s: it has to be %q, without registry and path: list %q in spec.prefixes",
-			shown(c.Image), c.Image[i+1:], c.Image[:i])
+		spec.problems.add("spec.image is %s: it must be %q, without registry and path: list %q in spec.prefixes",
+			formatValue(c.Image), c.Image[i+1:], c.Image[:i])
 		return false
 	}
 	if len(c.Prefixes) == 0 {
 		c.Prefixes = []string{""}
 	}
 	if c.Image == "" || strings.ContainsAny(c.Image, ":@") || !imagename.IsPrefix("example.com/"+c.Image) {
-		spec.wrong("image", c.Image, "the last part of the image's name without tag, such as set-namespace")
+		spec.addInvalid("image", c.Image, "the last part of the image's name without tag, such as set-namespace")
 		return false
 	}
 	for _, prefix := range c.Prefixes {
 		if _, err := repository(prefix, c.Image, defaultPrefix); err != nil {
-			spec.problems.add("spec.prefixes has %s: it has to be %s", shown(prefix), imagename.PrefixWanted)
+			spec.problems.add("spec.prefixes has %s: it must be %s", formatValue(prefix), imagename.PrefixWanted)
 		}
 	}
 	return len(*spec.problems) == before
@@ -105,14 +105,14 @@ func repository(prefix, image, defaultPrefix string) (string, error) {
 func (s settings) binary(o object) *Binary {
 	b := &Binary{Tags: readTags(o), Path: o.text("path"), Prefork: s.prefork}
 	if !o.has("tags") || (o.fields["tags"] != nil && len(b.Tags) == 0 && len(*o.problems) == 0) {
-		o.problems.add("%s is empty: list the tags of the images that the binary is for", o.at("tags"))
+		o.problems.add("%s is empty: list the tags of the images that the binary is for", o.pathOf("tags"))
 	}
 	switch {
 	case len(*o.problems) > 0 && !o.has("path"):
 	case b.Path == "" || b.Path == "." || b.Path == "/" || strings.ContainsRune(b.Path, 0):
-		o.wrong("path", b.Path, "the binary's path, in the directory of functions or absolute")
+		o.addInvalid("path", b.Path, "the binary's path, in the directory of functions or absolute")
 	case slices.Contains(strings.Split(filepath.ToSlash(b.Path), "/"), ".."):
-		o.wrong("path", b.Path, `a path without "..", in the directory of functions or absolute`)
+		o.addInvalid("path", b.Path, `a path without "..", in the directory of functions or absolute`)
 	}
 	return b
 }
@@ -122,7 +122,8 @@ func readTags(o object) []string {
 	tags := o.texts("tags", maxTags)
 	for _, tag := range tags {
 		if c, err := tagconstraint.Parse(tag); err != nil || c.IsZero() {
-			o.problems.add("%s has %s: it has to be a tag or a version constraint, such as ~0.4", o.at("tags"), shown(tag))
+			o.problems.add("%s has %s: it must be a tag or a version constraint, such as ~0.4",
+				o.pathOf("tags"), formatValue(tag))
 		}
 	}
 	slices.Sort(tags)
@@ -139,7 +140,7 @@ func (s settings) pod(o object) *Pod {
 	p.Settings.Overrides = readOverrides(o.object("templateOverrides"), s.secrets)
 	if p.MinPods > 0 && len(p.Tags) == 0 {
 		o.problems.add("minPods in the annotation %s takes tags to keep pods of: list them in %s",
-			SettingsAnnotation, o.at("tags"))
+			SettingsAnnotation, o.pathOf("tags"))
 	}
 	return p
 }

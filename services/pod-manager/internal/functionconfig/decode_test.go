@@ -99,12 +99,12 @@ func TestDecodeRefuses(t *testing.T) {
 	container := func(fields string) string { return pod("templateOverrides: {container: {" + fields + "}}") }
 	tests := map[string]struct{ reason, spec, want string }{
 		"no spec":     {"the CRD may not require it", "null", "spec.image is \"\""},
-		"a text":      {"nor its type", "text", `spec is "text": it has to be an object`},
+		"a text":      {"nor its type", "text", `spec is "text": it must be an object`},
 		"no executor": {"nothing would be configured", "{image: fn}", "spec has no executor"},
 		"registry": {
 			"the registry belongs to the prefixes",
 			"{image: ghcr.io/a/fn, goExecutor: {}}",
-			`it has to be "fn", without registry and path: list "ghcr.io/a" in spec.prefixes`,
+			`it must be "fn", without registry and path: list "ghcr.io/a" in spec.prefixes`,
 		},
 		"tag in image": {
 			"tags have their own lists",
@@ -113,7 +113,7 @@ func TestDecodeRefuses(t *testing.T) {
 		},
 		"image's digest": {"a digest is of one tag", "{image: 'fn@sha256:00', goExecutor: {}}", "without tag"},
 		"image's case":   {"no registry has it", "{image: Fn, goExecutor: {}}", `spec.image is "Fn"`},
-		"image a number": {"types are strict", "{image: 5, goExecutor: {}}", "spec.image is 5: it has to be a text"},
+		"image a number": {"types are strict", "{image: 5, goExecutor: {}}", "spec.image is 5: it must be a text"},
 		"prefixes":       {"a text is no list", "{image: fn, prefixes: ghcr.io/a, goExecutor: {}}", "a list of texts"},
 		"prefix's type":  {"the position is named", "{image: fn, prefixes: [a, 5], goExecutor: {}}", "spec.prefixes[1] is 5"},
 		"URL": {
@@ -136,24 +136,24 @@ func TestDecodeRefuses(t *testing.T) {
 		"path's type": {
 			"types are strict",
 			binary("tags: [v1], path: [fn]"),
-			"spec.binaryExecutor.path is [\"fn\"]: it has to be a text",
+			"spec.binaryExecutor.path is [\"fn\"]: it must be a text",
 		},
 		"binary's type": {
 			"types are strict",
 			"{image: fn, binaryExecutor: fn}",
-			`spec.binaryExecutor is "fn": it has to be an object`,
+			`spec.binaryExecutor is "fn": it must be an object`,
 		},
 		"short TTL": {
 			"replicas could not agree on it",
 			pod("timeToLive: 1s"),
-			`spec.podExecutor.timeToLive is "1s": it has to be a time of 5s or more`,
+			`spec.podExecutor.timeToLive is "1s": it must be a time of 5s or more`,
 		},
 		"TTL no unit": {"30 of what?", pod("timeToLive: 30"), "spec.podExecutor.timeToLive is 30"},
 		"TTL's words": {"the form is shown", pod("timeToLive: soon"), "such as 30m"},
 		"pods": {
 			"types are strict",
 			pod("maxParallelExecutions: '3'"),
-			`maxParallelExecutions is "3": it has to be a whole number`,
+			`maxParallelExecutions is "3": it must be a whole number`,
 		},
 		"fraction":   {"half a pod", pod("maxParallelExecutions: 1.5"), "maxParallelExecutions is 1.5"},
 		"below zero": {"less than none", pod("preferredMaxQueueLength: -1"), "preferredMaxQueueLength is -1"},
@@ -171,7 +171,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"context": {
 			"Kubernetes would refuse each pod",
 			pod("templateOverrides: {securityContext: {runAsUser: root}}"),
-			"has to be a pod's security context",
+			"must be a pod's security context",
 		},
 		"context field": {
 			"a container's field does nothing here",
@@ -181,7 +181,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"quantity": {
 			"the form is shown",
 			container("resources: {limits: {memory: lots}}"),
-			"spec.podExecutor.templateOverrides.container.resources.limits has to be quantities",
+			"spec.podExecutor.templateOverrides.container.resources.limits must be quantities",
 		},
 		"negative": {
 			"Kubernetes would refuse each pod",
@@ -220,12 +220,12 @@ func TestDecodeRefuses(t *testing.T) {
 		"pod's type": {
 			"types are strict",
 			"{image: fn, podExecutor: [a]}",
-			`spec.podExecutor is ["a"]: it has to be an object`,
+			`spec.podExecutor is ["a"]: it must be an object`,
 		},
 		"pods' tags": {
 			"a text is no list",
 			pod("tags: v1"),
-			"spec.podExecutor.tags is \"v1\": it has to be a list of texts",
+			"spec.podExecutor.tags is \"v1\": it must be a list of texts",
 		},
 		"binary's tags": {"a text is no list", binary("tags: v1, path: fn"), "spec.binaryExecutor.tags is \"v1\""},
 		"queue":         {"types are strict", pod("preferredMaxQueueLength: many"), `preferredMaxQueueLength is "many"`},
@@ -233,27 +233,27 @@ func TestDecodeRefuses(t *testing.T) {
 		"account's type": {
 			"types are strict",
 			pod("templateOverrides: {serviceAccountName: 5}"),
-			"serviceAccountName is 5: it has to be a text",
+			"serviceAccountName is 5: it must be a text",
 		},
 		"container": {
 			"types are strict",
 			pod("templateOverrides: {container: [a]}"),
-			`templateOverrides.container is ["a"]: it has to be an object`,
+			`templateOverrides.container is ["a"]: it must be an object`,
 		},
 		"init container": {
 			"types are strict",
 			pod("templateOverrides: {initContainer: 5}"),
-			"templateOverrides.initContainer is 5: it has to be an object",
+			"templateOverrides.initContainer is 5: it must be an object",
 		},
 		"init's amounts": {
 			"named by their place",
 			pod("templateOverrides: {initContainer: {resources: {limits: {memory: x}}}}"),
-			"initContainer.resources.limits has to be quantities",
+			"initContainer.resources.limits must be quantities",
 		},
 		"resources": {
 			"types are strict",
 			container("resources: lots"),
-			`container.resources is "lots": it has to be an object`,
+			`container.resources is "lots": it must be an object`,
 		},
 		"prefixes' end": {
 			"each is compared with each image",
@@ -312,7 +312,7 @@ func TestSettingsAnnotation(t *testing.T) {
 		"prefork": {
 			"no machine has so much to spare",
 			"{prefork: 65}",
-			"prefork is 65: it has to be a whole number from 0 to 64",
+			"prefork is 65: it must be a whole number from 0 to 64",
 		},
 		"time":    {"the unit is missing", "{podReadyTimeout: 5}", "podReadyTimeout is 5"},
 		"no tags": {"all tags are too many to keep pods of", "{minPods: 1}", "list them in spec.podExecutor.tags"},

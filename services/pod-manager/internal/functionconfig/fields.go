@@ -27,13 +27,13 @@ type object struct {
 	problems *problems
 }
 
-// wrong adds the problem that a field has an invalid value. wanted describes valid values.
-func (o object) wrong(field string, value any, wanted string) {
-	o.problems.add("%s is %s: it has to be %s", o.at(field), shown(value), wanted)
+// addInvalid adds the problem that a field has an invalid value. wanted describes valid values.
+func (o object) addInvalid(field string, value any, wanted string) {
+	o.problems.add("%s is %s: it must be %s", o.pathOf(field), formatValue(value), wanted)
 }
 
-// at returns the path of a field, for error texts.
-func (o object) at(field string) string {
+// pathOf returns the path of a field, for error texts.
+func (o object) pathOf(field string) string {
 	if o.path == "" {
 		return field
 	}
@@ -43,8 +43,8 @@ func (o object) at(field string) string {
 // maxShown is the maximum length of a value in an error text, in bytes.
 const maxShown = 64
 
-// shown formats a value for users.
-func shown(value any) string {
+// formatValue formats a value for users.
+func formatValue(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Sprintf("a %T", value)
@@ -66,7 +66,7 @@ func (o object) text(field string) string {
 	}
 	text, ok := o.fields[field].(string)
 	if !ok {
-		o.wrong(field, o.fields[field], "a text")
+		o.addInvalid(field, o.fields[field], "a text")
 	}
 	return text
 }
@@ -78,18 +78,18 @@ func (o object) texts(field string, most int) []string {
 	}
 	list, ok := o.fields[field].([]any)
 	if !ok {
-		o.wrong(field, o.fields[field], "a list of texts")
+		o.addInvalid(field, o.fields[field], "a list of texts")
 		return nil
 	}
 	if len(list) > most {
-		o.problems.add("%s has %d entries: it may have up to %d", o.at(field), len(list), most)
+		o.problems.add("%s has %d entries: it may have up to %d", o.pathOf(field), len(list), most)
 		return nil
 	}
 	texts := make([]string, 0, len(list))
 	for i, item := range list {
 		text, ok := item.(string)
 		if !ok {
-			o.wrong(fmt.Sprintf("%s[%d]", field, i), item, "a text, in quotes if it looks like a number")
+			o.addInvalid(fmt.Sprintf("%s[%d]", field, i), item, "a text, in quotes if it looks like a number")
 			continue
 		}
 		texts = append(texts, text)
@@ -110,7 +110,7 @@ func (o object) number(field string, most int) *int {
 		n = v
 	}
 	if n < 0 || n > float64(most) || n != math.Trunc(n) {
-		o.wrong(field, o.fields[field], fmt.Sprintf("a whole number from 0 to %d", most))
+		o.addInvalid(field, o.fields[field], fmt.Sprintf("a whole number from 0 to %d", most))
 		return nil
 	}
 	whole := int(n)
@@ -133,7 +133,7 @@ func (o object) duration(field string, least time.Duration) time.Duration {
 	text, _ := o.fields[field].(string)
 	d, err := time.ParseDuration(text)
 	if err != nil || d < least {
-		o.wrong(field, o.fields[field], fmt.Sprintf("a time of %v or more with its unit, such as 30m", least))
+		o.addInvalid(field, o.fields[field], fmt.Sprintf("a time of %v or more with its unit, such as 30m", least))
 		return 0
 	}
 	return d
@@ -141,13 +141,13 @@ func (o object) duration(field string, least time.Duration) time.Duration {
 
 // object returns the JSON object in a field, or an object without fields.
 func (o object) object(field string) object {
-	inner := object{path: o.at(field), problems: o.problems}
+	inner := object{path: o.pathOf(field), problems: o.problems}
 	if !o.has(field) {
 		return inner
 	}
 	fields, ok := o.fields[field].(map[string]any)
 	if !ok {
-		o.wrong(field, o.fields[field], "an object")
+		o.addInvalid(field, o.fields[field], "an object")
 	}
 	inner.fields = fields
 	return inner
@@ -161,16 +161,16 @@ func (o object) decode(field string, target any, wanted string) bool {
 	}
 	content, err := json.Marshal(o.fields[field])
 	if err != nil {
-		o.wrong(field, nil, wanted)
+		o.addInvalid(field, nil, wanted)
 		return false
 	}
 	strict, err := kjson.UnmarshalStrict(content, target)
 	if err != nil {
-		o.problems.add("%s has to be %s: %s", o.at(field), wanted, strings.TrimPrefix(err.Error(), "json: "))
+		o.problems.add("%s must be %s: %s", o.pathOf(field), wanted, strings.TrimPrefix(err.Error(), "json: "))
 		return false
 	}
 	for _, problem := range strict {
-		o.problems.add("%s: %v", o.at(field), problem)
+		o.problems.add("%s: %v", o.pathOf(field), problem)
 	}
 	return len(strict) == 0
 }

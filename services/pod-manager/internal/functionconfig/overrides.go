@@ -19,7 +19,7 @@ func readOverrides(o object, secrets []string) *podspec.Overrides {
 	}
 	all := &podspec.Overrides{ServiceAccount: o.text("serviceAccountName")}
 	if all.ServiceAccount != "" && len(validation.IsDNS1123Subdomain(all.ServiceAccount)) > 0 {
-		o.wrong("serviceAccountName", all.ServiceAccount, "the name of a ServiceAccount")
+		o.addInvalid("serviceAccountName", all.ServiceAccount, "the name of a ServiceAccount")
 	}
 	var context corev1.PodSecurityContext
 	if o.decode("securityContext", &context, "a pod's security context") {
@@ -37,7 +37,7 @@ func readContainer(o object, secrets []string) podspec.ContainerOverrides {
 	amounts.decode("requests", &c.Requests, "quantities, such as {cpu: 100m}")
 	amounts.decode("limits", &c.Limits, "quantities, such as {memory: 1Gi}")
 	for _, problem := range podspec.CheckResources(c.Requests, c.Limits) {
-		o.problems.add("%s: %v", o.at("resources"), problem)
+		o.problems.add("%s: %v", o.pathOf("resources"), problem)
 	}
 	o.decode("envFrom", &c.EnvFrom, "a list of sources of a container's variables")
 	if o.decode("env", &c.Env, "a list of a container's variables") {
@@ -72,9 +72,10 @@ func checkEnv(o object, env []corev1.EnvVar) {
 	for i, variable := range env {
 		switch {
 		case variable.Name == "" || strings.ContainsAny(variable.Name, "=\x00"):
-			o.problems.add("%s[%d] has the name %s: it has to be that of a variable", o.at("env"), i, shown(variable.Name))
+			o.problems.add("%s[%d] has the name %s: it must be the name of a variable",
+				o.pathOf("env"), i, formatValue(variable.Name))
 		case variable.Value != "" && variable.ValueFrom != nil:
-			o.problems.add("%s[%d] has both value and valueFrom: it has to have one of them", o.at("env"), i)
+			o.problems.add("%s[%d] has both value and valueFrom: it has to have one of them", o.pathOf("env"), i)
 		}
 	}
 }

@@ -177,7 +177,7 @@ func (p *problems) conflict(image, part, owner string) {
 		}
 	}
 	if conflicts >= maxConflicts {
-		p.once("further images are those of older FunctionConfigs too")
+		p.addOnce("further images are those of older FunctionConfigs too")
 		return
 	}
 	p.add("%s of %s is that of the FunctionConfig %q, %s", part, image, owner, end)
@@ -185,12 +185,12 @@ func (p *problems) conflict(image, part, owner string) {
 
 // tooMany records that images of a part are ignored because of maxImages.
 func (p *problems) tooMany(part string) {
-	p.once(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
+	p.addOnce(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		part, maxImages))
 }
 
-// once adds a text unless the list contains it.
-func (p *problems) once(text string) {
+// addOnce adds a text unless the list contains it.
+func (p *problems) addOnce(text string) {
 	if !slices.Contains(*p, text) {
 		*p = append(*p, text)
 	}

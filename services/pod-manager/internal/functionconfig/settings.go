@@ -66,6 +66,6 @@ func (s *settings) read(o object, field string) {
 		s.prefork = o.number(field, function.MaxPrefork)
 	default:
 		o.problems.add("%s is not known: the settings are minPods, maxConcurrency, maxQueue, podReadyTimeout and prefork",
-			o.at(field))
+			o.pathOf(field))
 	}
 }

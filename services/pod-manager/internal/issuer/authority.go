@@ -34,11 +34,11 @@ const maxAuthorities = 8
 // parseAuthorities reads the authorities in a Secret. An empty Secret contains no authorities. Malformed data is an
 // error. The issuer does not replace it, because new authorities would break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
-	certs, err := blocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
+	certs, err := decodeBlocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", mtls.AuthoritiesFile, err)
 	}
-	keys, err := blocks(data[mtls.KeyFile], parseKey)
+	keys, err := decodeBlocks(data[mtls.KeyFile], parseKey)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", mtls.KeyFile, err)
 	}
@@ -151,8 +151,8 @@ func pastHalf(cert *x509.Certificate, now time.Time) bool {
 	return now.Sub(cert.NotBefore) >= cert.NotAfter.Sub(cert.NotBefore)/2
 }
 
-// blocks decodes the blocks of a PEM file, and parses each block.
-func blocks[T any](content []byte, parse func(der []byte) (T, error)) ([]T, error) {
+// decodeBlocks decodes the blocks of a PEM file, and parses each block.
+func decodeBlocks[T any](content []byte, parse func(der []byte) (T, error)) ([]T, error) {
 	var all []T
 	for len(bytes.TrimSpace(content)) > 0 {
 		block, rest := pem.Decode(content)

@@ -136,7 +136,7 @@ func (f *FunctionConfigs) followInformer(
 		case <-f.dirty: // the list below contains all changes so far; later changes signal again
 		default:
 		}
-		f.applyObjects(ctx, list[*unstructured.Unstructured](informer.GetStore().List()))
+		f.applyObjects(ctx, toTyped[*unstructured.Unstructured](informer.GetStore().List()))
 		c.markSynced(functionConfigs)
 		if !f.awaitChange(ctx) {
 			return nil

@@ -82,7 +82,7 @@ func statusError(problems []string) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	return bounded(statusMark+strings.Join(problems, "; "), maxStatusError)
+	return truncate(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
 // patchFor returns the patch that gives an object this status. It returns nil if no patch is necessary. With an
@@ -244,8 +244,8 @@ func (w statusWriter) patch(ctx context.Context, name string, change map[string]
 	return err
 }
 
-// bounded cuts a text to at most limit bytes.
-func bounded(text string, limit int) string {
+// truncate cuts a text to at most limit bytes.
+func truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

@@ -39,8 +39,8 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 // scanGarbage queues a task for each garbage Service, and for each pod without a Service.
 func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
-	found := findGarbage(now, list[*corev1.Pod](c.pods.GetStore().List()),
-		list[*corev1.Service](c.services.GetStore().List()))
+	found := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
+		toTyped[*corev1.Service](c.services.GetStore().List()))
 	// Garbage belongs to no function, so replicas divide it by id.
 	for _, service := range found.podlessServices {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })

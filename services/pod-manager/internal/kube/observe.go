@@ -128,11 +128,11 @@ func (c *Cluster) podsOf(id string) []*corev1.Pod {
 	if err != nil {
 		return nil // cannot happen: New adds the index
 	}
-	return list[*corev1.Pod](objects)
+	return toTyped[*corev1.Pod](objects)
 }
 
-// list converts the objects of an informer's store to their Go type.
-func list[T any](objects []any) []T {
+// toTyped converts the objects of an informer's store to their Go type.
+func toTyped[T any](objects []any) []T {
 	typed := make([]T, 0, len(objects))
 	for _, object := range objects {
 		typed = append(typed, object.(T))

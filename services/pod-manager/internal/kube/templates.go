@@ -204,7 +204,7 @@ func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) erro
 func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.metrics.templateFailed(ctx)
 	t.setCause(fault.New(fault.Precondition,
-		"there is no pod template: the ConfigMap %s/%s has to be created", t.config.Namespace, t.config.Name))
+		"there is no pod template: the ConfigMap %s/%s must be created", t.config.Namespace, t.config.Name))
 	if t.current.Load() != nil {
 		t.log.WarnContext(ctx, "pod template deleted; its last good version stays in force",
 			"config_map", t.config.Name)

@@ -179,7 +179,7 @@ func TestFirstTemplate(t *testing.T) {
 		},
 		{
 			name: "missing", object: &corev1.ConfigMap{},
-			class: fault.Precondition, fails: "ConfigMap system/templates has to be created",
+			class: fault.Precondition, fails: "ConfigMap system/templates must be created",
 			reason: "a user has to create it",
 		},
 		{

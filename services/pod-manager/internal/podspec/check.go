@@ -16,7 +16,7 @@ import (
 // missingKey returns the error for a ConfigMap without the key podKey.
 func missingKey(data map[string]string) error {
 	return fmt.Errorf("%s: the ConfigMap has no such key: it has to hold a v1 Pod (keys found: %s)",
-		podKey, list(slices.Sorted(maps.Keys(data))))
+		podKey, joinOrNone(slices.Sorted(maps.Keys(data))))
 }
 
 // checkPod returns an error if a user's pod lacks parts that every template requires, such as the function container.
@@ -24,7 +24,7 @@ func checkPod(pod *corev1.Pod) error {
 	i := functionIndex(pod)
 	if i < 0 {
 		return fmt.Errorf("%s: no container is named %q: name the one so that runs the function (containers found: %s)",
-			podKey, ContainerName, list(containerNames(pod.Spec.Containers)))
+			podKey, ContainerName, joinOrNone(containerNames(pod.Spec.Containers)))
 	}
 	var problems []error
 	if len(pod.Spec.Containers[i].Command) == 0 {
@@ -66,7 +66,7 @@ func checkService(service *corev1.Service) error {
 		ports = append(ports, strconv.Itoa(int(port.Port)))
 	}
 	return fmt.Errorf("%s: it has to have port %d, where function pods are called (ports found: %s)",
-		serviceKey, Port, list(ports))
+		serviceKey, Port, joinOrNone(ports))
 }
 
 // functionIndex returns the index of the function container, or -1.
@@ -94,8 +94,8 @@ func containerNames(containers []corev1.Container) []string {
 	return all
 }
 
-// list joins texts with commas, or returns "none".
-func list(texts []string) string {
+// joinOrNone joins texts with commas, or returns "none".
+func joinOrNone(texts []string) string {
 	if len(texts) == 0 {
 		return "none"
 	}

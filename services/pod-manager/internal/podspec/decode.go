@@ -20,10 +20,10 @@ func readYAML(key, text, kind string) (raw map[string]any, warnings []string, er
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
 	}
 	if got := valueOf(raw, "kind"); got != kind {
-		return nil, nil, fmt.Errorf("%s: it has to be of kind %s, and is of %q", key, kind, got)
+		return nil, nil, fmt.Errorf("%s: it must be of kind %s, and is of %q", key, kind, got)
 	}
 	if got := valueOf(raw, "apiVersion"); got != "v1" {
-		return nil, nil, fmt.Errorf("%s: it has to be of apiVersion v1, and is of %q", key, got)
+		return nil, nil, fmt.Errorf("%s: it must be of apiVersion v1, and is of %q", key, got)
 	}
 	convertToText(raw)
 	return raw, warnOfDuplicates(key, text), nil

@@ -15,14 +15,14 @@ import (
 // nonRoot is the user ID of containers whose image does not set a numeric user.
 const nonRoot int64 = 65532
 
-// fill adds defaults to fields that a template's pod leaves unset, and returns warnings. The result satisfies the Pod
-// Security level "restricted", unless the template sets fields that violate it.
+// fillDefaults adds defaults to fields that a template's pod leaves unset, and returns warnings. The result satisfies
+// the Pod Security level "restricted", unless the template sets fields that violate it.
 //
 // Hardening can break an image. So fill hardens only containers whose behaviour is known: the function container,
 // which reads and writes pipes, and containers with the wrapper server's image, which needs no rights. Other
 // containers, such as an init container with another image, may require root. fill leaves them unchanged and returns
 // a warning, because a namespace that enforces "restricted" rejects them.
-func fill(pod *corev1.Pod, d Defaults) []string {
+func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
 	for _, c := range allContainers(pod) {

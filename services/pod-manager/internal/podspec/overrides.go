@@ -49,10 +49,10 @@ func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 // applyTo applies the overrides to a container.
 func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 	if o.Env != nil {
-		c.Env = copied(o.Env, (*corev1.EnvVar).DeepCopy)
+		c.Env = cloneList(o.Env, (*corev1.EnvVar).DeepCopy)
 	}
 	if o.EnvFrom != nil {
-		c.EnvFrom = copied(o.EnvFrom, (*corev1.EnvFromSource).DeepCopy)
+		c.EnvFrom = cloneList(o.EnvFrom, (*corev1.EnvFromSource).DeepCopy)
 	}
 	if o.Requests == nil && o.Limits == nil {
 		return
@@ -66,8 +66,8 @@ func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 	c.Resources = overlayResources(c.Resources, corev1.ResourceRequirements{Requests: o.Requests, Limits: o.Limits})
 }
 
-// copied returns a deep copy of a list.
-func copied[T any](all []T, deepCopy func(*T) *T) []T {
+// cloneList returns a deep copy of a list.
+func cloneList[T any](all []T, deepCopy func(*T) *T) []T {
 	out := make([]T, 0, len(all))
 	for i := range all {
 		out = append(out, *deepCopy(&all[i]))
@@ -82,7 +82,7 @@ func CheckResources(requests, limits corev1.ResourceList) []error {
 	for _, amounts := range []corev1.ResourceList{requests, limits} {
 		for _, name := range slices.Sorted(maps.Keys(amounts)) {
 			if amount := amounts[name]; amount.Sign() < 0 {
-				problems = append(problems, fmt.Errorf("%s is %s: it has to be zero or more", name, &amount))
+				problems = append(problems, fmt.Errorf("%s is %s: it must be zero or more", name, &amount))
 			}
 		}
 	}

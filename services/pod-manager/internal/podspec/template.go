@@ -50,7 +50,7 @@ type Template struct {
 // newTemplate adds defaults to a pod, and returns the template and warnings. The caller sets the template's version.
 func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template, []string) {
 	t := Template{pod: pod.DeepCopy(), service: service, bare: pod, defaults: d}
-	warnings := fill(t.pod, d)
+	warnings := fillDefaults(t.pod, d)
 	t.content = contentHash(t.pod, service)
 	return t, warnings
 }
@@ -63,7 +63,7 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 	}
 	pod := t.bare.DeepCopy()
 	o.applyTo(&pod.Spec)
-	fill(pod, t.defaults)
+	fillDefaults(pod, t.defaults)
 	return pod
 }
 

@@ -77,7 +77,7 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		"no YAML": {"a user sees which key", "{", "", []string{"template: it is not a YAML object"}},
 		"a text":  {"a text is no pod", "hello", "", []string{"template: it is not a YAML object"}},
-		"empty":   {"nothing is no pod", "", "", []string{`template: it has to be of kind Pod, and is of ""`}},
+		"empty":   {"nothing is no pod", "", "", []string{`template: it must be of kind Pod, and is of ""`}},
 		"other kind": {
 			"a Deployment is no pod",
 			"{apiVersion: v1, kind: Deployment}", "",
@@ -122,7 +122,7 @@ func TestParseRefuses(t *testing.T) {
 		"service": {
 			"the Service is looked at too, and both are named",
 			"{", "{apiVersion: v1, kind: Pod}",
-			[]string{"template: it is not", `serviceTemplate: it has to be of kind Service, and is of "Pod"`},
+			[]string{"template: it is not", `serviceTemplate: it must be of kind Service, and is of "Pod"`},
 		},
 		"service port": {
 			"pods are called at one port",

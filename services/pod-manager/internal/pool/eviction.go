@@ -36,12 +36,12 @@ func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUnti
 
 // admits reports whether p may create a pod: the quota is not reached, and no other pool is before p in line.
 func (c *capacity) admits(now time.Time, p *pool) bool {
-	first := c.first()
+	first := c.nextInLine()
 	return !c.atQuota(now) && (first == nil || first == p)
 }
 
-// first returns the pool that gets the next pod. It is nil if no pool waits in line.
-func (c *capacity) first() *pool {
+// nextInLine returns the pool that gets the next pod. It is nil if no pool waits in line.
+func (c *capacity) nextInLine() *pool {
 	if len(c.line) == 0 {
 		return nil
 	}

@@ -63,7 +63,7 @@ func (m *Machine) nextPool() *pool {
 		m.step.dirty = slices.Delete(dirty, 0, 1) // reuses the memory
 		return p
 	}
-	if p := m.capacity.first(); p != nil && m.capacity.admits(m.step.at, p) {
+	if p := m.capacity.nextInLine(); p != nil && m.capacity.admits(m.step.at, p) {
 		return p
 	}
 	return nil

@@ -41,7 +41,7 @@ func TestAQuestionHasABound(t *testing.T) {
 	t.Cleanup(func() { s.Stop(); <-ended })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*askTimeout)
 	defer cancel()
-	if err := (asker{}).askUntilServing(ctx, pool.Probe{Address: l.Addr().String()}); err != nil {
+	if err := (asker{}).probeUntilServing(ctx, pool.Probe{Address: l.Addr().String()}); err != nil {
 		t.Errorf("the server is not asked again: %v", err)
 	}
 }

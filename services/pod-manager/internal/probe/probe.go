@@ -47,7 +47,7 @@ type probe struct {
 // New returns a Prober that passes [pool.Probed] and [pool.Unanswered] to report. If identity contains a certificate,
 // pods verify it. So a pod counts as healthy only if it accepts this program as a caller.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
-	return NewAsking(asker{identity}.askUntilServing, report)
+	return NewAsking(asker{identity}.probeUntilServing, report)
 }
 
 // NewAsking is like [New], but probes pods with ask. ask returns nil as soon as the pod is healthy, or the last error

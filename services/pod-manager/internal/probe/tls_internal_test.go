@@ -66,7 +66,7 @@ func TestPodsThatProveWhoTheyAre(t *testing.T) {
 				ctx = t.Context()
 			}
 			defer cancel()
-			err := asker{own}.askUntilServing(ctx, pool.Probe{Name: "pod", Address: test.address, Identity: test.pod})
+			err := asker{own}.probeUntilServing(ctx, pool.Probe{Name: "pod", Address: test.address, Identity: test.pod})
 			if (err == nil) != test.serves {
 				t.Errorf("got %v, serves %v", err, test.serves)
 			}
