@@ -35,6 +35,9 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 	if err := os.WriteFile(key, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(dirs[server], "notify"), 0o700); err != nil { // changes of ..data cause no notification
+		t.Fatal(err)
+	}
 	await(t, func() bool { return len(identity.Details()) == 1 })
 	if d := identity.Details()[0]; !strings.Contains(d, dirs[server]) || strings.Contains(d, "broken") {
 		t.Errorf("the detail reads %q, want the directory in it and no content", d)

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
 // maxMessage is the maximum size of a list, in bytes.
@@ -189,49 +190,7 @@ func makeInputs(items string) ([]Input, error) {
 	}
 	var all []Input
 	for _, n := range sizes {
-		var b strings.Builder
-		b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")
-		for i := range n {
-			fmt.Fprintf(&b, deployment, i)
-		}
-		b.WriteString(configuration)
-		all = append(all, Input{Name: fmt.Sprintf("%d items", n), List: []byte(b.String())})
+		all = append(all, Input{Name: fmt.Sprintf("%d items", n), List: packagelist.New(n)})
 	}
 	return all, nil
 }
-
-const configuration = `functionConfig:
-  apiVersion: v1
-  kind: ConfigMap
-  metadata:
-    name: function-input
-  data:
-    namespace: "shop"
-`
-
-const deployment = `- apiVersion: apps/v1
-  kind: Deployment
-  metadata:
-    name: web-%[1]d
-    namespace: default
-    labels:
-      app: web
-    annotations:
-      config.kubernetes.io/index: '0'
-      config.kubernetes.io/path: 'deployment-%[1]d.yaml'
-      internal.config.kubernetes.io/index: '0'
-      internal.config.kubernetes.io/path: 'deployment-%[1]d.yaml'
-  spec:
-    replicas: 3 # as many as there are zones
-    selector:
-      matchLabels:
-        app: web
-    template:
-      metadata:
-        labels:
-          app: web
-      spec:
-        containers:
-        - name: web
-          image: example.com/web:v1.2.3
-`

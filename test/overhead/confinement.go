@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
 // Maximum costs of confinement: spareLimit with a spare process, which was started before its evaluation, and
@@ -107,7 +109,7 @@ func (b *bench) compareConfined(ctx context.Context, dir string, s subject, m mo
 		defer server.stop()
 		ways = append(ways, way{level, remoteWay(server.conn, s.image), server.cmd.Process.Pid, ""})
 	}
-	list := resourceList(1)
+	list := packagelist.New(1)
 	if err := sameOutput(ctx, ways, list); err != nil {
 		return err
 	}

@@ -15,26 +15,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
 // localRuns measures the table "local": the time that fnctl render --local needs for a package with five functions,
 // and for a tree of packages.
 func (b *bench) localRuns(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "overhead-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // sandboxes run as other users, which must be able to read dir
-		return err
-	}
-	registry, stop, err := b.startRegistry(ctx, dir)
-	if err != nil {
-		_, err = fmt.Fprintln(b.out, "skipped: fnctl --local:", err)
-		return err
-	}
-	defer stop()
-	return errors.Join(b.fiveFunctions(ctx, dir, registry), b.packageTree(ctx, dir, registry))
+	return b.withRegistry(ctx, "fnctl --local", func(dir, registry string) error {
+		return errors.Join(b.fiveFunctions(ctx, dir, registry), b.packageTree(ctx, dir, registry))
+	})
 }
 
 // ofStore returns the environment variables with which a program evaluates images of a local registry in sandboxes.
@@ -76,7 +66,7 @@ func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
 			"--image-pull-policy", "IfNotPresent")
 		ways = append(ways, way{"kpt", kpt, 0, ""})
 	}
-	list := resourceList(1)
+	list := packagelist.New(1)
 	for _, w := range ways {
 		if _, err := w.evaluate(ctx, list); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
@@ -118,7 +108,7 @@ func (b *bench) packageTree(ctx context.Context, dir, registry string) error {
 			"-o", "unwrap", "--jobs", strconv.Itoa(jobs))
 		ways = append(ways, way{fmt.Sprintf("jobs=%d", jobs), run, 0, ""})
 	}
-	list := resourceList(1)
+	list := packagelist.New(1)
 	if _, err := ways[0].evaluate(ctx, list); err != nil { // pull the image before the measurement
 		return err
 	}

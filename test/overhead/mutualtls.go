@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
 // mutualTLSLimit is the maximum ratio of the median duration with mutual TLS to the median duration without it.
@@ -41,7 +43,7 @@ func (b *bench) mutualTLS(ctx context.Context) error {
 		}
 		ways = append(ways, chain.way)
 	}
-	list := resourceList(1)
+	list := packagelist.New(1)
 	if err := sameOutput(ctx, ways, list); err != nil {
 		return err
 	}

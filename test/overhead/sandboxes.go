@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
 // sandboxedFunction is a function that is measured in sandboxes and as a bare process.
@@ -34,6 +36,26 @@ const sandboxesHeader = "function  items  way       with pauses  over bare  in a
 // with podman if it is installed. Evaluations are measured with pauses, in which spare processes start, and without
 // pauses.
 func (b *bench) sandboxes(ctx context.Context) error {
+	return b.withRegistry(ctx, "sandboxes", func(dir, registry string) error {
+		functions, err := b.sandboxed(dir, registry)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(b.out, sandboxesHeader); err != nil {
+			return err
+		}
+		for _, fn := range functions {
+			if err := b.sandboxRows(ctx, dir, registry, fn); err != nil {
+				return fmt.Errorf("%s function in sandboxes: %w", fn.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// withRegistry calls measure with a temporary directory and with the address of the registry of examples/functions. If
+// the registry does not start, withRegistry prints that what is skipped.
+func (b *bench) withRegistry(ctx context.Context, what string, measure func(dir, registry string) error) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
 		return err
@@ -44,23 +66,11 @@ func (b *bench) sandboxes(ctx context.Context) error {
 	}
 	registry, stop, err := b.startRegistry(ctx, dir)
 	if err != nil {
-		_, err = fmt.Fprintln(b.out, "skipped: sandboxes:", err)
+		_, err = fmt.Fprintf(b.out, "skipped: %s: %v\n", what, err)
 		return err
 	}
 	defer stop()
-	functions, err := b.sandboxed(dir, registry)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(b.out, sandboxesHeader); err != nil {
-		return err
-	}
-	for _, fn := range functions {
-		if err := b.sandboxRows(ctx, dir, registry, fn); err != nil {
-			return fmt.Errorf("%s function in sandboxes: %w", fn.name, err)
-		}
-	}
-	return nil
+	return measure(dir, registry)
 }
 
 // startRegistry starts the registry of examples/functions, and returns its address. The Go function under measurement
@@ -169,7 +179,7 @@ func (b *bench) measureSandboxes(ctx context.Context, fn sandboxedFunction, ways
 		if err != nil {
 			return err
 		}
-		list := resourceList(n)
+		list := packagelist.New(n)
 		all := slices.Concat(ways, podman)
 		if err := sameOutput(ctx, all, list); err != nil {
 			return err

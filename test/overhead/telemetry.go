@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/test/internal/packagelist"
 )
 
 // telemetryLimit is the maximum ratio of the median duration with full telemetry to the median duration without
@@ -29,7 +31,7 @@ func (b *bench) telemetry(ctx context.Context) error {
 	if _, err := fmt.Fprintln(b.out, telemetryHeader); err != nil {
 		return err
 	}
-	list, exceeded := resourceList(1), false
+	list, exceeded := packagelist.New(1), false
 	for _, callers := range []int{1, 8} {
 		all, err := b.measure(ctx, ways, list, callers)
 		if err != nil {

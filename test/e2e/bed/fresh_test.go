@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/krm-function-runner/function-runner/test/bed"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/imagecopy"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -26,7 +26,7 @@ import (
 func fresh(t *testing.T, registry bed.Registry) string {
 	t.Helper()
 	options := append(access(t, registry), remote.WithContext(suite.Context(t)))
-	image, err := remote.Image(reference(t, registry.Host+"/toolbox:latest"), options...)
+	image, err := remote.Image(imagecopy.Reference(t, registry.Host+"/toolbox:latest"), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,19 +42,10 @@ func fresh(t *testing.T, registry bed.Registry) string {
 		t.Fatal(err)
 	}
 	fresh := "fresh/toolbox:" + digest.Hex[:12]
-	if err := remote.Write(reference(t, registry.Host+"/"+fresh), image, options...); err != nil {
+	if err := remote.Write(imagecopy.Reference(t, registry.Host+"/"+fresh), image, options...); err != nil {
 		t.Fatal(err)
 	}
 	return fresh
-}
-
-func reference(t *testing.T, image string) name.Reference {
-	t.Helper()
-	parsed, err := name.ParseReference(image, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
 }
 
 // access is what the registry requires of its clients.

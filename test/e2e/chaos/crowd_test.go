@@ -15,13 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/imagecopy"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -61,24 +60,11 @@ type crowd struct {
 func newCrowd(t *testing.T, sys *system) *crowd {
 	t.Helper()
 	c := &crowd{sys: sys}
-	host, options := s.Registry(t, "open").Host, remote.WithContext(suite.Context(t))
-	from, err := name.ParseReference(host+"/test/sleep:v1", name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := remote.Image(from, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := s.Registry(t, "open").Host
 	for n := range functionCount {
-		to, err := name.NewTag(fmt.Sprintf("%s/test/sleep:chaos-%d", host, n), name.Insecure)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := remote.Write(to, image, options); err != nil {
-			t.Fatal(err)
-		}
-		c.images = append(c.images, to.String())
+		image := fmt.Sprintf("%s/test/sleep:chaos-%d", host, n)
+		imagecopy.Push(t, host+"/test/sleep:v1", image, nil)
+		c.images = append(c.images, image)
 	}
 	c.meet(t)
 	return c

@@ -5,15 +5,13 @@
 package deploy_test
 
 import (
-	"context"
 	"path"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"google.golang.org/grpc"
 
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/imagecopy"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -29,38 +27,18 @@ func (p place) events(t *testing.T) {
 	t.Helper()
 	ctx := suite.Context(t)
 	conn, image := p.caller(t), path.Join(remembered(t), "moving:v1")
-	retag(ctx, t, inPod(t), image)
+	imagecopy.Push(t, inPod(t), image, nil)
 	for range 2 { // the second one is remembered
 		if err := suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	retag(ctx, t, s.Registry(t, "open").Host+"/test/sleep:v1", image)
+	imagecopy.Push(t, s.Registry(t, "open").Host+"/test/sleep:v1", image, nil)
 	for range 4 {
 		wait(ctx, movingTag/2)
 		_ = suite.SetNamespace(ctx, conn, image) // by the former image, or the next one
 	}
 	if suite.SetNamespace(ctx, p.secureCaller(t, ""), setNamespace, grpc.WaitForReady(true)) == nil {
 		t.Error("a caller without a certificate was answered")
-	}
-}
-
-// retag has one name in the open registry lead to the image of another one.
-func retag(ctx context.Context, t *testing.T, from, to string) {
-	t.Helper()
-	source, err := name.ParseReference(from, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := name.ParseReference(to, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := remote.Image(source, remote.WithContext(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(target, image, remote.WithContext(ctx)); err != nil {
-		t.Fatal(err)
 	}
 }

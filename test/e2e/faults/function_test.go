@@ -10,15 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/imagecopy"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -41,30 +39,9 @@ func (sys *system) sleeper(t *testing.T, tag string) *function {
 // change is given.
 func (sys *system) variant(t *testing.T, repository, tag string, change func(*v1.Config)) *function {
 	t.Helper()
-	host, options := s.Registry(t, "open").Host, remote.WithContext(suite.Context(t))
-	from, errFrom := name.ParseReference(host+"/"+repository+":v1", name.Insecure)
-	to, errTo := name.NewTag(host+"/"+repository+":"+tag, name.Insecure)
-	if errFrom != nil || errTo != nil {
-		t.Fatal(errFrom, errTo)
-	}
-	image, err := remote.Image(from, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		file, err := image.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(&file.Config)
-		if image, err = mutate.Config(image, file.Config); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := remote.Write(to, image, options); err != nil {
-		t.Fatal(err)
-	}
-	return sys.function(t, to.String())
+	image := s.Registry(t, "open").Host + "/" + repository
+	imagecopy.Push(t, image+":v1", image+":"+tag, change)
+	return sys.function(t, image+":"+tag)
 }
 
 // function returns the function of the image.

@@ -9,32 +9,22 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/imagecopy"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// tagged pushes the image of echo under another tag, and returns its name.
-func tagged(t *testing.T, tag string) string {
+// copyEcho pushes the image of echo under another tag, with another configuration if change is not nil, and returns
+// its name.
+func copyEcho(t *testing.T, tag string, change func(*v1.Config)) string {
 	t.Helper()
-	from, err := name.ParseReference(echo(t), name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := suite.Context(t)
-	image, err := remote.Image(from, remote.WithContext(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := from.Context().Tag(tag)
-	if err := remote.Write(to, image, remote.WithContext(ctx)); err != nil {
-		t.Fatal(err)
-	}
-	return to.String()
+	image := imagecopy.Reference(t, echo(t)).Context().Tag(tag).String()
+	imagecopy.Push(t, echo(t), image, change)
+	return image
 }
 
 // TestReplicaThatNeverServesOwnsNothing has a rollout that stalls: a replica of the pod-manager whose template does not
@@ -57,7 +47,7 @@ func TestReplicaThatNeverServesOwnsNothing(t *testing.T) {
 		return err == nil && len(leases.Items) == 2, fmt.Sprint(err)
 	})
 	for i := range 8 {
-		if _, err := evaluate(ctx, conn, tagged(t, fmt.Sprint("stalled-", i)), conformance.List); err != nil {
+		if _, err := evaluate(ctx, conn, copyEcho(t, fmt.Sprint("stalled-", i), nil), conformance.List); err != nil {
 			t.Errorf("cold start %d: %v", i, err)
 		}
 	}

@@ -50,9 +50,9 @@ func copyImages(t *testing.T) {
 	open := s.Registry(t, "open").Host
 	pods = open + "/e2e/" + strings.ToLower(rand.Text())
 	for _, image := range []string{"set-namespace:v0.4.5", "apply-setters:v0.2.2", "starlark:v0.5.5"} {
-		imagecopy.Push(t, open+"/krm-functions-catalog/"+image, pods+"/"+image, "copied")
+		imagecopy.Push(t, open+"/krm-functions-catalog/"+image, pods+"/"+image, imagecopy.Label("copied"))
 	}
-	imagecopy.Push(t, open+"/krm-functions-catalog/set-namespace:v0.4.5", pods+"/rejected:v1", "rejected")
+	imagecopy.Push(t, open+"/krm-functions-catalog/set-namespace:v0.4.5", pods+"/rejected:v1", imagecopy.Label("rejected"))
 }
 
 // decides has Porch render a package whose function is on the deny list.

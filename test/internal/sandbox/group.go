@@ -24,16 +24,16 @@ const prefix = "fnr-sandbox-"
 
 // layout contains the file names of the memory controller in a version of control groups.
 type layout struct {
-	root                             string // directory of the hierarchy
-	limit, usage, inactive, killedIn string
+	root                   string // directory of the hierarchy
+	limit, usage, inactive string
 }
 
 var (
 	v1 = layout{
 		filepath.Join(mountPoint, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes",
-		"total_inactive_file", "memory.oom_control",
+		"total_inactive_file",
 	}
-	v2 = layout{mountPoint, "memory.max", "memory.current", "inactive_file", "memory.events"}
+	v2 = layout{mountPoint, "memory.max", "memory.current", "inactive_file"}
 )
 
 // Group is a control group with a memory limit, and with a share of the processors.
@@ -98,9 +98,6 @@ func (g *Group) Used() int64 {
 	used, _ := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
 	return used - g.readValue("memory.stat", g.inactive)
 }
-
-// Killed returns the number of the group's processes that the kernel has killed because the limit was reached.
-func (g *Group) Killed() int64 { return g.readValue(g.killedIn, "oom_kill") }
 
 // readValue returns the number on the line "name number" in a file of the group. It returns 0 if there is no such
 // line.

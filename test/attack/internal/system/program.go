@@ -163,14 +163,6 @@ func (p *Program) Memory() int64 {
 	return total
 }
 
-// Killed returns the number of processes that the kernel has killed because the memory limit was reached.
-func (p *Program) Killed() int64 {
-	if p.group == nil {
-		return 0
-	}
-	return p.group.Killed()
-}
-
 // Stop kills the program and all processes of its functions.
 func (p *Program) Stop() error {
 	if p.cmd != nil && p.cmd.Process != nil {

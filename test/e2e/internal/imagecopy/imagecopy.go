@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagecopy copies images between registries of the test bed.
+// Package imagecopy copies images of the test bed's registries.
 package imagecopy
 
 import (
@@ -12,41 +12,37 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push pushes a copy of an image under another name. It sets a label of the copy, which changes the digest, and
-// returns the new digest.
-func Push(t testing.TB, of, as, label string) string {
+// Push pushes a copy of an image under another name. If change is not nil, it changes the configuration of the copy.
+// The options are for the registry of the copy, and may be missing.
+func Push(t testing.TB, of, as string, change func(*v1.Config), options ...remote.Option) {
 	t.Helper()
-	original, err := remote.Image(reference(t, of), remote.WithContext(t.Context()))
+	image, err := remote.Image(Reference(t, of), remote.WithContext(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := original.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
+	if change != nil {
+		file, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := file.Config.DeepCopy()
+		change(config)
+		if image, err = mutate.Config(image, *config); err != nil {
+			t.Fatal(err)
+		}
 	}
-	config = config.DeepCopy()
-	config.Config.Labels = map[string]string{"e2e": label}
-	image, err := mutate.ConfigFile(original, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, as, image)
-	digest, err := image.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return digest.String()
-}
-
-func write(t testing.TB, as string, image v1.Image) {
-	t.Helper()
-	if err := remote.Write(reference(t, as), image, remote.WithContext(t.Context())); err != nil {
+	if err := remote.Write(Reference(t, as), image, append(options, remote.WithContext(t.Context()))...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// reference parses the name of an image in a registry without TLS.
-func reference(t testing.TB, image string) name.Reference {
+// Label returns a change for Push that sets a label, and thereby changes the digest.
+func Label(label string) func(*v1.Config) {
+	return func(config *v1.Config) { config.Labels = map[string]string{"e2e": label} }
+}
+
+// Reference parses the name of an image in a registry without TLS.
+func Reference(t testing.TB, image string) name.Reference {
 	t.Helper()
 	ref, err := name.ParseReference(image, name.Insecure)
 	if err != nil {
