@@ -4,12 +4,7 @@
 // processes that the kernel killed for memory.
 package cgroup
 
-import (
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-)
+import "path/filepath"
 
 // Container is the path of a container's own control group.
 const Container = "/sys/fs/cgroup"
@@ -24,12 +19,9 @@ const unlimited = 1 << 60
 // unlimited or unknown. The limit may change while the container runs.
 func MemoryLimit(root string) (limit int64, ok bool) {
 	for _, name := range limits {
-		content, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			continue
+		if limit, ok = readNumber(filepath.Join(root, name)); ok {
+			return limit, limit > 0 && limit < unlimited
 		}
-		limit, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
-		return limit, err == nil && limit > 0 && limit < unlimited
 	}
 	return 0, false
 }

@@ -3,13 +3,9 @@
 package cgroup
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 )
 
@@ -61,17 +57,8 @@ func (k *Kills) Text() string { return "out of memory: " + k.remedy() }
 // countKills reads the number of kills. It returns false if the number is unknown.
 func (k *Kills) countKills() (kills int64, ok bool) {
 	content, err := os.ReadFile(k.counter)
-	if err != nil {
-		return 0, false
-	}
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	for lines.Scan() {
-		if value, found := strings.CutPrefix(lines.Text(), "oom_kill "); found {
-			kills, err := strconv.ParseInt(value, 10, 64)
-			return kills, err == nil
-		}
-	}
-	return 0, false
+	kills, ok = readNumbers(content)["oom_kill"]
+	return kills, ok && err == nil
 }
 
 // remedy returns advice for users.

@@ -26,13 +26,9 @@ var uses = []struct{ used, details, inactive, active, mapped string }{
 // false if the used memory is unknown.
 func MemoryUse(root string) (used int64, ok bool) {
 	for _, names := range uses {
-		content, err := os.ReadFile(filepath.Join(root, names.used))
-		if err != nil {
+		used, ok := readNumber(filepath.Join(root, names.used))
+		if !ok {
 			continue
-		}
-		used, err = strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
-		if err != nil {
-			return 0, false
 		}
 		details, err := os.ReadFile(filepath.Join(root, names.details))
 		if err != nil {

@@ -226,27 +226,9 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 
 // isEnding reports whether a process was killed or is exiting, according to its stat file.
 func isEnding(stat []byte) bool {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const flagsField, pendingField = 6, 28
-	if len(fields) <= pendingField {
-		return false
-	}
-	flags, _ := strconv.ParseUint(string(fields[flagsField]), 10, 64)
-	pending, _ := strconv.ParseUint(string(fields[pendingField]), 10, 64)
 	const exiting, killed = 0x4, 1 << (unix.SIGKILL - 1) // the first is PF_EXITING
-	return flags&exiting != 0 || pending&killed != 0
+	return statNumber(stat, flagsField)&exiting != 0 || statNumber(stat, pendingField)&killed != 0
 }
 
-// parentOf returns the parent's pid in a stat file, or 0. It begins at the last parenthesis, because the program's
-// name before it may contain any character.
-func parentOf(stat []byte) int {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
-		return 0
-	}
-	pid, err := strconv.Atoi(string(fields[1]))
-	if err != nil {
-		return 0
-	}
-	return pid
-}
+// parentOf returns the parent's pid in a stat file, or 0.
+func parentOf(stat []byte) int { return int(statNumber(stat, parentField)) } //nolint:gosec // a pid fits

@@ -3,6 +3,7 @@
 package fnproc
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -166,15 +167,30 @@ func countTasks() map[int]int64 {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		content, _ := os.ReadFile(path) // empty if the process has exited
-		fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
-		const sessionField, threadsField = 3, 17
-		if len(fields) > threadsField {
-			session, _ := strconv.Atoi(fields[sessionField])
-			threads, _ := strconv.ParseInt(fields[threadsField], 10, 64)
-			tasks[session] += threads
-		}
+		session, threads := statNumber(content, sessionField), statNumber(content, threadsField)
+		tasks[int(session)] += int64(threads) //nolint:gosec // these numbers fit
 	}
 	return tasks
+}
+
+// Fields of the file /proc/PID/stat after the program's name.
+const (
+	parentField  = 1
+	sessionField = 3
+	flagsField   = 6
+	threadsField = 17
+	pendingField = 28
+)
+
+// statNumber returns the number in a field of a stat file, or 0. It counts fields from the last parenthesis, because
+// the program's name before it may contain any character.
+func statNumber(stat []byte, field int) uint64 {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= field {
+		return 0
+	}
+	number, _ := strconv.ParseUint(fields[field], 10, 64)
+	return number
 }
 
 // maxMeasured is the maximum number of processes whose memory is measured per function.

@@ -79,18 +79,6 @@ func (p *Pattern) Exact() (repository string, ok bool) { return p.prefix, p.exac
 // Prefix returns the text with which each matching repository begins.
 func (p *Pattern) Prefix() string { return p.prefix }
 
-// Covers reports whether p matches every repository that q matches. It may return false although p does.
-func (p *Pattern) Covers(q *Pattern) bool {
-	switch {
-	case p.open:
-		return strings.HasPrefix(q.prefix, p.prefix)
-	case q.exact:
-		return p.Match(q.prefix)
-	default:
-		return p.expr != nil && q.expr != nil && p.expr.String() == q.expr.String()
-	}
-}
-
 // Patterns is a list of patterns. It matches an image if any of the patterns matches the image's repository. An empty
 // list matches no image.
 type Patterns []Pattern

@@ -21,11 +21,11 @@ func TestAwaitedCertificate(t *testing.T) {
 	}
 	servetest.Go(t, identity.Run)
 	address := start(t, identity)
-	secure := authority.Identity(t, caller).Client(patterns(t, server))
+	secure := authority.Identity(t, caller).ClientOfSibling("server")
 	if err := dial(t, "https://"+address, secure).call(t.Context()); err == nil {
 		t.Error("a server without a certificate answers")
 	}
-	own := dial(t, "https://"+start(t, authority.Identity(t, server)), identity.Client(patterns(t, server)))
+	own := dial(t, "https://"+start(t, authority.Identity(t, server)), identity.ClientOfSibling("server"))
 	if err := own.call(t.Context()); err == nil {
 		t.Error("a client without a certificate gets an answer")
 	}

@@ -15,7 +15,7 @@ import (
 // besides is small here: in an evaluation the difference is the same, and the whole is larger.
 func BenchmarkCall(b *testing.B) {
 	authority := mtlstest.NewAuthority(b, time.Hour)
-	secure := authority.Identity(b, caller).Client(patterns(b, server))
+	secure := authority.Identity(b, caller).ClientOfSibling("server")
 	clients := map[string]client{
 		"plaintext": dial(b, "http://"+start(b, nil), nil),
 		"mutualTLS": dial(b, "https://"+start(b, authority.Identity(b, server)), secure),

@@ -29,7 +29,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 	}
 	identity := mtlstest.Open(t, dirs[server])
 	address := start(t, identity)
-	secure := mtlstest.Open(t, dirs[caller]).Client(patterns(t, server))
+	secure := mtlstest.Open(t, dirs[caller]).ClientOfSibling("server")
 
 	key := filepath.Join(dirs[server], mtls.KeyFile)
 	if err := os.WriteFile(key, []byte("broken"), 0o600); err != nil {
@@ -111,7 +111,8 @@ func TestWhatIsNotAnIdentity(t *testing.T) {
 			}
 		})
 	}
-	if i, err := mtls.Open(mtls.Config{}, nil, nil); i != nil || err != nil || i.Server() != nil || i.Client(nil) != nil {
+	i, err := mtls.Open(mtls.Config{}, nil, nil)
+	if i != nil || err != nil || i.Server() != nil || i.ClientOfSibling("server") != nil {
 		t.Errorf("without a directory: %v, %v", i, err)
 	}
 }

@@ -25,7 +25,7 @@ func TestHeldCertificate(t *testing.T) {
 	servetest.Go(t, identity.Run)
 	address := start(t, identity)
 	call := func() error {
-		secure := authority.Identity(t, caller).Client(patterns(t, server))
+		secure := authority.Identity(t, caller).ClientOfSibling("server")
 		return dial(t, "https://"+address, secure).call(t.Context())
 	}
 	if err := call(); err == nil {

@@ -108,6 +108,3 @@ func (p Patterns) String() string {
 	}
 	return strings.Join(texts, ",")
 }
-
-// Exactly returns patterns that match only the given ID.
-func Exactly(id ID) Patterns { return Patterns{{id: id}} }

@@ -27,7 +27,7 @@ func TestIdleConnectionsKeepNoCallerOut(t *testing.T) {
 			}
 		}
 	}
-	known := dial(t, "https://"+address, authority.Identity(t, caller).Client(patterns(t, server)))
+	known := dial(t, "https://"+address, authority.Identity(t, caller).ClientOfSibling("server"))
 	for range 3 {
 		if err := known.call(t.Context()); err != nil {
 			t.Errorf("a caller has no connection: %v", err)

@@ -100,11 +100,13 @@ func (c client) call(ctx context.Context) error {
 func TestWhoGetsWhat(t *testing.T) {
 	authority, foreign := mtlstest.NewAuthority(t, time.Hour), mtlstest.NewAuthority(t, time.Hour)
 	address := start(t, authority.Identity(t, server))
-	own := func(id string) *tls.Config { return authority.Identity(t, id).Client(patterns(t, server)) }
+	own := func(id string) *tls.Config { return authority.Identity(t, id).ClientOfSibling("server") }
 	blind := &tls.Config{InsecureSkipVerify: true}
-	stolen := foreign.Identity(t, caller).Client(nil)
+	stolen := foreign.Identity(t, caller).ClientOfSibling("server")
 	stolen.VerifyConnection = nil // it takes any server
-	misled := authority.Identity(t, caller).Client(patterns(t, caller))
+	alien := own("spiffe://other/caller")
+	alien.VerifyConnection = nil // likewise: the server is of another trust domain
+	misled := authority.Identity(t, caller).ClientOfSibling("caller")
 	const none = connect.Code(0)
 	tests := map[string]struct {
 		url              string
@@ -114,7 +116,7 @@ func TestWhoGetsWhat(t *testing.T) {
 		"the caller":                          {"https://", own(caller), none, none},
 		"another program":                     {"https://", own("spiffe://td/fn"), connect.CodePermissionDenied, none},
 		"below the caller":                    {"https://", own(caller + "/x"), connect.CodePermissionDenied, none},
-		"another trust domain":                {"https://", own("spiffe://other/caller"), connect.CodePermissionDenied, none},
+		"another trust domain":                {"https://", alien, connect.CodePermissionDenied, none},
 		"TLS without a certificate":           {"https://", blind, connect.CodeUnauthenticated, none},
 		"no TLS":                              {"http://", nil, connect.CodeUnauthenticated, none},
 		"the caller's ID of another issuer":   {"https://", stolen, connect.CodeUnavailable, connect.CodeUnavailable},

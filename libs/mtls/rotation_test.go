@@ -49,7 +49,7 @@ func TestRotationLosesNothing(t *testing.T) {
 	var callers sync.WaitGroup
 	var calls, failed atomic.Int64
 	for range 30 {
-		c := dial(t, "https://"+address, identity.Client(patterns(t, server)))
+		c := dial(t, "https://"+address, identity.ClientOfSibling("server"))
 		callers.Go(func() {
 			for ctx.Err() == nil {
 				err := c.call(context.WithoutCancel(ctx))
@@ -127,7 +127,7 @@ func TestAConnectionEndsBeforeItsCertificate(t *testing.T) {
 		protocols.SetHTTP2(true)
 		dials := 0
 		transport := &http.Transport{
-			Protocols: protocols, TLSClientConfig: identity.Client(patterns(t, server)),
+			Protocols: protocols, TLSClientConfig: identity.ClientOfSibling("server"),
 			DialContext: func(context.Context, string, string) (net.Conn, error) {
 				dials++
 				return conns.dial()

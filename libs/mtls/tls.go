@@ -33,41 +33,29 @@ func (i *Identity) Server() *tls.Config {
 	}
 }
 
-// Client returns the TLS configuration for connections to servers whose IDs match the patterns. It returns nil if the
-// Identity is nil.
-func (i *Identity) Client(servers Patterns) *tls.Config {
-	if i == nil {
-		return nil
-	}
-	return &tls.Config{
-		MinVersion:           tls.VersionTLS13,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.ownCertificate() },
-		InsecureSkipVerify:   true, //nolint:gosec // VerifyConnection verifies: by SPIFFE ID, not by the host's name
-		VerifyConnection: func(state tls.ConnectionState) error {
-			id, err := i.verifyPeer(state, x509.ExtKeyUsageServerAuth)
-			if err == nil && !servers.Match(id) {
-				err = fmt.Errorf("the server is %s, not %s", id, servers)
-			}
-			return err
-		},
-	}
-}
-
 // ClientOfSibling returns the TLS configuration for connections to the server whose ID has this program's trust
 // domain and the given path. It returns nil if the Identity is nil.
 func (i *Identity) ClientOfSibling(path string) *tls.Config {
-	secure := i.Client(nil)
-	if secure == nil {
+	if i == nil {
 		return nil
 	}
-	secure.VerifyConnection = func(state tls.ConnectionState) error {
+	return i.client(func(state tls.ConnectionState) error { // verifies by SPIFFE ID, not by the host's name
 		id, err := i.verifyPeer(state, x509.ExtKeyUsageServerAuth)
 		if want := i.ID().Sibling(path); err == nil && id != want {
 			err = fmt.Errorf("the server is %s, not %s", id, want)
 		}
 		return err
+	})
+}
+
+// client returns the TLS configuration of a client with this program's certificate. verify verifies the server.
+func (i *Identity) client(verify func(tls.ConnectionState) error) *tls.Config {
+	return &tls.Config{
+		MinVersion:           tls.VersionTLS13,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.ownCertificate() },
+		InsecureSkipVerify:   true, //nolint:gosec // VerifyConnection verifies
+		VerifyConnection:     verify,
 	}
-	return secure
 }
 
 // verifyPeer returns the ID of a peer. One of the current authorities must have issued the peer's certificate.

@@ -204,6 +204,15 @@ func (c *conn) endRequest() {
 	c.idleSince = time.Now()
 }
 
+// Peer returns the host of an address in net/http's format. Clients with the same host count as one peer.
+func Peer(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
+
 // connKey is the key of a connection in the contexts of its requests.
 type connKey struct{}
 

@@ -26,7 +26,6 @@ type Host struct {
 	address string
 	silent  atomic.Bool
 	dead    atomic.Bool
-	dials   atomic.Int32
 	accept  chan net.Conn
 	closed  chan struct{}
 
@@ -66,7 +65,6 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	if h == nil || h.dead.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	h.dials.Add(1)
 	near, far := net.Pipe()
 	server := h.joinConn(far)
 	select {
@@ -76,9 +74,6 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 		return nil, ctx.Err()
 	}
 }
-
-// Dials returns the number of connections that clients have opened.
-func (h *Host) Dials() int { return int(h.dials.Load()) }
 
 // SetSilent sets whether the host is silent. While it is silent, its connections hold all data back. Afterwards they
 // forward it.

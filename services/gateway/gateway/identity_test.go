@@ -13,7 +13,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
@@ -74,11 +73,7 @@ func call(t *testing.T, url string, secure *tls.Config) (connect.Code, error) {
 // own returns the TLS of a client with a certificate.
 func (d gatewayPorts) own(t *testing.T, id string) *tls.Config {
 	t.Helper()
-	servers, err := mtls.ParsePatterns([]string{"spiffe://td/gateway"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d.authority.Identity(t, id).Client(servers)
+	return d.authority.Identity(t, id).ClientOfSibling("gateway")
 }
 
 // TestWhoMayCallTheGateway has callers of all kinds at both ports.

@@ -45,7 +45,7 @@ func newPod(cfg Config, services Services, conns *podconn.Pool, frame servermain
 
 // poolService returns a read-only PodManagerService with the pools of m. The gateway serves it so that users who list
 // pools need only the gateway's address.
-func poolService(cfg Config, m lease.Manager, q queries, frame servermain.Frame) rpcserve.Service {
+func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: cfg.MaxMessageBytes,

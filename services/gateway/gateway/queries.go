@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -26,27 +27,41 @@ const (
 )
 
 // queries limits the requests for the state of the system: status, evaluations and pools. These requests do not use
-// the memory budget, so that evaluations do not wait for them.
-type queries struct{ limit *serve.PeerLimit }
+// the memory budget, so that evaluations do not wait for them. It is safe for concurrent use.
+type queries struct {
+	mu    sync.Mutex
+	count int
+	peers map[string]int // queries by client address
+}
 
-func newQueries() queries { return queries{serve.NewPeerLimit(maxQueries, maxQueriesPerPeer)} }
+func newQueries() *queries { return &queries{peers: make(map[string]int)} }
+
+// changeCount adds n, 1 or -1, to the number of a client's queries. It returns false if a limit is reached.
+func (q *queries) changeCount(peer string, n int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n > 0 && (q.count >= maxQueries || q.peers[peer] >= maxQueriesPerPeer) {
+		return false
+	}
+	q.count += n
+	if q.peers[peer] += n; q.peers[peer] == 0 {
+		delete(q.peers, peer)
+	}
+	return true
+}
 
 // limitQueries serves requests with next up to the limits, and rejects further requests.
-func (q queries) limitQueries(next http.Handler) http.Handler {
+func (q *queries) limitQueries(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer := serve.Peer(r.RemoteAddr)
-		if !q.limit.Admit(peer) {
+		if !q.changeCount(peer, 1) {
 			err := fault.New(fault.Exhausted, "too many queries: the gateway answers %d at a time, and %d of one "+
 				"address: try again, or end some watches", maxQueries, maxQueriesPerPeer)
-			if errors.IsSupported(r) {
-				_ = errors.Write(w, r, rpcfault.ToConnect(err)) // an error means that the client left
-				return
-			}
-			http.Error(w, err.Error(), http.StatusTooManyRequests)
+			_ = errors.Write(w, r, rpcfault.ToConnect(err)) // an error means that the client left
 			return
 		}
-		defer q.limit.Release(peer)
+		defer q.changeCount(peer, -1)
 		if r.URL.Path != podmanagerv1connect.PodManagerServiceWatchPoolsProcedure {
 			// Without a deadline, the answer would stay in memory for as long as the client does not read it.
 			conn := http.NewResponseController(w)

@@ -39,8 +39,8 @@ func AllLaunchers() []string { return sandbox.All() }
 // HasLauncher reports whether Launcher is in [SandboxLaunchers].
 func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 
-// Sandboxes starts functions in sandboxes of this machine. A nil *Sandboxes starts no function.
-type Sandboxes struct{ launcher *sandbox.Launcher }
+// Sandboxes starts functions in sandboxes of this machine. A gateway closes its launcher itself.
+type Sandboxes = sandbox.Launcher
 
 // FindSandboxes returns the launcher of sandboxes. It returns nil if sandboxes are off, or if FNR_SANDBOX is auto and
 // no launcher works. A launcher that is configured by name and does not work is an error.
@@ -48,32 +48,13 @@ func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sa
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
 	}
-	launcher, err := sandbox.Find(ctx, sandbox.Config{
+	return sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
 		// The launcher gets the settings of Go's runtime here, because crun and runc add no variables to a function's
 		// environment.
 		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
-	if launcher == nil || err != nil {
-		return nil, err
-	}
-	return &Sandboxes{launcher: launcher}, nil
-}
-
-// String returns the launcher's name for users.
-func (s *Sandboxes) String() string { return s.launcher.String() }
-
-// Direct reports whether functions run in place, as the user of this program.
-func (s *Sandboxes) Direct() bool { return s.launcher.Direct() }
-
-// Close releases the launcher. Callers must call it only if they pass the sandboxes to no gateway: a gateway closes
-// its launcher itself.
-func (s *Sandboxes) Close() error {
-	if s == nil {
-		return nil
-	}
-	return s.launcher.Close()
 }
 
 // newSandbox returns the sandbox evaluator. Callers must run the evaluator's Maintain.
@@ -83,7 +64,7 @@ func newSandbox(cfg Config, services Services, frame servermain.Frame) (*sandbox
 		return nil, err
 	}
 	return sandboxeval.New(sandboxeval.Config{
-		Resolver: services.ImageResolver, Images: services.Images, Launcher: services.Sandboxes.launcher, Network: network,
+		Resolver: services.ImageResolver, Images: services.Images, Launcher: services.Sandboxes, Network: network,
 		Queue: cmp.Or(cfg.Exec.Queue, defaultExecQueue),
 		Service: function.ServiceConfig{
 			Program:  "gateway",

@@ -24,7 +24,7 @@ const (
 )
 
 // statusService returns the service that shows the evaluations of this replica.
-func statusService(s *status.Service, q queries) rpcserve.Service {
+func statusService(s *status.Service, q *queries) rpcserve.Service {
 	return rpcserve.Service{
 		Name:            gatewayv1connect.StatusServiceName,
 		MaxRequestBytes: maxStatusRequestBytes, MaxResponseBytes: maxStatusResponseBytes,

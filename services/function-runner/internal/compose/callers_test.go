@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
@@ -54,12 +53,8 @@ func TestCallersProveWhoTheyAreToFunctionRunner(t *testing.T) {
 		components, err := compose.Components(t.Context(), s, frame)
 		return join(components), err
 	})
-	servers, err := mtls.ParsePatterns([]string{"spiffe://td/runner"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	own := func(id string) credentials.TransportCredentials {
-		return credentials.NewTLS(authority.Identity(t, id).Client(servers))
+		return credentials.NewTLS(authority.Identity(t, id).ClientOfSibling("runner"))
 	}
 	for name, tc := range map[string]struct {
 		credentials credentials.TransportCredentials

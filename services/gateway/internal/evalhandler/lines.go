@@ -43,21 +43,17 @@ type sampler struct {
 }
 
 // admitLine reports whether to write a line. If so, it also returns the number of evaluations that were not logged
-// since the previous line.
-func (s *sampler) admitLine() (unlogged int64, ok bool) {
-	if !s.limiter.Allow() {
+// since the previous line. A debug log contains a line for each evaluation.
+func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
+	switch {
+	case l.log.Enabled(ctx, slog.LevelDebug):
+		return 0, true
+	case !s.limiter.Allow():
 		s.unlogged.Add(1)
 		return 0, false
+	default:
+		return s.unlogged.Swap(0), true
 	}
-	return s.unlogged.Swap(0), true
-}
-
-// admitLine is [sampler.admitLine], except that a debug log contains a line for each evaluation.
-func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
-	if l.log.Enabled(ctx, slog.LevelDebug) {
-		return 0, true
-	}
-	return s.admitLine()
 }
 
 // logEvaluation logs an evaluation.

@@ -93,12 +93,6 @@ func (e *Evaluator) Name() string { return "exec" }
 // Images returns the names of all images that have a binary, in order.
 func (e *Evaluator) Images() []string { return slices.Sorted(maps.Keys(e.table.Load().binaries)) }
 
-// Serves reports whether a binary is configured for an image.
-func (e *Evaluator) Serves(image imagename.Name) bool {
-	_, ok := e.table.Load().findBinary(image)
-	return ok
-}
-
 // Evaluate implements evaluation.Evaluator.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
 	table := e.table.Load()

@@ -55,7 +55,7 @@ func TestIssuersRotateUnderCallers(t *testing.T) {
 	var calls, failed atomic.Int64
 	for range 10 {
 		client := &http.Client{Transport: &http.Transport{
-			TLSClientConfig: identities["gateway-tls"].Client(mtls.Exactly(ids["pod-manager-tls"])), ForceAttemptHTTP2: true,
+			TLSClientConfig: identities["gateway-tls"].ClientOfSibling("pod-manager"), ForceAttemptHTTP2: true,
 		}}
 		callers.Go(func() {
 			defer client.CloseIdleConnections()
