@@ -129,7 +129,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("there were %d lists, want 2", lists)
 		}
 		text := logs.String()
-		if strings.Count(text, "the last ones stay in force") != 2 || strings.Count(text, "known again") != 1 {
+		if strings.Count(text, "using the last ones") != 2 || strings.Count(text, "received again") != 1 {
 			t.Errorf("the loss is not logged once each time:\n%s", &logs)
 		}
 	})

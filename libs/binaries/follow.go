@@ -25,7 +25,7 @@ func Follow(ctx context.Context, source Source, log *slog.Logger, use func([]Bin
 	for {
 		err := source.Watch(ctx, func(list []Binary) Problems {
 			if lost {
-				log.InfoContext(ctx, "FunctionConfigs for local binaries known again")
+				log.InfoContext(ctx, "FunctionConfigs for local binaries received again")
 			}
 			lost = false
 			backoff.Reset()
@@ -36,7 +36,7 @@ func Follow(ctx context.Context, source Source, log *slog.Logger, use func([]Bin
 		}
 		if !lost {
 			lost = true
-			log.WarnContext(ctx, "FunctionConfigs for local binaries unknown; the last ones stay in force", "error", err)
+			log.WarnContext(ctx, "FunctionConfigs for local binaries unavailable, using the last ones", "error", err)
 		}
 		if !backoff.Wait(ctx) {
 			return

@@ -175,7 +175,7 @@ func (b *Budget) checkQueue(w *waiter) error {
 	case len(b.queue) > maxQueued, w.stage == unread && !first && all > b.limit/unreadDivisor:
 		return b.errFull()
 	case countPeer > maxQueued/2, w.stage == unread && !first && (peer > b.limit/unreadDivisor/2 || conn > b.maxUnread()):
-		return errExhausted("too many requests from %s wait for the server's memory: send fewer at a time, use more "+
+		return errExhausted("too many requests from %s wait for the server's memory: send fewer at once, use more "+
 			"connections, or try again later", w.from.peer)
 	}
 	return nil

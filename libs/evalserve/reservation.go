@@ -36,7 +36,7 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	return r.awaitAdmission(ctx, w, timeout, "the request waited for the server's memory", func() error {
 		b := r.budget
 		if used := b.peers[r.from.peer]; used > 0 && used+size > b.addressShare() {
-			return errExhausted("requests from %s use %d bytes, and one client may use %d: send fewer at a time, read the "+
+			return errExhausted("requests from %s use %d bytes, and one client may use %d: send fewer at once, read the "+
 				"answers, or try again later", r.from.peer, used, b.addressShare())
 		}
 		return b.errFull()
@@ -52,7 +52,7 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 	}
 	r.budget.changeReservations(func() { r.budget.endUse(r) })
 	w := &waiter{Reservation: r, stage: received, bytes: r.size, function: function}
-	return r.awaitAdmission(ctx, w, stuckTimeout, "the request waited for others of its function", func() error {
+	return r.awaitAdmission(ctx, w, stuckTimeout, "the request waited for other requests of its function", func() error {
 		b := r.budget
 		u := b.functions[function]
 		needed := slices.ContainsFunc(b.queue, func(o *waiter) bool {
@@ -61,8 +61,8 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 		if u == nil || !needed || time.Since(u.ended) < stuckTimeout {
 			return nil
 		}
-		return errExhausted("no evaluation of %s has ended for %v, and others wait for the memory of requests for it, which "+
-			"may use %d bytes: send fewer at a time, try again later, or raise %s",
+		return errExhausted("no evaluation of %s has ended for %v, and other requests wait for the memory of its requests, "+
+			"which may use %d bytes: send fewer at once, try again later, or raise %s",
 			function, stuckTimeout, b.functionShare(), b.setting)
 	})
 }
@@ -76,7 +76,7 @@ func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	}
 	r.budget.changeReservations(func() { r.budget.endUse(r) })
 	w := &waiter{Reservation: r, stage: answered, bytes: size}
-	return r.awaitAdmission(ctx, w, answerTimeout, "the answer waited for others to be read", func() error {
+	return r.awaitAdmission(ctx, w, answerTimeout, "the response waited for other responses to be read", func() error {
 		return errExhausted("answers to %s that are not read, and its requests, use the memory that one client may use: "+
 			"read the answers, or send fewer requests at a time", r.from.peer)
 	})

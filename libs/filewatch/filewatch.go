@@ -51,7 +51,7 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 			value, err = parse(content)
 		}
 		if err != nil {
-			log.ErrorContext(ctx, "file not applied, the last good content stays in use", "of", what, "file", path, "error", err)
+			log.ErrorContext(ctx, "file not applied, keeping its last valid content", "of", what, "file", path, "error", err)
 			return
 		}
 		last = content

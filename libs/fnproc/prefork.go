@@ -221,7 +221,7 @@ const maxSpareBytes = 64 << 10
 
 var (
 	errTalksBeforeInput = errors.New("it wrote more than a spare process may")
-	errNotNeeded        = errors.New("it is not needed any more")
+	errNotNeeded        = errors.New("it is no longer needed")
 )
 
 // spareState records whether a process is spare. The zero value means in use: it is the state of a process that was

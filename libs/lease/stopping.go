@@ -11,7 +11,7 @@ import (
 )
 
 // errStopping is the error of waits that the shutdown of the pod-manager interrupts.
-var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: ask another replica"))
+var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: call another replica"))
 
 // stopper cancels the context of a wait when the process stops.
 type stopper struct {

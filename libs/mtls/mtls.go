@@ -151,7 +151,7 @@ func (i *Identity) reloadFiles(ctx context.Context) {
 	if err != nil {
 		err = fmt.Errorf("read the certificate of this program in %s: %w", i.directory, err)
 		if former := i.failure.Swap(&err); former == nil || (*former).Error() != err.Error() {
-			i.log.WarnContext(ctx, "new certificate not used; the former one stays", "error", err)
+			i.log.WarnContext(ctx, "new certificate not used, keeping the current one", "error", err)
 		}
 		return
 	}

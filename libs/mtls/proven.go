@@ -66,7 +66,7 @@ func (p Proof) verifyServer(state tls.ConnectionState) error {
 	case id != p.id:
 		return fmt.Errorf("the server is %s, not %s", id, p.id)
 	case !hmac.Equal([]byte(cert.Subject.SerialNumber), []byte(p.hashOf(cert.RawSubjectPublicKeyInfo))):
-		return fmt.Errorf("the server says that it is %s and does not prove it", id)
+		return fmt.Errorf("the server claims to be %s, but does not prove it", id)
 	}
 	return nil
 }

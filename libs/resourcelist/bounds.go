@@ -56,7 +56,7 @@ func checkKeys(mapping *yaml.Node) error {
 		node := mapping.Content[i]
 		k := key{node.Kind, node.Value}
 		if seen[k] {
-			return fmt.Errorf("line %d: the key %q is there twice: remove one", node.Line, node.Value)
+			return fmt.Errorf("line %d: the key %q occurs twice: remove one", node.Line, node.Value)
 		}
 		seen[k] = true
 	}

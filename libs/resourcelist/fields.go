@@ -20,7 +20,7 @@ func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 			return nil, fmt.Errorf("line %d: a top-level key is %s, want a string", key.Line, describeKind(key))
 		}
 		if _, ok := fields[key.Value]; ok {
-			return nil, fmt.Errorf("line %d: the top-level key %q is there twice: remove one", key.Line, key.Value)
+			return nil, fmt.Errorf("line %d: the top-level key %q occurs twice: remove one", key.Line, key.Value)
 		}
 		fields[key.Value] = value
 	}

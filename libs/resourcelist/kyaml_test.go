@@ -21,7 +21,7 @@ var stricter = []struct{ words, reason string }{
 	{"is not UTF-8", "kyaml reads UTF-16 as well, and messages have texts in UTF-8"},
 	{"a second document begins", "kyaml stops at the end of the first, or takes the list for one resource among others"},
 	{"read what follows the list", "likewise: what follows is a document that is broken"},
-	{"is there twice", "kyaml takes the first, and the others would be lost"},
+	{"occurs twice", "kyaml takes the first, and the others would be lost"},
 	{"functionConfig is", "kyaml hands any shape to the function"},
 	{"items is", "kyaml takes whatever is inside for items, or nothing"},
 	{"results is", "kyaml hands any shape to readers of the results"},

@@ -71,9 +71,9 @@ var invalid = []struct{ reason, document, want string }{
 	{"nor one to the kind", "extra: &x ResourceList\nkind: *x\n", "kind is an alias (*x), want ResourceList"},
 	{
 		"items twice: one of them would be lost",
-		head + items + "items: []\n", `line 8: the top-level key "items" is there twice`,
+		head + items + "items: []\n", `line 8: the top-level key "items" occurs twice`,
 	},
-	{"the kind twice", head + "kind: ConfigMap\n", `the top-level key "kind" is there twice`},
+	{"the kind twice", head + "kind: ConfigMap\n", `the top-level key "kind" occurs twice`},
 	{"a top-level key that is no string", "[a]: b\n" + head, "a top-level key is a sequence"},
 	{"a second list", head + items + "---\n" + head, "a second document begins at line 8"},
 	{"an empty second document makes kyaml read the list as a resource, too", head + items + "---\n", "a second document"},

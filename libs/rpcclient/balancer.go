@@ -124,7 +124,7 @@ func (b *balancer) refreshAddresses() error {
 	}
 	if err != nil {
 		if len(b.endpoints) > 0 {
-			b.log.Warn("addresses not found, using the last ones", "service", serviceOf(b.url), "error", err)
+			b.log.Warn("addresses not found, using the last known addresses", "service", serviceOf(b.url), "error", err)
 		}
 		return err
 	}

@@ -59,7 +59,7 @@ func (h *Handler) limitStreams(slots chan struct{}, next http.Handler) http.Hand
 			next.ServeHTTP(w, r)
 		default:
 			h.writeError(w, r, fault.WithRetryAfter(fault.New(fault.Exhausted,
-				"%d reflection streams are open, as many as there may be: try again later", cap(slots)), reflectionTimeout))
+				"%d reflection streams are open, which is the limit: try again later", cap(slots)), reflectionTimeout))
 		}
 	})
 }

@@ -133,7 +133,7 @@ func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {
 		t.Errorf("got %v, want the registry's own words", st.Err())
 	}
 	st = status.Convert(c.evaluate(t, "example.com/fns/bare", "^1.0"))
-	if st.Code() != codes.InvalidArgument || !strings.Contains(st.Message(), "it has no tags") {
+	if st.Code() != codes.InvalidArgument || !strings.Contains(st.Message(), "the repository has no tags") {
 		t.Errorf("got %v, want InvalidArgument: the next evaluator would be tried after NotFound", st.Err())
 	}
 }

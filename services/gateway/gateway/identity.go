@@ -27,7 +27,7 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
 		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})
 		checks.That(!named, "Callers", strings.Join(c.Callers, ","),
-			"left out without a port with TLS, which alone knows callers")
+			"left out without a port with TLS, because only that port identifies callers")
 		checks.That(c.Address != off, "Address", c.Address, "host:port without a port with TLS")
 		return
 	}

@@ -62,5 +62,5 @@ type readOnly struct{ lease.Manager }
 
 // Lease rejects all requests, because callers of the gateway may evaluate functions but may not call pods directly.
 func (readOnly) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
-	return nil, fault.New(fault.Denied, "the gateway lends no pods: call EvaluateFunction, or ask the pod-manager itself")
+	return nil, fault.New(fault.Denied, "the gateway grants no leases: call EvaluateFunction, or the pod-manager itself")
 }

@@ -56,8 +56,8 @@ func (q *queries) limitQueries(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer := serve.Peer(r.RemoteAddr)
 		if !q.changeCount(peer, 1) {
-			err := fault.New(fault.Exhausted, "too many queries: the gateway answers %d at a time, and %d of one "+
-				"address: try again, or end some watches", maxQueries, maxQueriesPerPeer)
+			err := fault.New(fault.Exhausted, "too many queries: the gateway answers %d at once, and %d of one "+
+				"address: try again later, or stop some watches", maxQueries, maxQueriesPerPeer)
 			_ = errors.Write(w, r, rpcfault.ToConnect(err)) // an error means that the client left
 			return
 		}

@@ -145,7 +145,7 @@ func templateBroken(t *testing.T, sys *system) {
 	if now := f.pod(t); now.UID != before.UID || cold.pod(t).Annotations["fn.kpt.dev/template-version"] != version {
 		t.Error("the broken template led to a new pod, or to another one")
 	}
-	change(good, "pod template in force")
+	change(good, "pod template applied")
 	f.succeeds(t, "with the template repaired")
 	f.awaitPool(ctx, t, "the pod is replaced", func(p *podmanagerv1.Pool) bool {
 		return ready(p) && p.GetPods()[0].GetTemplateVersion() == template.ResourceVersion

@@ -120,7 +120,7 @@ func TestPorchTemplate(t *testing.T) {
 			}
 			before := time.Now()
 			template = sys.change(t, template, good)
-			s.AwaitLog(t, sys.services, sys.manager, before, "pod template in force")
+			s.AwaitLog(t, sys.services, sys.manager, before, "pod template applied")
 			if _, err := evaluate(ctx, conn, echo(t), conformance.List); err != nil {
 				t.Fatalf("repaired: %v", err)
 			}

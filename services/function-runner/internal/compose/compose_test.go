@@ -247,7 +247,7 @@ func TestServesWithoutKubernetes(t *testing.T) {
 		err = evaluate("example.com/fn:v1", timeout)
 	}
 	if status.Code(err) != codes.Unavailable ||
-		!strings.Contains(err.Error(), "the Kubernetes API does not say which function pods there are") {
+		!strings.Contains(err.Error(), "cannot read function pods from the Kubernetes API") {
 		t.Errorf("a function for pods: %v, want the reason", err)
 	}
 }

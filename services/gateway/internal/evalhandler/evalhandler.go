@@ -205,7 +205,8 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 	err := evalserve.Of(ctx).Claim(ctx, name)
 	if err != nil && ctx.Err() != nil {
 		took := time.Since(start)
-		return function.Interrupted(function.ContextErr(ctx), req.GetImage(), took, "waiting for others of the function")
+		return function.Interrupted(function.ContextErr(ctx), req.GetImage(), took,
+			"waiting for other requests of the function")
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (l *Local) Evaluate(
 ) (Response, error) {
 	req.Measured.Attempt()
 	req.Measured.Enter("queue")
-	req.Measured.WaitsNow("others have all processes that may run at once")
+	req.Measured.WaitsNow("other evaluations occupy all process slots")
 	release, err := l.acquireSlot(ctx, req, command.Function())
 	if err != nil {
 		return Response{}, err

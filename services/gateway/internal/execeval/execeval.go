@@ -153,7 +153,7 @@ func (e *Evaluator) applyFile(table *table) {
 	e.file = table
 	e.combine()
 	e.mu.Unlock()
-	e.log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
+	e.log.Info("exec configuration applied", "file", e.cfg.File, "images", len(table.binaries))
 	if e.local != nil {
 		e.local.Changed()
 	}

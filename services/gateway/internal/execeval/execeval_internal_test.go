@@ -65,7 +65,7 @@ func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
 	if err := os.WriteFile(file, []byte("functions: {"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	logs.await(t, "the last good content stays in use")
+	logs.await(t, "keeping its last valid content")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

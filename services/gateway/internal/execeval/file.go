@@ -39,7 +39,7 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 		return file, nil, notFunctions(err)
 	}
 	if file.Functions == nil {
-		return file, nil, errors.New("it has no functions: write functions: [] if there are to be none")
+		return file, nil, errors.New("it lists no functions: write functions: [] if there are none")
 	}
 	root := document.Content[0]
 	unknown = unknownFields("", root, "functions")

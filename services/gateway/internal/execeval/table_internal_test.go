@@ -84,11 +84,11 @@ func TestTableRejects(t *testing.T) {
 		"functions: [{function: a, maxEvaluationTime: soon}]": "not the YAML",
 		"\xff\xfe\x00broken": "not the YAML",
 		// No functions are written as such: all of them would be gone.
-		"":                        "it has no functions",
-		"# set-namespace\n":       "it has no functions",
-		"function: []":            "it has no functions",
-		"functions:":              "it has no functions",
-		"functions: # truncated ": "it has no functions",
+		"":                        "it lists no functions",
+		"# set-namespace\n":       "it lists no functions",
+		"function: []":            "it lists no functions",
+		"functions:":              "it lists no functions",
+		"functions: # truncated ": "it lists no functions",
 		"- function: a":           "not the YAML",
 	} {
 		if _, err := parseTable([]byte(content), "/functions", "", 1); err == nil || !strings.Contains(err.Error(), want) {

@@ -87,7 +87,8 @@ func (r Resolver) selectHighestTag(
 			"function %q not found: no enabled evaluator knows a tag of %s", image, name.Repository)
 	case len(all) == 0:
 		return imagename.Name{}, fault.New(fault.Invalid,
-			"no tag of %s satisfies %q: it has no tags: push an image, or check the image's name", name.Repository, wanted)
+			"no tag of %s satisfies %q: the repository has no tags: push an image, or check the image's name",
+			name.Repository, wanted)
 	default:
 		return imagename.Name{}, fault.New(fault.Invalid,
 			"no tag of %s satisfies %q: there is %s", name.Repository, wanted, listTags(all))

@@ -70,7 +70,7 @@ func TestResolve(t *testing.T) {
 		},
 		"no tags": {
 			reason: "not NotFound, after which Porch tries its next runtime",
-			image:  "example.com/bare", tag: ">=1", err: "it has no tags",
+			image:  "example.com/bare", tag: ">=1", err: "the repository has no tags",
 		},
 		"malformed tag": {
 			reason: "neither tag nor constraint",

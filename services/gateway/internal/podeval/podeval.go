@@ -79,7 +79,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 			}
 		}
 		e.metrics.retries.Add(ctx, 1)
-		e.log.WarnContext(ctx, "pod broken; trying another",
+		e.log.WarnContext(ctx, "pod broken, trying another pod",
 			"image", req.Given, "pod", brokenPod.pod, "error", brokenPod.cause)
 	}
 }

@@ -135,7 +135,7 @@ func startTrial(
 func lookUp(program, pkg string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return "", fmt.Errorf("find what starts sandboxes: %w: install the package %s, or set FNR_SANDBOX", err, pkg)
+		return "", fmt.Errorf("find a launcher of sandboxes: %w: install the package %s, or set FNR_SANDBOX", err, pkg)
 	}
 	return filepath.Abs(path)
 }

@@ -168,7 +168,7 @@ func (s *Store) reloadFile(ctx context.Context, f *file) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && f.lastContent() == nil: // the file is optional
 	case err != nil:
-		s.cfg.Log.ErrorContext(ctx, "docker configuration not applied, the last good content stays in use",
+		s.cfg.Log.ErrorContext(ctx, "docker configuration not applied, keeping its last valid content",
 			"path", f.path, "error", err)
 	case changed:
 		s.cfg.Log.InfoContext(ctx, "read changed docker configuration", "path", f.path)

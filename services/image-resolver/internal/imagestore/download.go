@@ -36,7 +36,7 @@ func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, er
 		if err == nil || attempt == downloads || fault.Of(err) != fault.Unavailable || !backoff.Wait(ctx) {
 			break
 		}
-		p.store.cfg.Log.Info("layer broke off; it is begun again", "layer", layer.Digest, "error", err)
+		p.store.cfg.Log.Info("layer download interrupted, retrying", "layer", layer.Digest, "error", err)
 	}
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
@@ -52,7 +52,7 @@ func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, er
 // tryDownload downloads a layer once.
 func (p *pull) tryDownload(ctx context.Context, layer oci.Layer, file *os.File) error {
 	slow := fault.New(fault.Unavailable, "the registry has sent the layer %s too slowly: it may pause for %v, "+
-		"and has to send %d KiB per second", layer.Digest, slowclient.Grace, slowclient.BytesPerSecond>>10)
+		"and must send %d KiB per second", layer.Digest, slowclient.Grace, slowclient.BytesPerSecond>>10)
 	return p.store.cfg.Source.Layer(ctx, p.repository, layer.Digest, func(content io.Reader, stop func(error)) error {
 		meter := slowclient.New(func() { stop(slow) })
 		watched := &pacedReader{Reader: content, keepsPace: meter.Do, slow: slow, step: p.reportProgress}
@@ -76,7 +76,7 @@ func storeLayer(content io.Reader, layer oci.Layer, file *os.File) error {
 			"something on the way is broken, or tampers with it", describeSize(n, layer.Size), layer.Digest, layer.Size)
 	}
 	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != layer.Digest {
-		return fault.New(fault.Precondition, "the registry answered with the layer %s where %s was asked for: "+
+		return fault.New(fault.Precondition, "the registry returned the layer %s instead of %s: "+
 			"something on the way is broken, or tampers with it", got, layer.Digest)
 	}
 	return nil

@@ -135,7 +135,7 @@ func checkReachable(dir string) error {
 		dir = filepath.Dir(dir)
 		info, statErr := os.Stat(dir)
 		if statErr == nil && info.Mode().Perm()&0o001 == 0 {
-			return fmt.Errorf("sandboxes cannot enter %s, since they run as another user than root", dir)
+			return fmt.Errorf("sandboxes cannot enter %s, because they do not run as root", dir)
 		}
 		err = statErr
 	}
@@ -170,7 +170,7 @@ func (s *Store) Open(
 			return "", nil, err
 		}
 	}
-	return "", nil, fault.New(fault.Exhausted, "image %s@%s: it is removed from the store %s again as soon as it is there: "+
+	return "", nil, fault.New(fault.Exhausted, "image %s@%s: the store %s evicts it at once: "+
 		"all images may take %d MiB", repository, digest, s.cfg.Dir, s.cfg.MaxBytes>>20)
 }
 

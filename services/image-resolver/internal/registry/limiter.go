@@ -87,7 +87,7 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	if err != nil {
 		l.forgetUnused(s)
 		return nil, fmt.Errorf(
-			"registry %s: queued, at most %d fetches from it are made at a time, and %d until it answers: %w",
+			"registry %s: queued, at most %d fetches from it run at once, and %d until it answers: %w",
 			registry, l.perRegistry, min(maxUnproven, l.perRegistry), err)
 	}
 	return s, nil

@@ -100,7 +100,7 @@ func verifyDigest(raw []byte, digest, what string) error {
 		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)
 	}
 	if got := oci.Digest(raw); got != digest {
-		return fault.New(fault.Precondition, "the registry answered with the %s %s where %s was asked for: "+
+		return fault.New(fault.Precondition, "the registry returned the %s %s instead of %s: "+
 			"something on the way is broken, or tampers with it", what, got, digest)
 	}
 	return nil

@@ -35,7 +35,7 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	for pages := 0; next != nil; pages++ {
 		if pages == maxPages {
 			return nil, s.explainError(ctx, "list the tags", fmt.Errorf("the list has more than %d pages, which is the limit: "+
-				"name a tag in place of a version constraint", maxPages))
+				"name a tag instead of a version constraint", maxPages))
 		}
 		resp, err := s.sendRequest(ctx, purpose{op: opTags}, http.MethodGet, next)
 		if err != nil {
@@ -67,7 +67,7 @@ func nextPage(page *url.URL, links []string) (*url.URL, error) {
 		}
 		found, err := url.Parse(target)
 		if err != nil || found.RawQuery == "" || found.RawQuery == page.RawQuery {
-			return nil, errors.New("its link to the next page does not say where that begins")
+			return nil, errors.New("its link to the next page contains no start")
 		}
 		next := *page
 		next.RawQuery = found.RawQuery
@@ -171,7 +171,7 @@ func (l *tagList) addTag(tag string) error {
 	l.bytes += len(tag)
 	if len(l.tags) == maxTags || l.bytes > maxTagBytes {
 		return fmt.Errorf("the repository has more than %d tags or %d MiB of them, which is the limit: "+
-			"name a tag in place of a version constraint, or delete old tags", maxTags, maxTagBytes>>20)
+			"name a tag instead of a version constraint, or delete old tags", maxTags, maxTagBytes>>20)
 	}
 	l.tags = append(l.tags, tag)
 	return nil

@@ -117,7 +117,7 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) reloadDirectory(ctx context.Context, d *directory) {
 	changed, err := d.readChanges()
 	if err != nil {
-		s.cfg.Log.ErrorContext(ctx, "certificates not applied, the last good ones stay in use", "error", err)
+		s.cfg.Log.ErrorContext(ctx, "certificates not applied, keeping the current certificates", "error", err)
 		return
 	}
 	if changed {
@@ -194,7 +194,7 @@ func loadConfig(content map[string][]byte) (*tls.Config, error) {
 			continue
 		}
 		if cert == nil || key == nil {
-			return nil, fmt.Errorf("%s and %s: one is there without the other", names[0], names[1])
+			return nil, fmt.Errorf("%s and %s: one exists without the other", names[0], names[1])
 		}
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {

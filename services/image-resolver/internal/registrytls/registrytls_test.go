@@ -128,7 +128,7 @@ func TestNewRejects(t *testing.T) {
 		says   string
 	}{
 		"no certificate": {"an empty file is a mistake", map[string][]byte{"ca.crt": nil}, "ca.crt holds no certificate"},
-		"no key":         {"a pair is two", map[string][]byte{"tls.crt": cert}, "one is there without the other"},
+		"no key":         {"a pair is two", map[string][]byte{"tls.crt": cert}, "one exists without the other"},
 		"foreign key": {
 			"a pair fits together", map[string][]byte{"client.cert": cert, "client.key": foreign}, "private key does not match",
 		},

@@ -96,9 +96,9 @@ func TestParse(t *testing.T) {
 			"- {name: a:v1, timetolive: 5m, maxQueue: 1, maxQueue: 2, resources: {limit: {cpu: 1}}}",
 			[]cacheconfig.Entry{{Image: prefix + "/a:v1", MaxQueue: 1, Resources: &corev1.ResourceRequirements{}}},
 			[]string{
-				`line 1: entry 1: maxQueue is there twice: the second one is ignored`,
+				`line 1: entry 1: maxQueue occurs twice: the second entry is ignored`,
 				`line 1: entry 1 ("a:v1"): resources: unknown field "limit" is ignored`,
-				`line 1: entry 1 ("a:v1"): field "timetolive" is not known, and ignored`,
+				`line 1: entry 1 ("a:v1"): unknown field "timetolive" is ignored`,
 			},
 		},
 	}
@@ -176,12 +176,12 @@ func TestParseRefuses(t *testing.T) {
 		"quantity": {
 			"an amount that is none",
 			"- {name: a:v1, resources: {limits: {cpu: lots}}}",
-			[]string{`entry 1 ("a:v1"): resources: they have to be as a container's`},
+			[]string{`entry 1 ("a:v1"): resources: they must have a container's format`},
 		},
 		"resources": {
 			"no object at all",
 			"- {name: a:v1, resources: 5}",
-			[]string{`entry 1 ("a:v1"): resources: they have to be as a container's`},
+			[]string{`entry 1 ("a:v1"): resources: they must have a container's format`},
 		},
 		"beyond the limit": {
 			"Kubernetes would refuse each pod",

@@ -38,7 +38,7 @@ func (e *entry) readObject(item *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(item.Content); i += 2 {
 		field := item.Content[i].Value
 		if _, ok := fields[field]; ok {
-			e.addWarning("%s is there twice: the second one is ignored", field)
+			e.addWarning("%s occurs twice: the second entry is ignored", field)
 			continue
 		}
 		fields[field] = resolveAlias(item.Content[i+1])
@@ -78,7 +78,7 @@ func (e *entry) readField(field string, value *yaml.Node) {
 	case "resources":
 		e.setResources(value)
 	default:
-		e.addWarning("field %q is not known, and ignored", field)
+		e.addWarning("unknown field %q is ignored", field)
 	}
 }
 

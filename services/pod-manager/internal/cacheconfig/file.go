@@ -84,7 +84,7 @@ func (f *File) Run(ctx context.Context) error {
 	filewatch.Follow(ctx, f.config.Log, what, f.config.Path, f.content, f.parse, func(entries []Entry) {
 		f.entries = entries
 		f.config.Changed(f.Settings())
-		f.config.Log.InfoContext(ctx, "pod cache configuration in force", "file", f.config.Path, "functions", len(entries))
+		f.config.Log.InfoContext(ctx, "pod cache configuration applied", "file", f.config.Path, "functions", len(entries))
 	})
 	return nil
 }

@@ -45,7 +45,7 @@ func decodeResources(value *yaml.Node) (resources corev1.ResourceRequirements, i
 	}
 	ignored, err = kjson.UnmarshalStrict(content, &resources)
 	if err != nil {
-		err = fmt.Errorf("they have to be as a container's, such as {requests: {cpu: 100m}, limits: {memory: 1Gi}}: %s",
+		err = fmt.Errorf("they must have a container's format, such as {requests: {cpu: 100m}, limits: {memory: 1Gi}}: %s",
 			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return resources, ignored, err

@@ -39,7 +39,7 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...strin
 		own.secrets = secrets
 		c.Pod = readPart(spec, "podExecutor", &found, own.pod)
 		if !spec.has("binaryExecutor") && !spec.has("podExecutor") && !spec.has("goExecutor") {
-			found.add("spec has no executor: it has to have binaryExecutor, podExecutor or goExecutor")
+			found.add("spec has no executor: it must have binaryExecutor, podExecutor or goExecutor")
 		}
 	}
 	c.Problems = found

@@ -75,7 +75,7 @@ func checkEnv(o object, env []corev1.EnvVar) {
 			o.problems.add("%s[%d] has the name %s: it must be the name of a variable",
 				o.pathOf("env"), i, formatValue(variable.Name))
 		case variable.Value != "" && variable.ValueFrom != nil:
-			o.problems.add("%s[%d] has both value and valueFrom: it has to have one of them", o.pathOf("env"), i)
+			o.problems.add("%s[%d] has both value and valueFrom: it must have only one of them", o.pathOf("env"), i)
 		}
 	}
 }

@@ -177,10 +177,10 @@ func (p *problems) conflict(image, part, owner string) {
 		}
 	}
 	if conflicts >= maxConflicts {
-		p.addOnce("further images are those of older FunctionConfigs too")
+		p.addOnce("older FunctionConfigs also configure further images")
 		return
 	}
-	p.add("%s of %s is that of the FunctionConfig %q, %s", part, image, owner, end)
+	p.add("%s of %s belongs to the FunctionConfig %q, %s", part, image, owner, end)
 }
 
 // tooMany records that images of a part are ignored because of maxImages.

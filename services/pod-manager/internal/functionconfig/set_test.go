@@ -94,9 +94,9 @@ func TestTheOlderObjectHasAnImage(t *testing.T) {
 	const end = "which is older: remove the image from one of them"
 	for name, want := range map[string]string{
 		"z-oldest": "",
-		"a-newer": `binaryExecutor of ` + prefix + `/fn:v1 is that of the FunctionConfig "z-oldest", ` + end + `; ` +
-			`podExecutor of a tag of ` + prefix + `/fn is that of the FunctionConfig "z-oldest", ` + end,
-		"newest": `podExecutor of ` + prefix + `/fn:v3 is that of the FunctionConfig "a-newer", ` + end,
+		"a-newer": `binaryExecutor of ` + prefix + `/fn:v1 belongs to the FunctionConfig "z-oldest", ` + end + `; ` +
+			`podExecutor of a tag of ` + prefix + `/fn belongs to the FunctionConfig "z-oldest", ` + end,
+		"newest": `podExecutor of ` + prefix + `/fn:v3 belongs to the FunctionConfig "a-newer", ` + end,
 	} {
 		if got := strings.Join(s.Problems(name), "; "); got != want {
 			t.Errorf("problems of %s are %q, want %q", name, got, want)
@@ -121,7 +121,7 @@ func TestConflictsAreNamedUpToABound(t *testing.T) {
 	}
 	spec := "{image: fn, podExecutor: {tags: [" + strings.Join(tags, ", ") + "]}}"
 	s := compiled(t, [2]string{"a", spec}, [2]string{"b", spec})
-	if got := s.Problems("b"); len(got) != 6 || got[5] != "further images are those of older FunctionConfigs too" {
+	if got := s.Problems("b"); len(got) != 6 || got[5] != "older FunctionConfigs also configure further images" {
 		t.Errorf("problems are %q", got)
 	}
 }
@@ -178,7 +178,7 @@ func TestVersionConstraints(t *testing.T) {
 			t.Errorf("the time to live of %s is %v, want %dm", image, got, minutes)
 		}
 	}
-	const conflict = `fn:~0.4 is that of the FunctionConfig "four"`
+	const conflict = `fn:~0.4 belongs to the FunctionConfig "four"`
 	if problems := strings.Join(s.Problems("same"), " "); !strings.Contains(problems, conflict) {
 		t.Errorf("two objects have one constraint, and the younger one's problems are %q", problems)
 	}

@@ -110,7 +110,7 @@ func (i *Issuer) attemptRenewal(ctx context.Context) error {
 		return nil
 	}
 	if former := i.failure.Swap(&err); former == nil || (*former).Error() != err.Error() {
-		i.config.Log.ErrorContext(ctx, "certificates not renewed; existing ones are valid for half of their life yet",
+		i.config.Log.ErrorContext(ctx, "certificates not renewed; the current ones stay valid for half of their lifetime",
 			"error", err)
 	}
 	return err

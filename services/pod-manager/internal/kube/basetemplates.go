@@ -92,7 +92,7 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 	})
 	if err != nil {
 		t.metrics.templateFailed(ctx)
-		t.log.ErrorContext(ctx, "pod template not changed: the one before stays in force",
+		t.log.ErrorContext(ctx, "pod template not changed, keeping the current template",
 			"template", b.name, "error", err)
 		return
 	}
@@ -103,7 +103,7 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		return
 	}
 	b.changed(template)
-	t.log.InfoContext(ctx, "pod template in force",
+	t.log.InfoContext(ctx, "pod template applied",
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 

@@ -238,6 +238,6 @@ func (f *FunctionConfigs) logChange(ctx context.Context, before, now *functionCo
 		}
 	}
 	if len(now.configs) > 0 || (before != nil && len(before.configs) > 0) {
-		f.log.InfoContext(ctx, "FunctionConfigs in force", "configs", len(now.configs), "with_problems", problems)
+		f.log.InfoContext(ctx, "FunctionConfigs applied", "configs", len(now.configs), "with_problems", problems)
 	}
 }

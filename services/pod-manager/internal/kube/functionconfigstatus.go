@@ -150,7 +150,7 @@ func (w statusWriter) run(ctx context.Context) {
 			w.pauseWrites(ctx, err)
 			w.statuses.AddAfter(name, maxStatusRetry)
 		default:
-			w.log.DebugContext(ctx, "status of a FunctionConfig not written; tried again", "config", name, "error", err)
+			w.log.DebugContext(ctx, "status of a FunctionConfig not written, retrying", "config", name, "error", err)
 			w.statuses.AddRateLimited(name)
 		}
 		w.statuses.Done(name)

@@ -106,7 +106,7 @@ func (c *Cluster) createMissingService(pod *corev1.Pod) {
 		}
 		c.log.WarnContext(ctx, "creating the missing service of a pod", "service", id, "pod", pod.Name)
 		if _, err := c.createService(ctx, c.config.Builder.ServiceOf(pod, template)); err != nil && ctx.Err() == nil {
-			c.log.ErrorContext(ctx, "pod has no service; garbage collection tries again",
+			c.log.ErrorContext(ctx, "pod has no service; garbage collection retries",
 				"service", id, "pod", pod.Name, "error", err)
 		}
 	})

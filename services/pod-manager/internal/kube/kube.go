@@ -124,7 +124,7 @@ func (c *Cluster) newOutage(what string) *outage {
 // right is missing, the error's class is [fault.Precondition].
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
-		err := o.obstacle("function pods", "which function pods there are", "deploy/components/function-pods")
+		err := o.obstacle("function pods", "deploy/components/function-pods")
 		if err != nil {
 			return err
 		}

@@ -139,6 +139,6 @@ func (c *Cluster) removeService(ctx context.Context, id string, options metav1.D
 		return c.servicesClient().Delete(ctx, id, options)
 	})
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "service not deleted; garbage collection tries again", "service", id, "error", err)
+		c.log.WarnContext(ctx, "service not deleted; garbage collection retries", "service", id, "error", err)
 	}
 }

@@ -106,8 +106,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 }
 
 // obstacle returns the reason that the informer is out of date, or nil. For the text, things are the informer's
-// objects, question is the information that is missing, and rights is the deploy component that grants the rights.
-func (o *outage) obstacle(things, question, rights string) error {
+// objects, and rights is the deploy component that grants the rights.
+func (o *outage) obstacle(things, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -115,7 +115,7 @@ func (o *outage) obstacle(things, question, rights string) error {
 		return nil
 	case apierrors.IsForbidden(o.cause):
 		return fault.New(fault.Precondition,
-			"the Kubernetes API does not let %s be seen, which takes the rights of %s: %w", things, rights, o.cause)
+			"the Kubernetes API forbids reading %s, which needs the rights of %s: %w", things, rights, o.cause)
 	}
-	return fault.New(fault.Unavailable, "the Kubernetes API does not say %s: %w", question, o.cause)
+	return fault.New(fault.Unavailable, "cannot read %s from the Kubernetes API: %w", things, o.cause)
 }

@@ -127,11 +127,11 @@ func (t *Templates) obstacle() error {
 	if t.cause != nil {
 		return t.cause
 	}
-	err := t.outage.obstacle("the pod template", "what the pod template is", "deploy/components/pod-template")
+	err := t.outage.obstacle("the pod template", "deploy/components/pod-template")
 	if err != nil {
 		return err
 	}
-	return fault.New(fault.Unavailable, "the Kubernetes API has not said yet what the pod template is")
+	return fault.New(fault.Unavailable, "the pod template has not been read from the Kubernetes API yet")
 }
 
 // setCause records the reason that the ConfigMap is unusable. [Templates.Await] returns it if there is no
@@ -206,7 +206,7 @@ func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.setCause(fault.New(fault.Precondition,
 		"there is no pod template: the ConfigMap %s/%s must be created", t.config.Namespace, t.config.Name))
 	if t.current.Load() != nil {
-		t.log.WarnContext(ctx, "pod template deleted; its last good version stays in force",
+		t.log.WarnContext(ctx, "pod template deleted, keeping its last valid version",
 			"config_map", t.config.Name)
 		return
 	}
@@ -233,13 +233,13 @@ func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, 
 	t.setCurrent(template)
 	notify(template)
 	// This line is logged last, because users take it as a sign that the template is effective.
-	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
+	t.log.InfoContext(ctx, "pod template applied", "config_map", from.Name, "version", template.Version())
 }
 
 // logUnusable logs that the ConfigMap is unusable, and whether there is an earlier template.
 func (t *Templates) logUnusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
-		t.log.ErrorContext(ctx, "pod template not changed: the last good one stays in force", "error", cause)
+		t.log.ErrorContext(ctx, "pod template not changed, keeping the current template", "error", cause)
 		return
 	}
 	t.log.ErrorContext(ctx, "no function pods are created until the pod template is repaired", "error", cause)

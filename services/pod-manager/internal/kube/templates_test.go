@@ -82,7 +82,7 @@ func (f *following) follow(t *testing.T) *kube.Templates {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.versions = append(f.versions, template.Version())
-			if f.log.count("pod template in force") >= len(f.versions) {
+			if f.log.count("pod template applied") >= len(f.versions) {
 				t.Error("the log calls a template in force that is not yet")
 			}
 		})
@@ -121,7 +121,7 @@ func TestTemplateChanges(t *testing.T) {
 			t.Fatalf("got %q at the start, want 1", f.heard())
 		}
 		f.put(t, configMap("2", strings.ReplaceAll(goodPod, "name: function", "name: other")))
-		if f.heard() != "1" || templates.Current().Version() != "1" || f.log.count("the last good one stays in force") != 1 {
+		if f.heard() != "1" || templates.Current().Version() != "1" || f.log.count("keeping the current template") != 1 {
 			t.Errorf("got %q of a broken template; the log says:\n%s", f.heard(), &f.log.text)
 		}
 		f.put(t, configMap("3", goodPod))

@@ -94,7 +94,7 @@ func restConfig(path string) (*rest.Config, error) {
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the Kubernetes API (this program has to run in a pod with a service account, "+
+		return nil, fmt.Errorf("find the Kubernetes API (this program must run in a pod with a service account, "+
 			"or be given a kubeconfig): %w", err)
 	}
 	return config, nil

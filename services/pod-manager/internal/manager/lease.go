@@ -56,7 +56,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	unsynced := time.Since(begin)
 	if open.GetTagConstraint() != "" {
 		return nil, fault.New(fault.Invalid,
-			"lease a pod of %s: tag constraints are not supported here: ask for the tag that fits", open.GetImage())
+			"lease a pod of %s: tag constraints are not supported here: request a tag", open.GetImage())
 	}
 	image, err := m.resolveImage(ctx, open.GetImage(), waiting)
 	if err != nil {

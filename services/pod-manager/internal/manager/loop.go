@@ -120,7 +120,7 @@ func (l *loop) standDown(reason string) {
 	if reason == "" {
 		l.config.Log.Info("function pods answer again")
 	} else {
-		l.config.Log.Warn("function pods do not answer; none is deleted for that, and other replicas take over",
+		l.config.Log.Warn("function pods do not answer; other replicas take over, and no pod is deleted",
 			"reason", reason)
 	}
 	if l.config.StandDown != nil {

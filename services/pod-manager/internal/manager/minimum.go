@@ -72,7 +72,7 @@ func (m *Manager) lookUpListed(ctx context.Context) bool {
 			if err == nil {
 				m.postMessage(func(l *loop) { l.keepPods(image, functionOf(resolved)) })
 			} else if ctx.Err() == nil {
-				m.config.Log.WarnContext(ctx, "listed image not found; it is looked up again", "image", image, "error", err)
+				m.config.Log.WarnContext(ctx, "listed image not found, retrying", "image", image, "error", err)
 			}
 			return err
 		})

@@ -47,9 +47,9 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 		case <-poll.C:
 		case <-timeout.C:
 			return lease.Elsewhere(cmp.Or(err,
-				fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are")))
+				fault.New(fault.Unavailable, "the function pods have not been read from the Kubernetes API yet")))
 		case <-ctx.Done():
-			return fmt.Errorf("wait until the Kubernetes API says which function pods there are: %w", ctx.Err())
+			return fmt.Errorf("wait until the function pods have been read from the Kubernetes API: %w", ctx.Err())
 		case <-m.ended:
 			return errEnded()
 		}

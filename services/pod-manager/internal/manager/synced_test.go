@@ -29,7 +29,7 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 	}{
 		{name: "soon", listAfter: time.Second, takes: 2 * time.Second, reason: "a second for the list, and one for the pod"},
 		{
-			name: "silence", takes: 10 * time.Second, class: fault.Unavailable, text: "has not said yet", elsewhere: true,
+			name: "silence", takes: 10 * time.Second, class: fault.Unavailable, text: "have not been read", elsewhere: true,
 			reason: "another replica may know them",
 		},
 		{
@@ -52,7 +52,7 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 			reason: "the cause comes while the caller still listens",
 		},
 		{
-			name: "no time", timeout: time.Nanosecond, class: fault.Unavailable, text: "has not said yet", elsewhere: true,
+			name: "no time", timeout: time.Nanosecond, class: fault.Unavailable, text: "have not been read", elsewhere: true,
 			reason: "each wait ends before its caller's",
 		},
 	}

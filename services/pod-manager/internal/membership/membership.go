@@ -136,7 +136,7 @@ func delayAfter(err error) time.Duration {
 func (k *Keeper) logFailure(ctx context.Context, err error) {
 	switch {
 	case err != nil && !k.failed:
-		k.config.Log.WarnContext(ctx, "Lease not renewed; trying again",
+		k.config.Log.WarnContext(ctx, "Lease not renewed, retrying",
 			"needs", "the Role of deploy/components/function-pods", "error", err)
 	case err == nil && k.failed:
 		k.config.Log.InfoContext(ctx, "Lease renewed again")
@@ -155,7 +155,7 @@ func (k *Keeper) publishOwners() {
 	switch {
 	case before.shared == now.shared && before.StoodDown == now.StoodDown:
 	case now.StoodDown != "":
-		k.config.Log.Warn("this replica owns no functions; others take over", "reason", now.StoodDown)
+		k.config.Log.Warn("this replica owns no functions; other replicas take over", "reason", now.StoodDown)
 	default:
 		k.config.Log.Info("this replica owns functions", "membership", now.shared, "replicas", now.Replicas())
 	}

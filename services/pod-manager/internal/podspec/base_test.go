@@ -125,7 +125,7 @@ func TestParseBaseRefuses(t *testing.T) {
 	}
 	const service = "{template: {spec: {ports: [{port: 80}]}}}"
 	if _, _, err := podspec.ParseBase(nil, object(t, service), podspec.Defaults{}); err == nil ||
-		!strings.Contains(err.Error(), "has to have port 9446") {
+		!strings.Contains(err.Error(), "must have port 9446") {
 		t.Errorf("a Service without the port: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // missingKey returns the error for a ConfigMap without the key podKey.
 func missingKey(data map[string]string) error {
-	return fmt.Errorf("%s: the ConfigMap has no such key: it has to hold a v1 Pod (keys found: %s)",
+	return fmt.Errorf("%s: the ConfigMap has no such key: it must contain a v1 Pod (keys found: %s)",
 		podKey, joinOrNone(slices.Sorted(maps.Keys(data))))
 }
 
@@ -23,13 +23,13 @@ func missingKey(data map[string]string) error {
 func checkPod(pod *corev1.Pod) error {
 	i := functionIndex(pod)
 	if i < 0 {
-		return fmt.Errorf("%s: no container is named %q: name the one so that runs the function (containers found: %s)",
+		return fmt.Errorf("%s: no container is named %q: give the function's container this name (containers found: %s)",
 			podKey, ContainerName, joinOrNone(containerNames(pod.Spec.Containers)))
 	}
 	var problems []error
 	if len(pod.Spec.Containers[i].Command) == 0 {
 		problems = append(problems, fmt.Errorf(
-			"%s: container %q has no command: it has to start the wrapper server, such as [%s/wrapper-server]",
+			"%s: container %q has no command: it must start the wrapper server, such as [%s/wrapper-server]",
 			podKey, ContainerName, toolsPath))
 	}
 	seen := map[string]bool{}
@@ -65,7 +65,7 @@ func checkService(service *corev1.Service) error {
 		}
 		ports = append(ports, strconv.Itoa(int(port.Port)))
 	}
-	return fmt.Errorf("%s: it has to have port %d, where function pods are called (ports found: %s)",
+	return fmt.Errorf("%s: it must have port %d, where function pods are called (ports found: %s)",
 		serviceKey, Port, joinOrNone(ports))
 }
 

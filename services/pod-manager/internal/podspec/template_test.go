@@ -127,7 +127,7 @@ func TestParseRefuses(t *testing.T) {
 		"service port": {
 			"pods are called at one port",
 			pod(goodPod), "{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}, {port: 9464}]}}",
-			[]string{"serviceTemplate: it has to have port 9446", "ports found: 80, 9464"},
+			[]string{"serviceTemplate: it must have port 9446", "ports found: 80, 9464"},
 		},
 	}
 	for name, tc := range tests {

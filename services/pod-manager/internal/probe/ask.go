@@ -41,7 +41,7 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 	address := p.Address
 	transport, err := a.credentialsOf(p.Identity)
 	if err != nil {
-		return fmt.Errorf("ask %s for its health: %w", address, err)
+		return fmt.Errorf("check the health of %s: %w", address, err)
 	}
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(transport),
@@ -52,7 +52,7 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 			MinConnectTimeout: connectTimeout,
 		}))
 	if err != nil {
-		return fmt.Errorf("ask %s for its health: %w", address, err)
+		return fmt.Errorf("check the health of %s: %w", address, err)
 	}
 	defer func() { _ = conn.Close() }() // nothing to do about an error
 	client := healthv1.NewHealthClient(conn)
@@ -65,7 +65,7 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 			err = last // an interrupted check explains less than the check before
 		}
 		if !waits.Wait(ctx) {
-			return fmt.Errorf("ask %s for its health: %w", address, err)
+			return fmt.Errorf("check the health of %s: %w", address, err)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func checkOnce(ctx context.Context, client healthv1.HealthClient) error {
 		return err
 	}
 	if answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
-		return errors.New("it says that it is " + answer.GetStatus().String())
+		return errors.New("its status is " + answer.GetStatus().String())
 	}
 	return nil
 }

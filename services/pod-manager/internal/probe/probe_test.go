@@ -149,7 +149,7 @@ func TestProbeTimeout(t *testing.T) {
 		},
 		"silent": {
 			"one who takes the call and says nothing is as bad",
-			silent.Addr().String(), 400 * time.Millisecond, "ask " + silent.Addr().String() + " for its health: ",
+			silent.Addr().String(), 400 * time.Millisecond, "check the health of " + silent.Addr().String() + ": ",
 		},
 		"no name": {
 			"names are looked up anew for each attempt",

@@ -57,7 +57,7 @@ func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	}
 	k.cause = err
 	if k.content != nil {
-		k.config.Log.ErrorContext(ctx, "pull secret not changed: what was last read stays in use", "error", err)
+		k.config.Log.ErrorContext(ctx, "pull secret not changed, keeping its current content", "error", err)
 	}
 }
 
@@ -68,7 +68,7 @@ func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error
 		return nil, fmt.Errorf("read the docker configuration %s: %w", k.config.Path, err)
 	}
 	for _, w := range warnings {
-		k.config.Log.WarnContext(ctx, "credentials are left out of the pull secret", "file", k.config.Path, "warning", w)
+		k.config.Log.WarnContext(ctx, "credentials omitted from the pull secret", "file", k.config.Path, "warning", w)
 	}
 	return pullConfig, nil
 }
