@@ -123,7 +123,8 @@ pipeline:
     - image: %s/fn/echo:v1.0.0
 `
 
-// TestPrivateImages has new users render a package whose image is in a private registry with an authority of its own.
+// TestPrivateImages has new users render and check a package whose image is in a private registry with an authority of
+// its own, and run the image in docker's place.
 func TestPrivateImages(t *testing.T) {
 	private := localrunnertest.Private(t)
 	private.Push(t, "fn/echo:v1.0.0", "echo")
@@ -144,10 +145,16 @@ func TestPrivateImages(t *testing.T) {
 				}
 			}
 			u.give(t, "cp", ".build/bin/fnctl")
-			out := u.run(t, "env", "DOCKER_CONFIG=.", "FNR_REGISTRY_TLS_PATHS="+private.Host+"="+u.home,
-				"./fnctl", "render", "--local", "package")
-			if want := "Ran 1 function in 1 package"; !strings.Contains(out, want) {
-				t.Errorf("it does not say %q:\n%s", want, out)
+			out := u.run(t, "env", "DOCKER_CONFIG=.", "FNR_REGISTRY_TLS_PATHS="+private.Host+"="+u.home, "bash", "-euc", `
+				./fnctl render --local package
+				./fnctl render --local --check package
+				eval "$(./fnctl docker install bin)"
+				./fnctl source package | docker run -i --rm "$0"
+			`, private.Host+"/fn/echo:v1.0.0")
+			for _, want := range []string{"Ran 1 function in 1 package", "kind: ResourceList"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("it does not say %q:\n%s", want, out)
+				}
 			}
 		})
 	}
