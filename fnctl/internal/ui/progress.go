@@ -161,9 +161,10 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 		p.writeBlock("no resource matches its selectors", plain)
 	}
 	p.writeResults(outcome.Results)
-	p.showLog(string(outcome.Log))
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
-		p.showFailure(failed)
+		p.showFailure(failed) // the failure contains the log
+	} else {
+		p.showLog(string(outcome.Log))
 	}
 }
 
