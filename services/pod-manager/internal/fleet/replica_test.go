@@ -16,7 +16,6 @@ import (
 
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
@@ -32,7 +31,7 @@ type replica struct {
 	world   *world
 	name    string
 	address string
-	link    *apitest.Link
+	link    *Link
 	keeper  *membership.Keeper
 	serves  <-chan struct{}
 	// podless has it reach no pod; silent has gateways not reach it, which noticed that if noticed is set.

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 )
 
@@ -37,7 +36,7 @@ spec:
 
 // changeTemplate makes pods outdated that are created before a replica notices.
 func (w *world) changeTemplate() {
-	w.server.Change("configmaps", "pod-template", func(o apitest.Object) {
+	w.server.Change("configmaps", "pod-template", func(o Object) {
 		o.SetAnnotations(map[string]string{"changed": w.now().String()})
 	})
 }

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package fleet_test contains tests that simulate several replicas of the pod-manager in virtual time. The replicas run
+// the real pools, manager, ownership, probes and adapter to Kubernetes, and share a Kubernetes API in memory.
+//
+// A script lists events for replicas, links and pods. A referee watches the API and the callers. It checks that all
+// callers get a pod by their deadline, that no evaluation is interrupted, and that all pods are deleted in the end.
+// If a check fails, the script is shortened until each of its lines is necessary for the failure.
 package fleet_test
 
 import (
@@ -14,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -55,7 +60,7 @@ type world struct {
 	t       testing.TB
 	setup   setup
 	begin   time.Time
-	server  *apitest.Server
+	server  *Server
 	running sync.WaitGroup
 	stop    chan struct{}
 
@@ -115,7 +120,7 @@ func newWorld(t testing.TB, s setup) *world {
 		t: t, setup: s, begin: time.Now(), stop: make(chan struct{}),
 		pods: make(map[string]*running), used: make(map[types.UID]int), owners: make(map[string]string),
 	}
-	w.server = apitest.New(w.changed)
+	w.server = newServer(w.changed)
 	w.server.SetQuota(s.Quota)
 	w.server.OnDelete(w.deleted)
 	w.must(w.server.Create("configmaps", podTemplate()))
@@ -164,7 +169,7 @@ func (w *world) later(d time.Duration, do func()) {
 }
 
 // changed is told of each change of an object: it is the kubelet.
-func (w *world) changed(event watch.EventType, object apitest.Object) {
+func (w *world) changed(event watch.EventType, object Object) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return
@@ -190,7 +195,7 @@ func (w *world) boot(name string, uid types.UID) {
 	node := fmt.Sprint("node-", w.ips/max(w.setup.Node, 1<<20))
 	w.pods[ip+":9446"] = &running{name: name, uid: uid}
 	w.mu.Unlock()
-	w.server.Change("pods", name, func(o apitest.Object) {
+	w.server.Change("pods", name, func(o Object) {
 		pod := o.(*corev1.Pod)
 		if pod.UID != uid || pod.DeletionTimestamp != nil {
 			return

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package membership_test
+package fleet_test
 
 import (
 	"context"
@@ -13,19 +13,15 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
-	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// replica is a member, with its connection to the Kubernetes API.
-type replica struct {
+// member is a replica with its connection to the Kubernetes API.
+type member struct {
 	*membership.Keeper
-	link *apitest.Link
+	link *Link
 	end  func()
 
 	mu      sync.Mutex
@@ -34,10 +30,10 @@ type replica struct {
 }
 
 // join starts a replica in the bubble of t.
-func join(t *testing.T, server *apitest.Server, n int, change ...func(*membership.Config)) *replica {
+func join(t *testing.T, server *Server, n int, change ...func(*membership.Config)) *member {
 	t.Helper()
 	client, link := server.Client("test")
-	r := &replica{link: link}
+	r := &member{link: link}
 	start := time.Now()
 	config := membership.Config{
 		Leases:  client.CoordinationV1().Leases("fns"),
@@ -68,11 +64,8 @@ func join(t *testing.T, server *apitest.Server, n int, change ...func(*membershi
 	return r
 }
 
-// wait lets virtual time pass.
-func wait(d time.Duration) { <-time.After(d) }
-
 // kill ends a replica that cannot say so.
-func (r *replica) kill() {
+func (r *member) kill() {
 	r.link.Cut()
 	r.end()
 }
@@ -86,7 +79,7 @@ func images() []string {
 }
 
 // owned counts the images of which each replica says that it owns them, and fails if two do.
-func owned(t *testing.T, replicas ...*replica) []int {
+func owned(t *testing.T, replicas ...*member) []int {
 	t.Helper()
 	counts := make([]int, len(replicas))
 	for _, image := range images() {
@@ -114,7 +107,7 @@ func sum(counts []int) (n int) {
 
 func TestEachFunctionHasOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a, b, c := join(t, server, 1), join(t, server, 2), join(t, server, 3)
 		wait(4 * time.Second)
 		counts := owned(t, a, b, c)
@@ -122,7 +115,7 @@ func TestEachFunctionHasOneOwner(t *testing.T) {
 			t.Errorf("replicas own %v of 60 functions", counts)
 		}
 		for _, image := range images() {
-			for _, r := range []*replica{a, b, c} {
+			for _, r := range []*member{a, b, c} {
 				owner := r.Owners().Owner(image)
 				if owner.Mine == (owner.Address != "") {
 					t.Errorf("owner %+v of %s", owner, image)
@@ -134,7 +127,7 @@ func TestEachFunctionHasOneOwner(t *testing.T) {
 
 func TestLeavingReplicaIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a, b := join(t, server, 1), join(t, server, 2)
 		wait(4 * time.Second)
 		a.end()
@@ -147,7 +140,7 @@ func TestLeavingReplicaIsReplacedAtOnce(t *testing.T) {
 
 func TestSilentReplicaIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a, b := join(t, server, 1), join(t, server, 2)
 		wait(4 * time.Second)
 		a.kill()
@@ -166,7 +159,7 @@ func TestSilentReplicaIsReplaced(t *testing.T) {
 // functions.
 func TestCutOffReplicaStandsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a, b := join(t, server, 1), join(t, server, 2)
 		wait(4 * time.Second)
 		a.link.Cut()
@@ -202,7 +195,7 @@ func TestCutOffReplicaStandsDown(t *testing.T) {
 // TestClocksAreNotCompared has a replica whose clock is a day ahead.
 func TestClocksAreNotCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a := join(t, server, 1)
 		b := join(t, server, 2, func(c *membership.Config) {
 			now := c.Now
@@ -217,7 +210,7 @@ func TestClocksAreNotCompared(t *testing.T) {
 
 func TestReplicaThatStandsDownOwnsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a, b := join(t, server, 1), join(t, server, 2)
 		wait(4 * time.Second)
 		a.StandDown("no pod answers")
@@ -244,7 +237,7 @@ func TestReplicaThatStandsDownOwnsNothing(t *testing.T) {
 // TestReplicaThatDoesNotServeYetOwnsNothing, while another one serves: no gateway could ask it.
 func TestReplicaThatDoesNotServeYetOwnsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		starting := func(c *membership.Config) { c.Starting = "it starts" }
 		a := join(t, server, 1, starting)
 		wait(4 * time.Second)
@@ -281,7 +274,7 @@ func TestSlowAPIEndsNoOwnership(t *testing.T) {
 	for _, latency := range []time.Duration{1300 * time.Millisecond, 2500 * time.Millisecond} {
 		t.Run(latency.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := apitest.New(nil)
+				server := newServer(nil)
 				a := join(t, server, 1)
 				wait(4 * time.Second)
 				a.link.Lag(0, latency)
@@ -306,7 +299,7 @@ func TestSlowAPIEndsNoOwnership(t *testing.T) {
 // TestEndingProcessLeavesTheLeaseOfItsSuccessor: two processes have one name.
 func TestEndingProcessLeavesTheLeaseOfItsSuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		former := join(t, server, 1)
 		wait(4 * time.Second)
 		former.link.Cut()
@@ -328,7 +321,7 @@ func TestEndingProcessLeavesTheLeaseOfItsSuccessor(t *testing.T) {
 // TestForgottenLeasesAreDeleted has a replica die, and others find its Lease.
 func TestForgottenLeasesAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a := join(t, server, 1)
 		b := join(t, server, 2)
 		wait(4 * time.Second)
@@ -359,7 +352,7 @@ func TestForgottenLeasesAreDeleted(t *testing.T) {
 // TestCostOfMembership bounds what a replica asks of the API.
 func TestCostOfMembership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		join(t, server, 1)
 		wait(10 * time.Minute)
 		if n := server.Requests("update leases"); n > 210 || n < 170 {
@@ -377,7 +370,7 @@ func TestCostOfMembership(t *testing.T) {
 // TestReplicaGoesOnAfterAnOutage has the API away for less than a replica's time, often.
 func TestReplicaGoesOnAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a := join(t, server, 1)
 		wait(4 * time.Second)
 		for range 20 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package membership_test
+package fleet_test
 
 import (
 	"errors"
@@ -11,12 +11,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
 )
 
 // linked is a member with a link that can be broken before it starts.
-func linked(t *testing.T, server *apitest.Server, n int, breaks func(*apitest.Link)) *replica {
+func linked(t *testing.T, server *Server, n int, breaks func(*Link)) *member {
 	t.Helper()
 	client, link := server.Client("linked")
 	breaks(link)
@@ -26,7 +25,7 @@ func linked(t *testing.T, server *apitest.Server, n int, breaks func(*apitest.Li
 }
 
 // joined reports whether a replica has begun to serve.
-func (r *replica) joined() bool {
+func (r *member) joined() bool {
 	select {
 	case <-r.Joined():
 		return true
@@ -35,10 +34,10 @@ func (r *replica) joined() bool {
 	}
 }
 
-func forbidden(l *apitest.Link) { l.Forbid("leases", true) }
+func forbidden(l *Link) { l.Forbid("leases", true) }
 
 // refused is a quota or an admission policy that takes no Lease.
-func refused(l *apitest.Link) {
+func refused(l *Link) {
 	err := apierrors.NewInternalError(errors.New("the webhook does not answer"))
 	l.Refuse("create leases", err)
 	l.Refuse("update leases", err)
@@ -46,7 +45,7 @@ func refused(l *apitest.Link) {
 
 func TestWithoutRightsEachOwnsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a := linked(t, server, 2, forbidden)
 		wait(time.Second)
 		owners := a.Owners()
@@ -71,7 +70,7 @@ func TestWithoutRightsEachOwnsAll(t *testing.T) {
 // TestRefusalsOfAnAPIServerThatHasJustStarted: it does not know Roles yet.
 func TestRefusalsOfAnAPIServerThatHasJustStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a, b := join(t, server, 1), join(t, server, 2)
 		wait(4 * time.Second)
 		forbidden(a.link)
@@ -96,7 +95,7 @@ func TestRefusalsOfAnAPIServerThatHasJustStarted(t *testing.T) {
 // TestOnlyReplicaServesWithoutItsLease: the Kubernetes API answers, and takes no Lease.
 func TestOnlyReplicaServesWithoutItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a := linked(t, server, 1, refused)
 		wait(10 * time.Second)
 		if a.joined() {
@@ -132,7 +131,7 @@ func TestOnlyReplicaServesWithoutItsLease(t *testing.T) {
 // TestReplicaWithoutItsLeaseLeavesFunctionsToMembers begins to serve, with what is ready.
 func TestReplicaWithoutItsLeaseLeavesFunctionsToMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		member := join(t, server, 1)
 		a := linked(t, server, 2, refused)
 		wait(30 * time.Second)
@@ -145,9 +144,9 @@ func TestReplicaWithoutItsLeaseLeavesFunctionsToMembers(t *testing.T) {
 // TestReplicaThatKnowsNoPeersServes, with what is ready: the Kubernetes API has not answered yet.
 func TestReplicaThatKnowsNoPeersServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		join(t, server, 1)
-		a := linked(t, server, 2, (*apitest.Link).Cut)
+		a := linked(t, server, 2, (*Link).Cut)
 		wait(30 * time.Second)
 		if !a.joined() || a.Owners().Shared() {
 			t.Errorf("serving: %t, with membership: %t", a.joined(), a.Owners().Shared())
@@ -158,7 +157,7 @@ func TestReplicaThatKnowsNoPeersServes(t *testing.T) {
 // TestLastReplicaStaysReady: a replica that is cut off has gateways ask others, if there are any.
 func TestLastReplicaStaysReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apitest.New(nil)
+		server := newServer(nil)
 		a, b := join(t, server, 1), join(t, server, 2)
 		wait(4 * time.Second)
 		a.link.Cut()

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest implements a Kubernetes API in memory, for tests in virtual time. It supports the Pods, Services,
-// Leases and ConfigMaps of a namespace. It enforces resourceVersions and UIDs like a real API server. Each client
-// uses its own link. A link can lag, be cut, or lack rights.
-package apitest
+package fleet_test
 
 import (
 	"encoding/json"
@@ -40,7 +37,9 @@ var kinds = map[string]func() Object{
 	"configmaps": func() Object { return &corev1.ConfigMap{} },
 }
 
-// Server is an API server with the objects of a namespace. Use [New].
+// Server is a Kubernetes API in memory, with the Pods, Services, Leases and ConfigMaps of a namespace. It enforces
+// resourceVersions and UIDs like a real API server. Each client uses its own link. A link can lag, be cut, or lack
+// rights. Use [newServer].
 type Server struct {
 	mu       sync.Mutex
 	version  int
@@ -58,9 +57,9 @@ type Server struct {
 // the server.
 func (s *Server) OnDelete(deleted func(client string, pod *corev1.Pod)) { s.deleted = deleted }
 
-// New returns a server without objects. It calls observe with each change of an object, unless observe is nil. observe
-// must not call the server.
-func New(observe func(watch.EventType, Object)) *Server {
+// newServer returns a server without objects. It calls observe with each change of an object, unless observe is nil.
+// observe must not call the server.
+func newServer(observe func(watch.EventType, Object)) *Server {
 	s := &Server{
 		objects: make(map[string]map[string]Object), watchers: make(map[*watcher]struct{}),
 		requests: make(map[string]int), observe: observe,
