@@ -91,7 +91,6 @@ func splitMessages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 	return all
 }
 
-// newMessage returns the message for a binary with the given part of its images.
 func newMessage(b Binary, images []string) *podmanagerv1.Binary {
 	m := &podmanagerv1.Binary{Config: b.Config, Path: b.Path, Images: images}
 	if b.Prefork != nil {
@@ -167,7 +166,6 @@ func receiveList(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinarie
 // errEnded is the error of a watch that the pod-manager closed without an error.
 var errEnded = fault.New(fault.Unavailable, "the pod-manager has ended the watch")
 
-// receivedList returns the binary of a message.
 func receivedList(m *podmanagerv1.Binary) Binary {
 	b := Binary{Config: m.GetConfig(), Path: m.GetPath(), Images: m.GetImages()}
 	if m.Prefork != nil {

@@ -55,7 +55,6 @@ const (
 	failed              // return the failure
 )
 
-// stateAt returns the state of e at a time.
 func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
@@ -90,7 +89,6 @@ func isOutage(err error) bool {
 	}
 }
 
-// answer returns the value.
 func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }

@@ -20,7 +20,6 @@ type LRU[K comparable, V any] struct {
 	entries    *simplelru.LRU[K, sized[V]]
 }
 
-// sized is a value and its size in bytes.
 type sized[V any] struct {
 	value V
 	bytes int64

@@ -61,7 +61,6 @@ func (k *Kills) countKills() (kills int64, ok bool) {
 	return kills, ok && err == nil
 }
 
-// remedy returns advice for users.
 func (k *Kills) remedy() string {
 	limit, ok := int64(0), false
 	if k != nil {

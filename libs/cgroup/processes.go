@@ -27,7 +27,6 @@ func Processes(root string) (limit, used int64, ok bool) {
 	return 0, 0, false
 }
 
-// readNumber returns the number in a file.
 func readNumber(file string) (number int64, ok bool) {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -78,7 +78,6 @@ func searchCalls(calls []call) []bpf.Instruction {
 	}, lower, higher)
 }
 
-// compareCalls returns instructions that compare the loaded call number with the number of each call.
 func compareCalls(calls []call) []bpf.Instruction {
 	// The program is built from its end, because each comparison jumps to an answer at the end.
 	program := []bpf.Instruction{allowed, forbidden, notImplemented}

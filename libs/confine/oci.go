@@ -45,7 +45,6 @@ func OCISeccomp() ([]byte, error) {
 	return json.Marshal(section)
 }
 
-// ociSeccomp is the seccomp section.
 type ociSeccomp struct {
 	Default string    `json:"defaultAction"`
 	Rules   []ociRule `json:"syscalls"`
@@ -66,7 +65,6 @@ const (
 	notEqual = "SCMP_CMP_NE"
 )
 
-// ociArgument compares an argument.
 type ociArgument struct {
 	Index    uint32 `json:"index"`
 	Mask     uint64 `json:"value"`

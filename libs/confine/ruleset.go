@@ -72,7 +72,6 @@ func (k kernel) rulesetAttributes() *unix.LandlockRulesetAttr {
 	return attr
 }
 
-// supportedRights returns the file rights that this kernel supports.
 func (k kernel) supportedRights() uint64 {
 	rights := uint64(handled)
 	if k.abi < abiRefer {

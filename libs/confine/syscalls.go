@@ -100,7 +100,6 @@ func (k kernel) filteredCalls(network bool) ([]call, error) {
 // anyArguments contains two cases that together match all arguments.
 var anyArguments = []match{{{0, bpf.JumpNotEqual, 0}}, {{0, bpf.JumpEqual, 0}}}
 
-// forbiddenCalls returns the rules for this kernel.
 func (k kernel) forbiddenCalls(network bool) rules {
 	r := othersProcesses()
 	for _, name := range always {

@@ -61,7 +61,6 @@ func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, err
 	}
 }
 
-// result is the result of an attempt.
 type result struct {
 	conn net.Conn
 	err  error

@@ -63,7 +63,6 @@ type call struct {
 	split             bool   // true if the list was removed from the request before Connect read it
 }
 
-// callKey is the key of a call in its context.
 type callKey struct{}
 
 // Of returns the reservation of the request that ctx belongs to. It returns nil if the request has no reservation.

@@ -57,7 +57,6 @@ func (c Class) String() string {
 	return classNames[c]
 }
 
-// classError is an error with a class.
 type classError struct {
 	error
 	class Class

@@ -197,7 +197,6 @@ func (s *Starter) startFunction(cmd Command, attr *os.ProcAttr) (p *os.Process, 
 	return p, errors.Join(closed, err)
 }
 
-// runOnThread calls start on the thread.
 func (s *Starter) runOnThread(start func()) error {
 	done := make(chan struct{})
 	select {

@@ -59,7 +59,6 @@ func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process
 	return set, nil
 }
 
-// endEvaluation records the end of an evaluation.
 func (r *Runner) endEvaluation(set *spareSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

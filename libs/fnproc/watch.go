@@ -77,7 +77,6 @@ func (w *Watch) addProcess(p *process) {
 	}
 }
 
-// removeProcess removes a process that has exited.
 func (w *Watch) removeProcess(p *process) {
 	if w == nil {
 		return

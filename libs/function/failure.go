@@ -80,7 +80,6 @@ func (f *resolvedFailure) Unwrap() error { return f.error }
 // Detail implements rpcfault.Detailer.
 func (f *resolvedFailure) Detail() proto.Message { return f.failure.detailFor(f.image) }
 
-// fail returns f as an error, with its reason, cause, text and class.
 func (s *Service) fail(f Failure, reason Reason, cause error) error {
 	f.Reason = reason
 	f.cause = cause
@@ -95,7 +94,6 @@ func (s *Service) fail(f Failure, reason Reason, cause error) error {
 // Detail implements rpcfault.Detailer: it returns a FunctionFailure.
 func (f *Failure) Detail() proto.Message { return f.detailFor(f.Image) }
 
-// detailFor returns the detail of the failure, with image as the name of the function's image.
 func (f *Failure) detailFor(image string) proto.Message {
 	if f.received != nil {
 		detail := proto.CloneOf(f.received)
@@ -132,7 +130,6 @@ func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*funct
 	return out
 }
 
-// resultMessage returns a result as a message.
 func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
 	msg := &functionrunnerv1.Result{
 		Message: validUTF8(r.Message), Severity: validUTF8(r.Level()), Tags: map[string]string{},

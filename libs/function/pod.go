@@ -86,7 +86,6 @@ var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 // wasDenied reports whether a function logged that it was denied a file.
 func wasDenied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
 
-// logOf returns the log of a function.
 func logOf(result Result, err error) string {
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		return failure.Stderr
@@ -94,7 +93,6 @@ func logOf(result Result, err error) string {
 	return string(result.Log)
 }
 
-// containsAny reports whether a log contains any of the texts.
 func containsAny(log string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(log, text) })
 }

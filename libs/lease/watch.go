@@ -17,7 +17,6 @@ import (
 // interval.
 const watchInterval = 500 * time.Millisecond
 
-// poolKey identifies a pool.
 type poolKey struct{ reference, digest string }
 
 // watchPools calls list at intervals, and sends the differences from the previously sent pools. After the first list,

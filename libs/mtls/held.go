@@ -30,5 +30,4 @@ func (i *Identity) Replace(files map[string][]byte) error {
 	return nil
 }
 
-// location returns the directory of the certificate, or "memory", for errors.
 func (i *Identity) location() string { return cmp.Or(i.directory, "memory") }

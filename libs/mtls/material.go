@@ -66,7 +66,6 @@ func readDirectory(directory string, now time.Time) (*material, error) {
 	return parseFiles(content, now)
 }
 
-// parseFiles returns the material of files with the given contents.
 func parseFiles(content map[string][]byte, now time.Time) (*material, error) {
 	m := &material{
 		content:     string(content[CertificateFile]) + string(content[KeyFile]) + string(content[AuthoritiesFile]),

@@ -101,7 +101,6 @@ func (i *Identity) Authorities() string {
 	return ""
 }
 
-// useMaterial sets the material for new connections.
 func (i *Identity) useMaterial(found *material) {
 	former := i.current.Swap(found)
 	if changed := i.changed.Load(); changed != nil {
@@ -115,7 +114,6 @@ func (i *Identity) useMaterial(found *material) {
 // errPending is the error of connections before this program has a certificate.
 var errPending = errors.New("this program has no certificate yet")
 
-// ownCertificate returns the certificate of this program.
 func (i *Identity) ownCertificate() (*tls.Certificate, error) {
 	current := i.current.Load()
 	if current == nil {
@@ -185,7 +183,6 @@ func (i *Identity) warnOfExpiries(ctx context.Context) {
 	}
 }
 
-// nearExpiries returns the expiries that are near or in the past.
 func (i *Identity) nearExpiries(now time.Time) []expiry {
 	var near []expiry
 	for _, e := range i.expiries() {
@@ -221,7 +218,6 @@ func (i *Identity) Details() []string {
 	return details
 }
 
-// registerMetrics sets up the metrics.
 func (i *Identity) registerMetrics(meter metric.Meter) error {
 	expires, err := meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
 		metric.WithDescription(

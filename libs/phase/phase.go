@@ -14,7 +14,6 @@ import (
 // Names contains the names of all phases, in the order in which an evaluation passes through them.
 var Names = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
 
-// leases contains the name and the description of each phase of a lease.
 var leases = [...]struct{ name, description string }{
 	podmanagerv1.Phase_PHASE_QUEUED:     {"queue", "queued"},
 	podmanagerv1.Phase_PHASE_RESOLVING:  {"resolve", "looking up the image"},

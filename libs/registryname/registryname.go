@@ -12,7 +12,6 @@ import (
 // Hub is the canonical name of Docker Hub, a registry with several names.
 const Hub = "docker.io"
 
-// hubHosts are further names of docker.io.
 var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
 // Canonical returns the canonical name of a registry, given as host or host:port. The name is in lower case and

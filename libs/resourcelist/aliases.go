@@ -37,7 +37,6 @@ func measureAliases(document *yaml.Node, size int) (measure, error) {
 	return m, err
 }
 
-// measureNode returns the node's extent.
 func (m measure) measureNode(node *yaml.Node) (extent, error) {
 	if node.Kind == yaml.AliasNode {
 		return m.measureAlias(node)

@@ -53,7 +53,6 @@ func isNull(value *yaml.Node) bool {
 	return value == nil || (value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null")
 }
 
-// describeKind returns the kind of a node, for error texts.
 func describeKind(node *yaml.Node) string {
 	switch {
 	case isNull(node):

@@ -10,7 +10,6 @@ import (
 // Limits of full decodes. The YAML library creates a node of some 200 bytes for each value, so that a list with many
 // short values needs much memory. For each value, it also searches all %TAG directives.
 const (
-	// anyValues is the number of values that a list of any size may contain.
 	anyValues = 1 << 18
 	// bytesPerValue is the minimum number of bytes per value in larger lists. JSON of Kubernetes resources without blanks
 	// needs seven.

@@ -80,5 +80,4 @@ func inTurn(ctx context.Context, data []byte) (found outlinedList, ok bool, err 
 	return found, ok, nil
 }
 
-// kind is the kind of a ResourceList.
 const kind = "ResourceList"

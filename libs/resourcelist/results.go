@@ -71,7 +71,6 @@ func aliasTarget(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// toResult converts w to a Result.
 func (w wireResult) toResult() Result {
 	r := Result{Message: w.Message, Severity: w.Severity, ResourceRef: w.ResourceRef, File: w.File, Tags: w.Tags}
 	if w.Field != nil {

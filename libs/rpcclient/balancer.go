@@ -22,8 +22,7 @@ import (
 const (
 	// lookupInterval is the age from which a call starts a new lookup of a service's addresses.
 	lookupInterval = 5 * time.Second
-	// lookupTimeout limits the time of a lookup.
-	lookupTimeout = 5 * time.Second
+	lookupTimeout  = 5 * time.Second
 	// oldAfter is the age of addresses from which a call also waits for the lookup, for up to lookupWait. After a
 	// time without calls, all replicas may have moved.
 	oldAfter   = time.Minute

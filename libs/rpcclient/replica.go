@@ -61,7 +61,6 @@ func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.transport.Load().RoundTrip(routed)
 }
 
-// withReplica returns a context for calls to the replica.
 func (e *Replica) withReplica(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endpointKey{}, e)
 }

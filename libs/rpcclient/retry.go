@@ -70,7 +70,6 @@ func (b *balancer) callReplicas(
 	return nil, err
 }
 
-// callReplica makes a unary call to the given replica.
 func (b *balancer) callReplica(
 	ctx context.Context, r *Replica, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {

@@ -33,7 +33,6 @@ const maxMessageBytes = 8 << 10
 // maxRetryAfter is the maximum retry hint, because callers wait as long as the hint says.
 const maxRetryAfter = 5 * time.Minute
 
-// codes maps each class to its code.
 var codes = map[fault.Class]connect.Code{
 	fault.Internal:         connect.CodeInternal,
 	fault.Invalid:          connect.CodeInvalidArgument,

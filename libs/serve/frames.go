@@ -42,7 +42,6 @@ func (f *frames) parseWritten(p []byte) {
 	}
 }
 
-// parseHeader parses a complete frame header.
 func (f *frames) parseHeader() {
 	f.have, f.begun = 0, true
 	f.rest = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])

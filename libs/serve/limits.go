@@ -65,7 +65,6 @@ type limits struct {
 	peers map[string][]*conn
 }
 
-// newLimits returns the limits for the connections of e.
 func newLimits(e Endpoint) *limits {
 	return &limits{
 		total:   cmp.Or(max(e.MaxConnections, 0), DefaultMaxConnections),

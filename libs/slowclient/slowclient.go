@@ -59,7 +59,6 @@ func (m *Meter) Do(transfer func() (earned int)) bool {
 	return true
 }
 
-// startAlarm starts the alarm.
 func (m *Meter) startAlarm() {
 	if m.alarm != nil {
 		m.alarm.Reset(m.left)

@@ -12,7 +12,6 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// settings are all settings of the environment.
 type settings struct {
 	gateway.Config
 	servermain.Settings

@@ -142,7 +142,6 @@ func (o options) runRows(ctx context.Context, config row.Config) (failed, total 
 	return failed, total, nil
 }
 
-// selectPrograms returns the programs on which the options select the attack.
 func (o options) selectPrograms(a attacks.Attack) []string {
 	programs := slices.Clone(a.Programs)
 	if o.brief {

@@ -34,7 +34,6 @@ func logsCommand(o *options) *cobra.Command {
 	}
 }
 
-// printLog prints the log of a component. dir is the directory of all logs.
 func printLog(out io.Writer, dir, component string) error {
 	names := logNames(dir)
 	if !slices.Contains(names, component) {

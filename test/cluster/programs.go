@@ -78,7 +78,6 @@ func (o *options) koInCluster(ctx context.Context, l layout.Layout, running stat
 	}, nil
 }
 
-// findKo returns the paths of ko and of the repository.
 func (o *options) findKo(ctx context.Context) (path, root string, err error) {
 	dir, err := o.store().Get(ctx, component.Ko())
 	if err != nil {

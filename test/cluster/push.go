@@ -71,7 +71,6 @@ func (to pusher) cacheImage(ctx context.Context, p release.Program, repository, 
 	return to.kept.Keep(repository, key, made)
 }
 
-// tagImage pushes an image to a repository under each of the tags.
 func (to pusher) tagImage(ctx context.Context, pushed v1.Image, repository string, tags ...string) error {
 	for _, tag := range tags {
 		if _, err := to.registry.Push(ctx, repository+":"+tag, pushed); err != nil {

@@ -45,7 +45,6 @@ var alerted = map[string]struct {
 // query is a PromQL query and the format of its lines' names.
 type query struct{ expr, legend string }
 
-// one returns a list with a single query.
 func one(expr, legend string) []query { return []query{{expr, legend}} }
 
 // quantiles returns queries for the quantiles of a histogram. The argument is a metric name with its selector.

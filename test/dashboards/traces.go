@@ -20,7 +20,6 @@ type search struct {
 	query object
 }
 
-// traceQL returns a query for Tempo.
 func traceQL(query string) object {
 	return object{"queryType": "traceql", "query": query, "limit": 20, "tableType": "traces", "filters": []object{}}
 }

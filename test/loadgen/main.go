@@ -32,7 +32,6 @@ import (
 // maxMessage is the maximum size of a list, in bytes.
 const maxMessage = 16 << 20
 
-// settings contains the values of the flags.
 type settings struct {
 	image, items, callers string
 	rate                  float64
@@ -169,7 +168,6 @@ func newTarget(description, image string) (Target, error) {
 	}}, nil
 }
 
-// runProgram returns a function that starts a program for each list.
 func runProgram(name string, args ...string) Evaluate {
 	return func(ctx context.Context, list []byte) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, name, args...)

@@ -24,9 +24,8 @@ type bar struct {
 
 // turn contains the measurements of a target in a turn.
 type turn struct {
-	bars   []bar // ascending
-	failed int64
-	// failure is the text of the last failure.
+	bars    []bar // ascending
+	failed  int64
 	failure string
 	took    time.Duration
 	// client is the processor time of this program in the turn.

@@ -29,7 +29,6 @@ type entry struct {
 	round int
 }
 
-// newSample returns the sample of the target with the given index in the rounds.
 func newSample(rounds [][]turn, target int) sample {
 	var s sample
 	for r, turns := range rounds {

@@ -110,7 +110,6 @@ func (m mutation) apply(dir string) (map[string][]byte, error) {
 	return changed, nil
 }
 
-// apply returns the path and the new content of the file that the edit changes.
 func (e edit) apply(files map[string][]byte) (path string, content []byte, err error) {
 	old := regexp.MustCompile(e.Old)
 	found := 0

@@ -51,7 +51,6 @@ func withoutKilling(all []target) []target {
 	return slices.DeleteFunc(slices.Clone(all), func(t target) bool { return t.kills })
 }
 
-// containsPath reports whether all contains a package at path.
 func containsPath(all []target, path string) bool {
 	return slices.ContainsFunc(all, func(t target) bool { return t.path() == path })
 }

@@ -39,7 +39,6 @@ func run(root string) error {
 	return nil
 }
 
-// allForms returns the forms that are counted in a part.
 func allForms(p part) []form {
 	switch p {
 	case "documents":
@@ -106,7 +105,6 @@ func measureForms(root string) (map[part]counts, error) {
 	return present, err
 }
 
-// moduleOf returns the directory of the module that contains a file.
 func moduleOf(modules []string, file string) string {
 	longest := "."
 	for _, m := range modules {

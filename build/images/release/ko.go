@@ -82,7 +82,6 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	return nil
 }
 
-// environmentOf returns the environment of ko for a target.
 func (k Ko) environmentOf(to Target) []string {
 	env := slices.Concat(k.Env, []string{
 		"KO_DOCKER_REPO=" + to.Repository,

@@ -63,7 +63,6 @@ func (p Publisher) userLabels(program Program) map[string]string {
 	return labels
 }
 
-// pushBase pushes the base image of the program and returns a target with this base image.
 func (p Publisher) pushBase(ctx context.Context, program Program, spec image.Spec) (Target, error) {
 	to, err := name.NewRepository(p.Repository + "/" + program.Name)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 // clusterNames lists the flags that select a gateway in a cluster. They have the names of kubectl's flags.
 var clusterNames = []string{"namespace", "context", "kubeconfig"}
 
-// clusterFlags holds the values of the flags in clusterNames.
 type clusterFlags struct{ forward.Cluster }
 
 func (f *clusterFlags) register(flags *pflag.FlagSet, env Environment) {

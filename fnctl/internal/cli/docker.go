@@ -164,7 +164,6 @@ func linkRuntimes(dir string) error {
 	return nil
 }
 
-// dockerRun is a call of docker run.
 type dockerRun struct {
 	env                Environment
 	interactive        bool

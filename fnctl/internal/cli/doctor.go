@@ -55,7 +55,6 @@ type probe struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// doctorTimeout is the timeout of each call.
 const doctorTimeout = 5 * time.Second
 
 func newDoctor(env Environment) *cobra.Command {
@@ -194,7 +193,6 @@ func (f *gatewayFlags) checkGateway(ctx context.Context, env Environment) probe 
 	return found
 }
 
-// printReport prints the diagnosis.
 func (d *diagnosis) printReport(env Environment, inJSON bool) {
 	out := env.outPrinter()
 	if inJSON {

@@ -18,7 +18,6 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// runOnFiles runs the function on the files of a directory, or on a single file.
 func (c *evalCommand) runOnFiles(ctx context.Context, renderer *pipeline.Renderer, where string,
 	config *yaml.RNode,
 ) error {
@@ -69,7 +68,6 @@ func (c *evalCommand) runOnInput(ctx context.Context, renderer *pipeline.Rendere
 	return pkgtree.WriteDocuments(c.env.Stdout, resources)
 }
 
-// runFunction runs the function on resources.
 func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Renderer, pkg *pkgtree.Package,
 	config *yaml.RNode, resources []*yaml.RNode,
 ) ([]*yaml.RNode, error) {

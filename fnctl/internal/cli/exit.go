@@ -42,7 +42,6 @@ type codedError struct {
 
 func (e *codedError) Error() string { return e.text }
 
-// exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	failed, _ := errors.AsType[*client.FunctionError](err)
 	coded, _ := errors.AsType[*codedError](err)

@@ -46,7 +46,6 @@ func (f *functionFlags) register(flags *pflag.FlagSet, env Environment) {
 		"put this before images without a slash; by default KPT_IMAGE_PREFIX, or else the gateway's own")
 }
 
-// resultsFlags are the flags for the results of functions.
 type resultsFlags struct{ dir string }
 
 func (f *resultsFlags) register(flags *pflag.FlagSet) {

@@ -32,7 +32,6 @@ const (
 	localMaxMessageBytes = 64 << 20
 )
 
-// gatewayFlags are the flags for reaching the gateway.
 type gatewayFlags struct {
 	address         string
 	timeout         time.Duration
@@ -86,7 +85,6 @@ func (f *gatewayFlags) registerLimits(flags *pflag.FlagSet) {
 		"largest ResourceList in bytes, each way; by default 6 MiB, and 64 MiB with --local and for --exec")
 }
 
-// check checks the flags.
 func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case f.local && flags.Changed("address"):
@@ -105,7 +103,6 @@ func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
 const noGateway = "run functions on this machine with --local, start a function runner here, or give the address " +
 	"of one with --address or FNCTL_ADDRESS"
 
-// newClient returns a client of the gateway at the address.
 func (f *gatewayFlags) newClient(env Environment) (*client.Gateway, error) {
 	config, err := f.clientConfig(env)
 	if err != nil {

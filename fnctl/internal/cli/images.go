@@ -134,7 +134,6 @@ func newImagesPrune(env Environment) *cobra.Command {
 	return cmd
 }
 
-// removedImages returns the number of removed images and their size.
 func removedImages(before, left []runner.Image) (n int, bytes int64) {
 	for _, image := range before {
 		if !slices.ContainsFunc(left, func(l runner.Image) bool { return l.Digest == image.Digest }) {

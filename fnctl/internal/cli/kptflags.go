@@ -53,7 +53,6 @@ func (k *kptFlags) reject(flags *pflag.FlagSet, name, reason string) {
 	flags.Lookup(name).NoOptDefVal = "true"
 }
 
-// rejectValue is reject for a flag that takes a value.
 func (k *kptFlags) rejectValue(flags *pflag.FlagSet, name, reason string) {
 	if k.rejected == nil {
 		k.rejected = map[string]string{}

@@ -88,7 +88,6 @@ func (f *outputFlags) writeResources(ctx context.Context, env Environment, dir s
 	return nil
 }
 
-// createdPaths returns the paths of new files.
 func createdPaths(changes []pkgtree.Change) []string {
 	var paths []string
 	for _, c := range changes {
@@ -135,7 +134,6 @@ func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.T
 	return createFiles(ctx, f.target, files)
 }
 
-// describeChanges describes the number of changes.
 func (f *outputFlags) describeChanges(changes []pkgtree.Change) string {
 	kinds := map[string]int{}
 	for _, c := range changes {

@@ -159,7 +159,6 @@ func (c *podsCommand) newTable() *pods.Table {
 	return &pods.Table{Wide: c.output == asWide, Width: terminalWidth(c.env.Stdout)}
 }
 
-// isSelected reports whether to show a pool.
 func (c *podsCommand) isSelected(k *podmanagerv1.PoolKey) bool {
 	return k != nil && strings.Contains(k.GetReference()+"@"+k.GetDigest(), c.text)
 }

@@ -164,7 +164,6 @@ func (c *testCase) run(ctx context.Context, env Environment, flags []string, all
 	return nil
 }
 
-// compareOutcome compares the outcome of a test with its expectations.
 func (c *testCase) compareOutcome(r testRun, update bool) error {
 	if (c.config.ExitCode != 0) != (r.code == exitFunction) || (r.code != exitDone && r.code != exitFunction) {
 		return fmt.Errorf("exit code %d, want %d\n%s", r.code, c.config.ExitCode, r.stderr)

@@ -31,7 +31,6 @@ const testExamples = `  # Run all tests below a directory
   # Make what comes of them the expectation, and look at it
   fnctl test ./examples --update && git diff ./examples`
 
-// failedTest is the outcome of a test that failed.
 const failedTest = "FAIL"
 
 // testCommand holds the flags of fnctl test.
@@ -111,7 +110,6 @@ func (c *testCommand) run(ctx context.Context, dir string, flags []string) error
 	return nil
 }
 
-// runOne runs the test in a directory, and returns its outcome and a note.
 func (c *testCommand) runOne(ctx context.Context, dir string, flags []string) (outcome, note string, err error) {
 	test, err := readTestCase(dir)
 	if err != nil {

@@ -167,7 +167,6 @@ func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
 	return strings.Join(snapshot.Lines(terminalWidth(c.env.Stdout), height), "\n") + "\n"
 }
 
-// problemsJSON returns texts as a list in JSON.
 func problemsJSON(texts []string) string {
 	list, _ := json.Marshal(append([]string{}, texts...)) // never fails for strings
 	return ui.EscapeJSON(string(list))

@@ -13,7 +13,6 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 )
 
-// spansTimeout is the timeout for the spans of an evaluation.
 const spansTimeout = 5 * time.Second
 
 // traces is an evaluator that records the spans of each evaluation.

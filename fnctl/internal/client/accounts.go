@@ -61,7 +61,6 @@ var (
 	}
 )
 
-// unreachable is the text for connection errors.
 var unreachable = account{
 	"the gateway at {address} cannot be reached ({message})",
 	"start it, or give its address with --address or FNCTL_ADDRESS",

@@ -122,7 +122,6 @@ func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.
 	return pipeline.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog()}, nil
 }
 
-// defaultPort is the port of a gateway.
 const defaultPort = "9445"
 
 // baseURL returns the URL of an address. An address without a scheme means no TLS, as in Porch.

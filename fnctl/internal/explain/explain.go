@@ -41,7 +41,6 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// step is a function on the page.
 type step struct {
 	Number  int
 	Title   string
@@ -54,7 +53,6 @@ type step struct {
 	Files   []file
 }
 
-// file is the diff of a file.
 type file struct {
 	Path  string
 	Lines []line

@@ -85,7 +85,6 @@ func (p *process) isRunning() bool {
 	}
 }
 
-// end stops the process.
 func (p *process) end() {
 	p.stop()
 	<-p.ended

@@ -89,7 +89,6 @@ func Create(node *yaml.RNode, kind yaml.Kind, path ...string) (*yaml.RNode, erro
 	return node, nil
 }
 
-// encode returns a function as a node of a Kptfile.
 func encode(f Function) (*yaml.Node, error) {
 	data, err := yaml.Marshal(savedFunction{
 		Image: f.Image, Exec: f.Exec, ConfigPath: f.ConfigPath, ConfigMap: f.ConfigMap, Tag: f.Tag,

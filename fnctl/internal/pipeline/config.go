@@ -48,7 +48,6 @@ func (c *Call) updateConfig(resources []*yaml.RNode) {
 	}
 }
 
-// configResources returns the resources of a file of a package.
 func configResources(pkg *pkgtree.Package, configPath string) []*yaml.RNode {
 	var found []*yaml.RNode
 	for _, r := range pkg.Resources {

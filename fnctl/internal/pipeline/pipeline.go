@@ -68,7 +68,6 @@ type Outcome struct {
 	// Err is nil if the function succeeded.
 	Err error
 
-	// output is the function's output.
 	output []byte
 }
 

@@ -57,7 +57,6 @@ func inFile(file string) string {
 	return " in " + file
 }
 
-// describeResource names a resource that may lack a name.
 func describeResource(r *yaml.RNode, file string) string {
 	if file != "" {
 		return file

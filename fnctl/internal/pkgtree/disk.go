@@ -100,7 +100,6 @@ func (d *disk) open(name string) (*os.File, error) {
 
 var errIrregular = errors.New("not a regular file")
 
-// explainOpen names the file in an error of open.
 func (d *disk) explainOpen(name string, err error) error {
 	var failed *fs.PathError
 	switch {

@@ -44,7 +44,6 @@ func withoutStatus(r *yaml.RNode) []*yaml.RNode {
 	return []*yaml.RNode{r}
 }
 
-// encodeStatus returns the field with its value, with lists in the given style.
 func encodeStatus(value *yaml.RNode, style string) (string, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoderWithOptions(&out, &yaml.EncoderOptions{SeqIndent: yaml.SequenceIndentStyle(style)})

@@ -27,7 +27,6 @@ var Header = Row{
 	Reason: "REASON",
 }
 
-// states are the displayed states of pods.
 var states = map[podmanagerv1.Pod_State]string{
 	podmanagerv1.Pod_STATE_STARTING: "Starting",
 	podmanagerv1.Pod_STATE_READY:    "Ready",

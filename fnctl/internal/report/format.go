@@ -174,10 +174,8 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-// name returns the image or program of a function.
 func (f function) name() string { return cmp.Or(f.Image, f.Exec) }
 
-// hasError reports whether a function reported an error.
 func (f function) hasError() bool {
 	for _, r := range f.Results {
 		if r.Severity == string(result.Error) {

@@ -30,7 +30,6 @@ type step struct {
 	ErrorResults   []result.Record `yaml:"errorResults,omitempty"`
 }
 
-// newStep describes a step.
 func newStep(taken pipeline.Step) step {
 	f, outcome := taken.Call.Function, taken.Outcome
 	s := step{

@@ -81,7 +81,6 @@ func (i images) Prune(ctx context.Context, maxBytes int64) ([]Image, error) {
 	return i.addNames(stored)
 }
 
-// addNames returns images with their names.
 func (i images) addNames(stored []localrunner.StoredImage) ([]Image, error) {
 	names, err := i.Names()
 	if err != nil {

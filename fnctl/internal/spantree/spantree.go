@@ -46,7 +46,6 @@ func (c Call) Lines(width int) []string {
 	return p.lines
 }
 
-// root returns the span of the call with the spans of the gateway.
 func (c Call) root() *span {
 	e := c.Evaluation
 	took := e.GetDuration().AsDuration()

@@ -28,7 +28,6 @@ type Snapshot struct {
 	Now      time.Time
 }
 
-// row is the activity of a function.
 type row struct {
 	function        string
 	rate            float64

@@ -223,7 +223,6 @@ func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	}
 }
 
-// functionName returns the function as its Kptfile names it.
 func functionName(call pipeline.Call) string {
 	if call.Function.Tag != "" {
 		return OneLine(fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag))

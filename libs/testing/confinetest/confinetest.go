@@ -65,7 +65,6 @@ func Run(t *testing.T, program Program) {
 	}
 }
 
-// exit is the exit status of a process.
 type exit struct{ syscall.WaitStatus }
 
 // Success reports whether the exit code is zero.

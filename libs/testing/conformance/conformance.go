@@ -113,14 +113,12 @@ func dialServer(t *testing.T, address string) *grpc.ClientConn {
 	return conn
 }
 
-// evaluateList evaluates the function over list.
 func evaluateList(t *testing.T, f Function, list string) (*evaluator.EvaluateFunctionResponse, error) {
 	t.Helper()
 	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, f.Address))
 	return client.EvaluateFunction(t.Context(), newRequest(f, list))
 }
 
-// newRequest returns the request to evaluate the function over list.
 func newRequest(f Function, list string) *evaluator.EvaluateFunctionRequest {
 	return &evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)}
 }

@@ -92,7 +92,6 @@ func testUnreadableLog(t *testing.T, fn Function) {
 	}
 }
 
-// checkDetail checks the status detail of a failure.
 func checkDetail(t *testing.T, st *status.Status, fn Function, f failure) {
 	t.Helper()
 	for _, d := range st.Details() {

@@ -67,7 +67,6 @@ func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	}
 }
 
-// grantedLease is a granted lease.
 type grantedLease struct {
 	manager *Manager
 	granted *lease.Granted

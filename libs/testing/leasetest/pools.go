@@ -11,7 +11,6 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// poolBoard stores the pools that ListPools returns.
 type poolBoard struct {
 	mu    sync.Mutex
 	pools map[string]*podmanagerv1.Pool // keyed by digest

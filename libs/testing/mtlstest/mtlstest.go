@@ -108,7 +108,6 @@ func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, othe
 	}
 }
 
-// certificatesWith returns the certificates of the authority and of further authorities.
 func (a *Authority) certificatesWith(others []*Authority) []byte {
 	authorities := slices.Clone(a.PEM)
 	for _, o := range others {

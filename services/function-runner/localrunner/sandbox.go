@@ -63,7 +63,6 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 	}
 }
 
-// errOff is the error for FNR_SANDBOX=off.
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
 // TryLaunchers tries the configured launcher. If FNR_SANDBOX is auto, it tries all launchers in order, up to the

@@ -132,7 +132,6 @@ type evaluators struct {
 	cache   *resultcache.Cache // nil if no results are cached
 }
 
-// newEvaluators returns the evaluators that are enabled.
 func newEvaluators(cfg Config, services Services, frame servermain.Frame) (e evaluators, err error) {
 	if cfg.Enabled(RuntimeExec) {
 		if e.exec, err = newExec(cfg, frame); err != nil {
@@ -193,7 +192,6 @@ func (r registryTags) Tags(ctx context.Context, repository string) (tags []strin
 	return resp.GetTags(), err == nil, err
 }
 
-// newExec returns the exec evaluator.
 func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {

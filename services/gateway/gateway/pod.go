@@ -26,7 +26,6 @@ const (
 	maxIdleConns = 1000
 )
 
-// newPodConns returns the connections to function pods.
 func newPodConns(cfg Config, services Services, frame servermain.Frame) *podconn.Pool {
 	return podconn.New(podconn.Config{
 		Idle: cfg.Pod.IdleTimeout, Max: maxIdleConns,
@@ -35,7 +34,6 @@ func newPodConns(cfg Config, services Services, frame servermain.Frame) *podconn
 	})
 }
 
-// newPod returns the pod evaluator.
 func newPod(cfg Config, services Services, conns *podconn.Pool, frame servermain.Frame) (*podeval.Evaluator, error) {
 	return podeval.New(podeval.Config{
 		Leases: services.PodManager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,

@@ -136,7 +136,6 @@ func (l *Local) ListTags(
 	return &imageresolverv1.ListTagsResponse{Tags: tags}, nil
 }
 
-// tagsOf returns the tags of a repository.
 func tagsOf(names []imagestore.Name, repository string) (tags []string) {
 	for _, name := range names {
 		if name.Repository == repository && name.Tag != "" {
@@ -170,7 +169,6 @@ func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imagereso
 	}, nil
 }
 
-// selectTag returns the image that a request names, with the tag that its constraint selects.
 func (l *Local) selectTag(names []imagestore.Name, req *imageresolverv1.ResolveImageRequest) (imagename.Name, error) {
 	name, err := imagename.Parse(req.GetImage(), l.prefix)
 	if err != nil {
@@ -198,7 +196,6 @@ func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	return stored.Repository == name.Repository && stored.Tag == name.Tag
 }
 
-// missingImage returns the error for an image that is not in the store.
 func (l *Local) missingImage(image string) error {
 	return fault.New(fault.Precondition, "%s is not in the image store %s, and registries are not called offline",
 		image, l.dir)

@@ -164,7 +164,6 @@ func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.MaxQueuePerFunction > 0, "MaxQueuePerFunction", c.MaxQueuePerFunction, "1 or more")
 }
 
-// isImage reports whether s is the name of an image.
 func isImage(s string) bool {
 	_, err := imagename.Parse(s, "")
 	return err == nil

@@ -105,7 +105,6 @@ func (p *podTLS) reportRefusal(ctx context.Context, why error) {
 		"hint", "let the account of this program get and update the Secret, as the manifests do")
 }
 
-// newSettings returns the TLS settings of new pods.
 func (p *podTLS) newSettings() *podspec.TLS {
 	own, ids := p.identity.ID(), p.callers.ids
 	if len(ids) == 0 {

@@ -49,7 +49,6 @@ func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	return err
 }
 
-// isWanted reports whether Namespace writes the objects of a kind.
 func isWanted(kind metav1.APIResource, namespace string) bool {
 	switch {
 	case kind.Name == "secrets" || !slices.Contains(kind.Verbs, "list"):

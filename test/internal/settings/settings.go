@@ -119,7 +119,6 @@ func nestedFields(
 	return nil, nil
 }
 
-// parseStructs returns the struct types of a package, by name.
 func parseStructs(dir string) (map[string]*ast.StructType, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

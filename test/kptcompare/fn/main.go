@@ -106,7 +106,6 @@ func callFunction(name string) error {
 	return failure
 }
 
-// functions contains the functions by their names.
 var functions = map[string]func(*list) error{
 	"noop":     func(*list) error { return nil },
 	"label":    labelAll,

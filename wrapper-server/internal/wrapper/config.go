@@ -74,7 +74,6 @@ func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	return cfg, config.Rename(cfg.Validate(), flagName)
 }
 
-// defineFlags defines a flag for each setting.
 func (c *Config) defineFlags(flags *flag.FlagSet) {
 	flags.IntVar(&c.Port, "port", 9446, "port to serve on")
 	flags.IntVar(&c.MaxRequestBodySize, "max-request-body-size", 6291456, "largest request and response, in bytes")

@@ -30,7 +30,6 @@ type TLS struct {
 	Callers []string
 }
 
-// checkSettings reports invalid settings to checks.
 func (t TLS) checkSettings(checks *config.Checks) {
 	if t.ID == "" {
 		return

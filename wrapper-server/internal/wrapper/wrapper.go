@@ -71,7 +71,6 @@ const (
 	maxConnectionsPerPeer = serve.DefaultMaxConnectionsPerPeer / 4
 )
 
-// newService returns the service that runs the function.
 func newService(cfg Config, frame servermain.Frame) (*function.Service, error) {
 	return function.NewService(function.ServiceConfig{
 		Program:         "wrapper-server",

@@ -13,7 +13,6 @@ const (
 	control = 1 << iota
 	// multi is a byte that begins or continues a character of several bytes.
 	multi
-	// carriage is the carriage return.
 	carriage
 	// indicator is a byte that cannot begin a plain scalar.
 	indicator
@@ -23,7 +22,6 @@ const (
 	inFlow
 )
 
-// classes holds the classes of each byte.
 var classes = func() (t [256]uint8) {
 	for c := range 256 {
 		switch {

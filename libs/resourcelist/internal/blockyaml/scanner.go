@@ -39,7 +39,6 @@ const (
 	continuable
 )
 
-// innermost returns the innermost open collection.
 func (s *scanner) innermost() collection {
 	if s.depth == 0 {
 		return collection{typ: Mapping}

@@ -9,7 +9,6 @@ import "slices"
 // requests with smaller shares keep arriving.
 const oldestEvery = 4
 
-// request is a queued request.
 type request struct {
 	claim   Claim
 	arrival int
@@ -28,7 +27,6 @@ type queue struct {
 
 func newQueue() queue { return queue{count: newTally(), claims: map[Claim][]*request{}} }
 
-// addRequest appends a request.
 func (q *queue) addRequest(claim Claim) *request {
 	q.arrivals++
 	r := &request{claim: claim, arrival: q.arrivals, decided: make(chan error, 1)}
@@ -37,7 +35,6 @@ func (q *queue) addRequest(claim Claim) *request {
 	return r
 }
 
-// removeRequest removes a request, and reports whether the queue contained it.
 func (q *queue) removeRequest(r *request) bool {
 	requests := q.claims[r.claim]
 	i := slices.Index(requests, r)
@@ -67,7 +64,6 @@ func (q *queue) popNext(s *slots) *request {
 	return next
 }
 
-// oldest returns the oldest request.
 func (q *queue) oldest() *request {
 	var oldest *request
 	for _, requests := range q.claims {

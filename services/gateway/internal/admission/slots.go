@@ -12,7 +12,6 @@ type tally struct {
 
 func newTally() tally { return tally{function: map[string]int{}, caller: map[string]int{}} }
 
-// addCount adds n, which may be negative, to the counts of a claim.
 func (t *tally) addCount(claim Claim, n int) {
 	t.total += n
 	changeCount(t.function, claim.Function, n)
@@ -31,7 +30,6 @@ func changeCount(counts map[string]int, key string, n int) {
 // shareOf returns the sum of the counts of a claim's function and caller.
 func (t *tally) shareOf(claim Claim) int { return t.function[claim.Function] + t.caller[claim.Caller] }
 
-// evaluation is an evaluation with a slot.
 type evaluation struct {
 	claim   Claim
 	reserve *reserve // nil for a regular slot

@@ -56,7 +56,6 @@ func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok b
 	}
 }
 
-// logEvaluation logs an evaluation.
 func (l *lines) logEvaluation(ctx context.Context, s sample) {
 	level, sampler := levelOf(s.err), &l.succeeded
 	if s.err != nil {

@@ -67,7 +67,6 @@ func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metri
 	return m, nil
 }
 
-// observeGauge returns the option of a gauge that gets its current value from value.
 func observeGauge(value func() int64) metric.Int64ObservableGaugeOption {
 	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(value())
@@ -100,7 +99,6 @@ func (s *sample) addResponse(resp evaluation.Response) {
 	s.resolved = resp.Digest
 }
 
-// countEvaluation counts an evaluation and returns the label of its image.
 func (m *metrics) countEvaluation(ctx context.Context, s sample) (image string) {
 	if _, queueFull := fault.RetryAfter(s.err); (queueFull && !hasRun(s.err)) || s.evaluator == "" {
 		m.countRejection(ctx, s.err)

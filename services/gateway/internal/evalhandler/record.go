@@ -76,7 +76,6 @@ func failureReason(err error) string {
 	}
 }
 
-// describeFailure describes the failure of a function that was started.
 func describeFailure(f *function.Failure) string {
 	switch f.Reason {
 	case function.Exited:

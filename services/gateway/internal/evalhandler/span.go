@@ -55,7 +55,6 @@ func (s sample) spanAttributes() []attribute.KeyValue {
 	return attrs
 }
 
-// exitCode returns the exit code of the function, and reports whether the function was started.
 func exitCode(err error) (int, bool) {
 	if failure, ok := errors.AsType[*function.Failure](err); ok {
 		return failure.ExitCode, failure.Reason != function.NotStarted

@@ -19,7 +19,6 @@ const (
 	maxRuns = 256
 )
 
-// run is an evaluation of a function.
 type run struct {
 	ended  time.Time
 	took   time.Duration
@@ -57,7 +56,6 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 	}
 }
 
-// quantile returns the q-quantile of sorted values: 0.5 is the median.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

@@ -40,7 +40,6 @@ type tagRange struct {
 	binary string
 }
 
-// findBinary returns the binary of an image.
 func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 	if path, ok = t.binaries[image.Key()]; ok || image.Digest != "" {
 		return path, ok

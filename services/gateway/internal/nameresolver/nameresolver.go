@@ -98,7 +98,6 @@ func (r Resolver) selectHighestTag(
 // maxListed is the maximum number of tags that an error lists.
 const maxListed = 10
 
-// listTags lists the first tags for an error.
 func listTags(tags []string) string {
 	if len(tags) > maxListed {
 		return strings.Join(tags[:maxListed], ", ") + ", …"

@@ -88,7 +88,6 @@ func (p *Pool) releaseConn(c *Conn, broken bool) {
 	}
 }
 
-// removeConn removes c from the pool.
 func (p *Pool) removeConn(c *Conn) {
 	c.dropped = true
 	if p.conns[c.pod] == c {

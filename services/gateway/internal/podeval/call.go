@@ -25,7 +25,6 @@ import (
 // it has since answered a health check of the pod-manager.
 const warmShare = 5
 
-// callPod evaluates the function in the granted pod.
 func (e *Evaluator) callPod(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, tried *tries,
 ) (evaluation.Response, error) {

@@ -60,7 +60,6 @@ func (p *progress) recordWaiting(w *lease.Waiting) {
 	p.last = w
 }
 
-// enterPhase begins the phase of a report.
 func (p *progress) enterPhase(w *lease.Waiting) {
 	name := cmp.Or(phase.Name(w.GetPhase()), queue)
 	p.measured.Enter(name)
@@ -100,7 +99,6 @@ func (p *progress) timeUnreached() time.Duration {
 	return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED]
 }
 
-// recordGrant records the granted lease.
 func (p *progress) recordGrant(g *lease.Granted) {
 	p.leavePhase()
 	if !p.span.IsRecording() {

@@ -59,7 +59,6 @@ func endsInTime(ctx context.Context, req evaluation.Request) bool {
 	return ok || req.Limit.For > 0
 }
 
-// isTimeout reports whether err is a timeout of a connection.
 func isTimeout(err error) bool {
 	if timeout, ok := errors.AsType[net.Error](err); ok {
 		return timeout.Timeout()

@@ -128,7 +128,6 @@ func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replic
 	return append([]*rpcclient.Replica{replicas[i]}, slices.Delete(slices.Clone(replicas), i, i+1)...), true
 }
 
-// leaseFrom requests a lease from one replica.
 func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lease.Open,
 	waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (held lease.Lease, err error) {
@@ -167,7 +166,6 @@ func (o *owners) ownerOf(image string) string {
 	return o.byImage[image]
 }
 
-// setOwner stores the address of a function's owner.
 func (o *owners) setOwner(image, address string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

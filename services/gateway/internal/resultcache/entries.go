@@ -9,14 +9,12 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// get returns the cached response of a key.
 func (c *Cache) get(key Key) (evaluation.Response, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.entries.Get(key)
 }
 
-// put caches a response.
 func (c *Cache) put(key Key, resp evaluation.Response) {
 	resp.ResourceList = trimCapacity(resp.ResourceList)
 	resp.Log = trimCapacity(resp.Log)
@@ -59,7 +57,6 @@ func sizeOf(_ Key, resp evaluation.Response) int64 {
 	return int64(n)
 }
 
-// textBytes returns the bytes of a result's texts.
 func textBytes(r resourcelist.Result) int {
 	n := len(r.Message) + len(r.Severity)
 	if ref := r.ResourceRef; ref != nil {

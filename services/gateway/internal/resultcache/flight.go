@@ -113,7 +113,6 @@ func markCached(resp evaluation.Response, outcome string) evaluation.Response {
 	return resp
 }
 
-// markMissed marks a response for which the function ran.
 func markMissed(resp evaluation.Response, err error) (evaluation.Response, error) {
 	resp.Cache = Miss
 	return resp, err

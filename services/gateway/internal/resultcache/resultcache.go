@@ -106,7 +106,6 @@ func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
 	return &evaluator{c, next}
 }
 
-// cachesImage reports whether results of an image are cached.
 func (c *Cache) cachesImage(image imagename.Name) bool {
 	return c != nil && c.cfg.Images.Match(image) && !c.cfg.Except.Match(image)
 }
@@ -158,7 +157,6 @@ func (c *Cache) resolveDigest(ctx context.Context, req evaluation.Request) (dige
 	return digest, true
 }
 
-// countLookup counts a lookup by its outcome.
 func (c *Cache) countLookup(ctx context.Context, outcome string) {
 	c.lookups.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }

@@ -152,7 +152,6 @@ func notStarted(program string, err error, hint string) *fnproc.StartError {
 	}
 }
 
-// errTooFar is the error for a search with more than maxSteps steps.
 var errTooFar = fmt.Errorf("the path has more than %d directories and links", maxSteps)
 
 // errOfKernel is the error for a path in /proc, /dev or /sys. Through such a path a launcher could leave the sandbox,

@@ -75,7 +75,6 @@ func (h *imageRef) commandFor(
 	return made, nil
 }
 
-// storedCommand returns the stored command of a run.
 func (h *imageRef) storedCommand(r run) (fnproc.Command, bool) {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()

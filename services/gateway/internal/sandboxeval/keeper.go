@@ -21,7 +21,6 @@ type keeper struct {
 	images map[string]*openImage // by digest
 }
 
-// openImage is an open image.
 type openImage struct {
 	root    string
 	release func()
@@ -71,7 +70,6 @@ func (k *keeper) holdImage(digest string) *imageRef {
 	return &imageRef{openImage: image, keeper: k}
 }
 
-// releaseImage releases the reference.
 func (h *imageRef) releaseImage() {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()

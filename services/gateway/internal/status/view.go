@@ -113,7 +113,6 @@ const barUnits = 1000
 // shownRows is the number of rows that a table shows until the user opens all rows.
 const shownRows = 20
 
-// functions are the functions that the template calls.
 var functions = template.FuncMap{
 	"beyond": func(n int) bool { return n >= shownRows },
 	"ended":  func(e *gatewayv1.Evaluation) string { return endTime(e).UTC().Format(time.RFC3339) },

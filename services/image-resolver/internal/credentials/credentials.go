@@ -177,7 +177,6 @@ func (s *Store) reloadFile(ctx context.Context, f *file) {
 	}
 }
 
-// readChanges reads the file and reports whether it has changed.
 func (f *file) readChanges() (changed bool, err error) {
 	content, err := os.ReadFile(f.path)
 	if err != nil {

@@ -155,7 +155,6 @@ func adviceOnHelper(err error) string {
 // answerWord matches a text in a helper's answer.
 var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
-// answerFields are the names of an answer's fields.
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
 
 // quoteStderr returns a colon and a helper's standard error on a single line. It hides words of the helper's answer,

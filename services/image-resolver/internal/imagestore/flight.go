@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// errClosed is the error of a closed store.
 var errClosed = errors.New("the image store is closed")
 
 // flights are the running pulls of this process, by image. The zero value is ready to use.

@@ -174,7 +174,6 @@ func (s *Store) Open(
 		"all images may take %d MiB", repository, digest, s.cfg.Dir, s.cfg.MaxBytes>>20)
 }
 
-// keyOf returns the name of an image in the store.
 func keyOf(digest string) (string, error) {
 	key, ok := strings.CutPrefix(digest, "sha256:")
 	if !ok || len(key) != 64 || strings.Trim(key, "0123456789abcdef") != "" {

@@ -31,7 +31,6 @@ func (s *Store) List() ([]Record, error) {
 	return images, nil
 }
 
-// readRecord reads the record of an image.
 func (s *Store) readRecord(key string) (image Record, err error) {
 	content, err := s.root.ReadFile(path.Join(imagesDir, key, record))
 	if err != nil {

@@ -85,7 +85,6 @@ func (s *Store) replaceFile(file string, content []byte) error {
 	return nil
 }
 
-// fileName returns the file of a name.
 func (n Name) fileName() string {
 	which := n.Repository + ":" + n.Tag
 	if n.Tag == "" {
@@ -112,7 +111,6 @@ func (s *Store) Names() ([]Name, error) {
 	return names, err
 }
 
-// readNames returns the names of the images in the store, and the files of all names.
 func (s *Store) readNames() (names []Name, files []string, err error) {
 	entries, err := fs.ReadDir(s.root.FS(), namesDir)
 	if err != nil {
@@ -129,7 +127,6 @@ func (s *Store) readNames() (names []Name, files []string, err error) {
 	return names, files, nil
 }
 
-// readName reads a name.
 func (s *Store) readName(file string) (name Name, err error) {
 	file = path.Join(namesDir, file)
 	content, err := s.root.ReadFile(file)

@@ -154,7 +154,6 @@ func (s *Store) pullImage(ctx context.Context, repository, digest, key string, r
 	return s.makeFit(ctx, repository, digest, key)
 }
 
-// nameImage names the image in an error.
 func (s *Store) nameImage(repository, digest string, err error) error {
 	err = s.explainDiskError(err)
 	return fault.New(fault.Of(err), "image %s@%s: %w", repository, digest, err)
@@ -253,7 +252,6 @@ func missingUser(passwd, name string, id uint64) string {
 	return fmt.Sprintf("%s:x:%d:%d::/tmp:/sbin/nologin\n", name, id, id)
 }
 
-// applyLayer downloads a layer and applies it.
 func (p *pull) applyLayer(ctx context.Context, tree *unpack.Tree, layer oci.Layer, diffID string) error {
 	blob, err := p.downloadLayer(ctx, layer)
 	if err != nil {

@@ -19,7 +19,6 @@ const maxEntries = 2000
 // maxQuoted bounds the quotation of a document in an error, in bytes.
 const maxQuoted = 300
 
-// errTooMany is the error for a list of more than maxEntries elements.
 var errTooMany = fmt.Errorf("a list in it has more than %d entries, which is the limit", maxEntries)
 
 // errTwice is the error for a repeated field. We reject repeated fields because programs disagree about their value,

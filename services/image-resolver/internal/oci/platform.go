@@ -76,7 +76,6 @@ func (p Platform) Or(other Platform) Platform {
 	return p
 }
 
-// runsOn reports whether an image for p runs on want.
 func (p Platform) runsOn(want Platform) bool {
 	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
 }

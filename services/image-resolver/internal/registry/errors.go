@@ -82,7 +82,6 @@ func (s *Session) mustNotTell(c cause, op string) bool {
 		(unconnected || (op == "log in" && s.scheme == ""))
 }
 
-// cause is the classified cause of an error.
 type cause struct {
 	class  fault.Class
 	words  string
@@ -90,7 +89,6 @@ type cause struct {
 	err    error
 }
 
-// classifyError returns the cause of err.
 func classifyError(err error) cause {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return cause{class: fault.Precondition, words: untrusted.Error(), err: err}
@@ -181,7 +179,6 @@ func (e *pageError) Error() string {
 	return fmt.Sprintf("the %s is not valid JSON, it is a web page: %q", e.what, e.text)
 }
 
-// adviceFor returns the remedy for a cause.
 func (s *Session) adviceFor(c cause) string {
 	switch c.status {
 	case http.StatusUnauthorized, http.StatusForbidden:

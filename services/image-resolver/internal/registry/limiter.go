@@ -36,7 +36,6 @@ type limiter struct {
 	answered   *simplelru.LRU[string, struct{}]
 }
 
-// registryBounds contains the bounds of a registry.
 type registryBounds struct {
 	users        int
 	slots, large *semaphore.Weighted

@@ -83,7 +83,6 @@ func (s *Session) login(ctx context.Context) error {
 	return nil
 }
 
-// pingRegistry returns the challenge of a registry.
 func (s *Session) pingRegistry(ctx context.Context, scheme string) (challenge, error) {
 	tentative := scheme == schemeHTTPS && s.guard.client.isInsecure(s.guard.host)
 	ctx = context.WithValue(ctx, purposeKey{}, purpose{op: opPing, tentative: tentative})

@@ -220,5 +220,4 @@ func (c *Client) useSession(
 // isInsecure reports whether plain HTTP may be spoken to a host.
 func (c *Client) isInsecure(host string) bool { return c.plaintext[registryname.Canonical(host)] }
 
-// isListed reports whether a host may be at a local address.
 func (c *Client) isListed(host string) bool { return c.local[registryname.Canonical(host)] }

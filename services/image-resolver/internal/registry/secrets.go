@@ -27,7 +27,6 @@ func (s *secrets) add(texts ...string) {
 	}
 }
 
-// addCredential adds all secrets of a credential.
 func (s *secrets) addCredential(auth authn.AuthConfig) {
 	s.add(auth.Password, auth.Auth, auth.IdentityToken, auth.RegistryToken)
 	if auth.Username != "" {

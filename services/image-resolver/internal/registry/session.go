@@ -34,7 +34,6 @@ type Session struct {
 	headers map[string]string
 }
 
-// openSession begins a session.
 func (c *Client) openSession(
 	ctx context.Context, slot *slot, repository string, cred credentials.Credential,
 ) (*Session, error) {
@@ -137,7 +136,6 @@ func (b *layerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// resourceURL returns the address of a resource.
 func (s *Session) resourceURL(kind, identifier string) *url.URL {
 	return &url.URL{
 		Scheme: s.scheme, Host: s.guard.host,

@@ -129,7 +129,6 @@ type tagList struct {
 	repeated int
 }
 
-// readPage adds the tags of a page.
 func (l *tagList) readPage(page io.Reader) error {
 	content, err := io.ReadAll(page)
 	if err != nil {

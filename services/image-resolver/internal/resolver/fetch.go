@@ -61,7 +61,6 @@ func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	return r.cfg.Tags
 }
 
-// fetch gets an answer from its registry.
 func (r *Resolver) fetch(ctx context.Context, k key) (a answer, err error) {
 	f := fetch{resolver: r, key: k}
 	isImage := k.tag != "" || k.digest != ""

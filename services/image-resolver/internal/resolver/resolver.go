@@ -155,7 +155,6 @@ func (r *Resolver) selectImage(
 	return name.WithTag(tag)
 }
 
-// newResponse returns the response about an image.
 func newResponse(name imagename.Name, found cache.Answer[answer]) *imageresolverv1.ResolveImageResponse {
 	reference, image := name.Repository, found.Value.image
 	if name.Tag != "" {
@@ -198,7 +197,6 @@ func (r *Resolver) ListTags(
 	return &imageresolverv1.ListTagsResponse{Tags: tags}, nil
 }
 
-// allTags lists all tags of a repository.
 func (r *Resolver) allTags(ctx context.Context, repository string, renew bool) ([]string, error) {
 	found, err := r.queryCache(ctx, key{repository: repository}, renew)
 	if err != nil {
@@ -218,7 +216,6 @@ func (r *Resolver) queryCache(ctx context.Context, k key, renew bool) (found cac
 	return found, err
 }
 
-// annotateError adds the operation and its subject to err.
 func annotateError(err error, operation, subject string) error {
 	out := fault.New(fault.Of(err), "%s %s: %w", operation, subject, err)
 	if after, ok := fault.RetryAfter(err); ok {

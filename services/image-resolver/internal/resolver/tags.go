@@ -36,7 +36,6 @@ func orderTags(tags []string) []string {
 // offered is the maximum number of tags in a message.
 const offered = 5
 
-// offerTags returns a text that names some of the tags.
 func offerTags(tags []string) string {
 	switch {
 	case len(tags) == 0:

@@ -100,7 +100,6 @@ func brokenArchive(err error) error {
 	return fault.New(fault.Precondition, "a layer is not a valid tar archive: %w", err)
 }
 
-// addEntry writes an entry.
 func (t *Tree) addEntry(header *tar.Header, content io.Reader) error {
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil
@@ -209,7 +208,6 @@ func (t *Tree) removeEntry(at string) error {
 	return t.root.RemoveAll(at)
 }
 
-// writeFile writes a regular file.
 func (t *Tree) writeFile(header *tar.Header, at string, content io.Reader) error {
 	if header.Size < 0 || header.Size > t.limits.Bytes {
 		return t.countBytes(header.Name, max(header.Size, t.limits.Bytes))
@@ -231,7 +229,6 @@ func (t *Tree) writeFile(header *tar.Header, at string, content io.Reader) error
 // holeBytes is the granularity of holes.
 const holeBytes = 64 << 10
 
-// zeros is the content of a hole.
 var zeros [holeBytes]byte
 
 // copyContent writes the content of a file. It leaves holes for zeros, because some images contain gigabytes of zeros

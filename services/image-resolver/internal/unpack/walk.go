@@ -41,7 +41,6 @@ func (w *walk) leave() {
 	w.at = path.Dir(w.at)
 }
 
-// returnToRoot returns to the root.
 func (w *walk) returnToRoot() {
 	for len(w.open) > 0 {
 		w.leave()

@@ -93,7 +93,6 @@ func (r *reader) readMap(root *yaml.Node) {
 	}
 }
 
-// readList parses a list of objects.
 func (r *reader) readList(root *yaml.Node) {
 	for i, item := range root.Content {
 		line := item.Line
@@ -132,7 +131,6 @@ func (r *reader) addEntry(e *entry, name *yaml.Node) {
 	r.entries = append(r.entries, e.Entry)
 }
 
-// nullTag is the tag of null values.
 const nullTag = "!!null"
 
 // resolveAlias returns the target of a YAML alias. It returns all other nodes unchanged.

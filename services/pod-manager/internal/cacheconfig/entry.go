@@ -53,7 +53,6 @@ func (e *entry) readObject(item *yaml.Node) *yaml.Node {
 	return name
 }
 
-// readField parses a field.
 func (e *entry) readField(field string, value *yaml.Node) {
 	switch field {
 	case "name":

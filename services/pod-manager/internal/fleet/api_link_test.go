@@ -285,7 +285,6 @@ func setKind(object Object) (kind, group string) {
 	return kind, group
 }
 
-// answer returns the response for an object or an error.
 func answer(object any, err error) *http.Response {
 	code := http.StatusOK
 	if o, ok := object.(Object); ok && err == nil {

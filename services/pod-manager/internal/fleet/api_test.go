@@ -153,7 +153,6 @@ func (s *Server) announceChange(resource string, event watch.EventType, object O
 	}
 }
 
-// createObject stores a new object.
 func (s *Server) createObject(resource string, object Object) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

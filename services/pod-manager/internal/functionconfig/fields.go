@@ -14,7 +14,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// problems is a list of problems of an object, as texts for users.
 type problems []string
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
@@ -32,7 +31,6 @@ func (o object) addInvalid(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it must be %s", o.pathOf(field), formatValue(value), wanted)
 }
 
-// pathOf returns the path of a field, for error texts.
 func (o object) pathOf(field string) string {
 	if o.path == "" {
 		return field
@@ -43,7 +41,6 @@ func (o object) pathOf(field string) string {
 // maxShown is the maximum length of a value in an error text, in bytes.
 const maxShown = 64
 
-// formatValue formats a value for users.
 func formatValue(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -56,7 +53,6 @@ func formatValue(value any) string {
 	return start + "…"
 }
 
-// has reports whether a field is set.
 func (o object) has(field string) bool { return o.fields[field] != nil }
 
 // text returns the text in a field. It is empty if the field is missing or invalid.

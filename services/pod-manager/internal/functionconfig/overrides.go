@@ -30,7 +30,6 @@ func readOverrides(o object, secrets []string) *podspec.Overrides {
 	return all
 }
 
-// readContainer reads the overrides of a container.
 func readContainer(o object, secrets []string) podspec.ContainerOverrides {
 	var c podspec.ContainerOverrides
 	amounts := o.object("resources")

@@ -116,7 +116,6 @@ func (s *Set) addBinary(c *Config, repositories []string, taken map[string]strin
 	}
 }
 
-// addPod adds the pod settings of an object.
 func (s *Set) addPod(c *Config, repositories []string, found *problems) {
 	f := &Function{
 		Settings: c.Pod.Settings, MinPods: c.Pod.MinPods, config: c.Name, tagged: len(c.Pod.Tags) > 0,

@@ -49,7 +49,6 @@ func readSettings(text string, found *problems) settings {
 	return s
 }
 
-// read stores the value of a setting in s.
 func (s *settings) read(o object, field string) {
 	switch field {
 	case "minPods":

@@ -30,7 +30,6 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// countCertificate counts an issued certificate.
 func (m *metrics) countCertificate(ctx context.Context, secret string) {
 	m.certificates.Add(ctx, 1, metric.WithAttributes(attribute.String("secret", secret)))
 }

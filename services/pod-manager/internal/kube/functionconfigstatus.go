@@ -42,7 +42,6 @@ const (
 	maxStatusError = 2 << 10
 )
 
-// configStatus is the status that an object should get.
 type configStatus struct {
 	generation int64
 	problem    string // error text; it is empty if all parts of the object are effective
@@ -127,7 +126,6 @@ func (f *FunctionConfigs) forgetDeleted(now *functionConfigSnapshot) {
 	}
 }
 
-// statusWriter writes the statuses of the objects in a store.
 type statusWriter struct {
 	*FunctionConfigs
 	objects   dynamic.ResourceInterface

@@ -122,7 +122,6 @@ func lookUp[T any](informer cache.SharedIndexInformer, namespace, name string) T
 	return found
 }
 
-// podsOf returns the pods with an id.
 func (c *Cluster) podsOf(id string) []*corev1.Pod {
 	objects, err := c.pods.GetIndexer().ByIndex(byID, id)
 	if err != nil {

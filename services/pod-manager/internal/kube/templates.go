@@ -142,7 +142,6 @@ func (t *Templates) setCause(cause error) {
 	t.cause = cause
 }
 
-// setCurrent makes a template the current template.
 func (t *Templates) setCurrent(template podspec.Template) {
 	if t.current.Swap(&template) == nil {
 		close(t.available)

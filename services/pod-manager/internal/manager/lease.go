@@ -184,7 +184,6 @@ func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) 
 	return granted
 }
 
-// grantedLease is a granted lease.
 type grantedLease struct {
 	manager *Manager
 	id      pool.LeaseID

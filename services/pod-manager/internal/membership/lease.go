@@ -15,14 +15,12 @@ import (
 const (
 	// labelMember marks the Leases of replicas.
 	labelMember = "krm-function-runner.github.io/pod-manager"
-	// memberValue is the value of labelMember.
 	memberValue = "member"
 	// annotationAddress contains the replica's address for gateways.
 	annotationAddress = "krm-function-runner.github.io/address"
 	// annotationStoodDown contains the reason that the replica owns no functions.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
-	// fieldManager is the field manager of Leases.
-	fieldManager = "krm-function-runner"
+	fieldManager        = "krm-function-runner"
 	// prefix is the prefix of the names of replicas' Leases, because the namespace may contain other Leases.
 	prefix = "fnr-"
 )

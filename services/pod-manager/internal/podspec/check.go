@@ -94,7 +94,6 @@ func containerNames(containers []corev1.Container) []string {
 	return all
 }
 
-// joinOrNone joins texts with commas, or returns "none".
 func joinOrNone(texts []string) string {
 	if len(texts) == 0 {
 		return "none"

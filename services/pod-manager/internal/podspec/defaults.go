@@ -91,7 +91,6 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 	}
 }
 
-// isPrivileged reports whether a container is privileged.
 func isPrivileged(sc *corev1.SecurityContext) bool { return sc.Privileged != nil && *sc.Privileged }
 
 // restrictRights removes rights from a container, unless the template grants them explicitly.

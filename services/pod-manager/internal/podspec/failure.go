@@ -190,7 +190,6 @@ func joinTexts(head, tail string) string {
 	return head + ": " + tail
 }
 
-// oneLine joins the lines of a text to a single line.
 func oneLine(text string) string {
 	if !strings.ContainsAny(text, "\r\n") {
 		return strings.TrimSpace(text)

@@ -46,7 +46,6 @@ func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 	}
 }
 
-// applyTo applies the overrides to a container.
 func (o *ContainerOverrides) applyTo(c *corev1.Container) {
 	if o.Env != nil {
 		c.Env = cloneList(o.Env, (*corev1.EnvVar).DeepCopy)

@@ -60,7 +60,6 @@ func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	return o, true
 }
 
-// functionImage returns the image of the function container.
 func functionImage(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == ContainerName {

@@ -75,7 +75,6 @@ type Observation struct {
 // zero Identity is for pods without a certificate.
 type Identity struct{ ID, Secret string }
 
-// containersRun reports whether the containers of a pod run.
 func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
 // Phase is the progress of a lease towards its grant. Later phases are greater.

@@ -31,7 +31,6 @@ func (c *capacity) recordRefusal(now time.Time, reason string) {
 	c.refusedUntil = now.Add(quotaRetry)
 }
 
-// atQuota reports whether the quota is reached.
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
 // admits reports whether p may create a pod: the quota is not reached, and no other pool is before p in line.
@@ -57,7 +56,6 @@ func (c *capacity) rankedLine() []*pool {
 	return line
 }
 
-// leaveLine removes a pool from the line.
 func (c *capacity) leaveLine(p *pool) {
 	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
 }

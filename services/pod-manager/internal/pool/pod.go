@@ -21,7 +21,6 @@ type step struct {
 	dirty   []*pool // pools to reconcile, in order
 }
 
-// emit adds an action.
 func (s *step) emit(a Action) { s.actions = append(s.actions, a) }
 
 // markDirty marks a pool for reconciliation before the step is complete.
@@ -31,7 +30,6 @@ func (s *step) markDirty(p *pool) {
 	}
 }
 
-// age returns the time since t.
 func (s *step) age(t time.Time) time.Duration { return s.at.Sub(t) }
 
 // state is the state of a pod in its life cycle. The package comment lists the transitions.
@@ -63,7 +61,6 @@ func (s state) stage() state {
 	}
 }
 
-// pod is a function pod.
 type pod struct {
 	pool      *pool
 	slot      int

@@ -66,7 +66,6 @@ type pool struct {
 	leasesTotal, coldStartsTotal int64
 }
 
-// countUsable counts the usable pods.
 func (p *pool) countUsable() int {
 	n := 0
 	for _, pod := range p.pods {
@@ -101,7 +100,6 @@ func (p *pool) minimum() int {
 	return min(p.minPods, p.limits.MaxPods)
 }
 
-// needsPod reports whether the pool needs a further pod, and returns the reason.
 func (p *pool) needsPod(now time.Time) (reason Reason, missing bool) {
 	switch usable := p.countUsable(); {
 	case usable < p.podsFor(p.countDemand()):
@@ -166,13 +164,11 @@ func (p *pool) configure(s *step, c Config) {
 	s.markDirty(p)
 }
 
-// add adds a pod to the pool.
 func (p *pool) add(added *pod) {
 	p.pods = append(p.pods, added)
 	slices.SortStableFunc(p.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
 }
 
-// remove removes a deleted pod.
 func (p *pool) remove(s *step, gone *pod) {
 	p.pods = slices.DeleteFunc(p.pods, func(other *pod) bool { return other == gone })
 	if gone.uid != "" {
@@ -384,7 +380,6 @@ func (x *podIndex) add(p *pod) {
 	x.countID(p.id, 1)
 }
 
-// remove removes a deleted pod.
 func (x *podIndex) remove(p *pod, now time.Time) {
 	delete(x.byName, p.name)
 	x.countID(p.id, -1)

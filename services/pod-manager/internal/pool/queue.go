@@ -52,7 +52,6 @@ func (l *lease) endPhase(now time.Time) {
 	l.phases = append(l.phases, PhaseDuration{Phase: l.reported.Phase, Duration: spent})
 }
 
-// leaseTable contains the leases of all pools.
 type leaseTable struct {
 	known   map[LeaseID]*lease // waiting and granted leases
 	granted uint64             // total number of grants
@@ -108,7 +107,6 @@ func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	}
 }
 
-// grantOn grants a lease on a pod.
 func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	l.endPhase(s.at)
 	l.pod = chosen

@@ -95,7 +95,6 @@ func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	return s
 }
 
-// publicState returns the state of a pod in the API.
 func (p *pod) publicState() PodState {
 	switch {
 	case p.state == ready:

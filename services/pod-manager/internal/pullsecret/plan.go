@@ -65,7 +65,6 @@ func planStep(found *corev1.Secret, content []byte, changed bool) (do step, rema
 	}
 }
 
-// checksum returns the checksum of a content.
 func checksum(content []byte) []byte {
 	s := sha256.Sum256(content)
 	return []byte(hex.EncodeToString(s[:]))

@@ -94,7 +94,6 @@ func (t *Target) attemptBreach(ctx context.Context, list []byte) error {
 	return findBreaches(string(answer.GetLog()) + status.Convert(err).Message())
 }
 
-// findBreaches returns the breaches that a function's log lists.
 func findBreaches(log string) error {
 	var failures []error
 	for line := range strings.Lines(log) {

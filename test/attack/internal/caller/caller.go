@@ -109,7 +109,6 @@ func callAndCheck(ctx context.Context, conn *grpc.ClientConn, image, marker stri
 	return err
 }
 
-// resolveImage calls the image-resolver to resolve an image.
 func resolveImage(ctx context.Context, conn *grpc.ClientConn, image string) error {
 	var answer imageresolverv1.ResolveImageResponse
 	err := conn.Invoke(ctx, imageresolverv1connect.ImageResolverServiceResolveImageProcedure,

@@ -40,7 +40,6 @@ func (c Config) times() times {
 	return thorough
 }
 
-// attackLimit is the timeout of an attack.
 const attackLimit = 2 * time.Minute
 
 // tries is the maximum number of runs of a row that fails only because other callers waited too long. The machine may

@@ -39,7 +39,6 @@ func (s *System) insecureRegistries() string {
 // Repository returns a repository of the working registry in which every tag exists.
 func (s *System) Repository() string { return s.registry + "/fns/steady" }
 
-// startRegistry starts the working registry.
 func (s *System) startRegistry() error {
 	listener, err := net.Listen("tcp", s.registry)
 	if err != nil {

@@ -163,7 +163,6 @@ func (s *System) startPods(ctx context.Context) error {
 	return err
 }
 
-// plan returns the plan of the named program.
 func (s *System) plan(name string) (plan, error) {
 	address, err := s.freeAddress()
 	if err != nil {
