@@ -25,6 +25,7 @@ type Conn struct {
 	pool   *Pool
 	pod    Pod
 	client *grpc.ClientConn
+	frames frameBudget
 	// dialError is the error of the last attempt to connect, including the TLS handshake. It is nil after a
 	// successful attempt.
 	dialError atomic.Pointer[error]
@@ -37,6 +38,7 @@ type Conn struct {
 
 func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	c := &Conn{pool: p, pod: pod}
+	c.frames.Store(maxSmallFrames)
 	transport, err := c.podCredentials(p.cfg.Identity)
 	if err != nil {
 		return nil, err
@@ -44,13 +46,21 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	// The scheme passthrough makes each attempt look up the name again, because the DNS name of a new Service may not
 	// exist yet.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
-		grpc.WithTransportCredentials(frameLimitedCredentials{transport}), grpc.WithContextDialer(c.dial))...)
+		grpc.WithTransportCredentials(frameLimitedCredentials{transport, &c.frames}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
 		return nil, err
 	}
 	c.client = client
 	c.FunctionEvaluatorClient = evaluator.NewFunctionEvaluatorClient(client)
 	return c, nil
+}
+
+// EvaluateFunction implements evaluator.FunctionEvaluatorClient.
+func (c *Conn) EvaluateFunction(
+	ctx context.Context, req *evaluator.EvaluateFunctionRequest, options ...grpc.CallOption,
+) (*evaluator.EvaluateFunctionResponse, error) {
+	c.frames.addCall()
+	return c.FunctionEvaluatorClient.EvaluateFunction(ctx, req, options...)
 }
 
 func (c *Conn) close() { _ = c.client.Close() }

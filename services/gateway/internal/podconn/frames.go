@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -15,24 +16,39 @@ const (
 	// smallFrameBytes is the size below which a DATA frame counts as small. Small frames are limited because gRPC
 	// allocates about 100 bytes for each frame of a message, regardless of the frame's size.
 	smallFrameBytes = 256
-	// maxSmallFrames is the maximum number of small frames on a connection since its last HEADERS frame. A wrapper
-	// server sends at most two small frames per answer.
+	// maxSmallFrames is the number of small frames that a pod may send in addition to smallFramesPerCall.
 	maxSmallFrames = 1024
+	// smallFramesPerCall is the number of small frames that a pod may send for each call. A wrapper server sends at
+	// most two small frames per answer.
+	smallFramesPerCall = 16
 )
 
-// Frame types of HTTP/2, and the size of a frame's header.
+// Parts of HTTP/2 frames.
 const (
 	frameData        = 0
-	frameHeaders     = 1
+	flagPadded       = 8
 	frameHeaderBytes = 9
 )
 
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
+// frameBudget is the number of small frames that a pod may still send. Only calls increase it, because a pod can send
+// any other frame as often as it wants.
+type frameBudget struct{ atomic.Int64 }
+
+// addCall adds the small frames of a call's answer, unless the pod left most of its budget unused.
+func (b *frameBudget) addCall() {
+	if b.Load() < maxSmallFrames {
+		b.Add(smallFramesPerCall)
+	}
+}
+
 // frameLimitedCredentials adds a limit of small frames to connections. Otherwise a pod could answer in frames of one
 // byte, and such an answer would need thirty times its size in memory, outside of the memory budget.
 type frameLimitedCredentials struct {
 	credentials.TransportCredentials
+
+	budget *frameBudget
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -43,12 +59,12 @@ func (f frameLimitedCredentials) ClientHandshake(
 	if err != nil {
 		return nil, nil, err
 	}
-	return &framedConn{Conn: conn}, info, nil
+	return &framedConn{Conn: conn, budget: f.budget}, info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
 func (f frameLimitedCredentials) Clone() credentials.TransportCredentials {
-	return frameLimitedCredentials{f.TransportCredentials.Clone()}
+	return frameLimitedCredentials{f.TransportCredentials.Clone(), f.budget}
 }
 
 // framedConn is a connection that fails if its peer sends too many small frames. Only one goroutine may call Read.
@@ -57,13 +73,13 @@ type framedConn struct {
 	header  [frameHeaderBytes]byte
 	read    int // bytes in header: the part of the next frame's header read so far
 	payload int // bytes of the current frame's payload still to be read
-	small   int // small frames since the last HEADERS frame
+	budget  *frameBudget
 }
 
 // Read implements net.Conn.
 func (c *framedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.countFrames(p[:n]); c.small > maxSmallFrames {
+	if c.countFrames(p[:n]); c.budget.Load() < 0 {
 		_ = c.Close()
 		return 0, errSmallFrames
 	}
@@ -84,11 +100,10 @@ func (c *framedConn) countFrames(b []byte) {
 		}
 		c.read = 0
 		c.payload = int(binary.BigEndian.Uint32(c.header[:4]) >> 8) //nolint:mnd // 24 bits
-		switch kind := c.header[3]; {
-		case kind == frameHeaders:
-			c.small = 0
-		case kind == frameData && c.payload < smallFrameBytes:
-			c.small++
+		kind, flags := c.header[3], c.header[4]
+		// Padding hides how little data a frame contains, and no server of ours pads frames.
+		if kind == frameData && (c.payload < smallFrameBytes || flags&flagPadded != 0) {
+			c.budget.Add(-1)
 		}
 	}
 }

@@ -22,25 +22,47 @@ import (
 // TestAnswersInSmallFramesAreRejected has pods that answer with 60,000 bytes in frames of one byte, which would take
 // megabytes of memory, and in larger ones.
 func TestAnswersInSmallFramesAreRejected(t *testing.T) {
-	for size, want := range map[int]codes.Code{
-		1: codes.Unavailable, 10: codes.Unavailable, 256: codes.OK, 16000: codes.OK,
+	for name, tc := range map[string]struct {
+		answer answer
+		calls  int
+		want   codes.Code
+	}{
+		"frames of a byte":              {answer{size: 1}, 1, codes.Unavailable},
+		"frames of ten":                 {answer{size: 10}, 1, codes.Unavailable},
+		"headers of others in between":  {answer{size: 1, headers: true}, 1, codes.Unavailable},
+		"padded frames":                 {answer{size: 1, padding: make([]byte, 255)}, 1, codes.Unavailable},
+		"frames of 256":                 {answer{size: 256}, 1, codes.OK},
+		"large frames":                  {answer{size: 16000}, 1, codes.OK},
+		"many answers with a small end": {answer{size: 15000}, 2000, codes.OK},
 	} {
-		address := serveFrames(t, size) // ends after the pool has closed its connection
-		pool := newPoolOf(t, podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20})
-		conn := get(t, pool, podconn.Pod{UID: "pod", Address: address})
-		if err := conn.Connect(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		_, err := conn.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "fn"})
-		if got := status.Code(err); got != want {
-			t.Errorf("frames of %d bytes: %v, want %v", size, err, want)
-		}
-		conn.Release(false)
+		t.Run(name, func(t *testing.T) {
+			address := serveFrames(t, tc.answer) // ends after the pool has closed its connection
+			pool := newPoolOf(t, podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20})
+			conn := get(t, pool, podconn.Pod{UID: "pod", Address: address})
+			defer conn.Release(false)
+			if err := conn.Connect(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for i := range tc.calls {
+				_, err := conn.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "fn"})
+				if got := status.Code(err); got != tc.want {
+					t.Fatalf("answer %d: %v, want %v", i, err, tc.want)
+				}
+			}
+		})
 	}
 }
 
-// serveFrames serves one connection, whose first request is answered in frames of a size.
-func serveFrames(t *testing.T, size int) (address string) {
+// answer is how a pod answers: in frames of a size, each with padding, and with a HEADERS frame of a stream that does
+// not exist in front of each.
+type answer struct {
+	size    int
+	padding []byte
+	headers bool
+}
+
+// serveFrames serves one connection, whose requests get the same answer.
+func serveFrames(t *testing.T, as answer) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,14 +91,14 @@ func serveFrames(t *testing.T, size int) (address string) {
 				_ = framer.WriteSettingsAck()
 			}
 			if data, ok := frame.(*http2.DataFrame); ok && data.StreamEnded() {
-				answerInFrames(framer, data.StreamID, size)
+				as.write(framer, data.StreamID)
 			}
 		}
 	}()
 	return listener.Addr().String()
 }
 
-func answerInFrames(framer *http2.Framer, stream uint32, size int) {
+func (a answer) write(framer *http2.Framer, stream uint32) {
 	message, _ := proto.Marshal(&evaluator.EvaluateFunctionResponse{ResourceList: make([]byte, 60_000)})
 	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 	headers := func(end bool, fields ...hpack.HeaderField) {
@@ -92,8 +114,11 @@ func answerInFrames(framer *http2.Framer, stream uint32, size int) {
 	headers(false, hpack.HeaderField{Name: ":status", Value: "200"},
 		hpack.HeaderField{Name: "content-type", Value: "application/grpc"})
 	for len(body) > 0 {
-		n := min(size, len(body))
-		if framer.WriteData(stream, false, body[:n]) != nil {
+		n := min(a.size, len(body))
+		if a.headers {
+			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 9999, BlockFragment: []byte{0x88}, EndHeaders: true})
+		}
+		if framer.WriteDataPadded(stream, false, body[:n], a.padding) != nil {
 			return
 		}
 		body = body[n:]
