@@ -33,7 +33,7 @@ func TestAnImageDoesNotConfigureItsServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
+	t.Cleanup(func() { _ = l.Close() })
 	functions, others := t.TempDir(), t.TempDir()
 	testfn.Install(t, functions, "testfn")
 	for name, tc := range map[string]struct{ try, want string }{
@@ -47,6 +47,7 @@ func TestAnImageDoesNotConfigureItsServer(t *testing.T) {
 		"kernel's rings": {"io-uring", "function not implemented"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // programs wait at their ends
 			port := freeport.Choose(t)
 			path := "PATH=" + os.Getenv("PATH") //nolint:forbidigo // for setpriv
 			log := startProgram(t, append([]string{path}, hostileEnv...),

@@ -90,7 +90,7 @@ func startProgram(t *testing.T, env []string, args ...string) (log func() string
 	if os.Getuid() == 0 {
 		command = append([]string{"setpriv", "--bounding-set=-all", "--inh-caps=-all"}, command...)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = env
 	cmd.Stderr = file
