@@ -316,6 +316,9 @@ func (e CreateFailed) applyTo(m *Machine) {
 		m.evictIdle(s)
 		return
 	}
+	if e.Problem.Kind == Held && !m.config.InProcess {
+		e.Problem.Kind = Lost // after some attempts, gateways get the reason and can ask again, whereas other callers wait
+	}
 	p.pool.countFailure(s, e.Problem)
 	others := m.ownership.replicas > 1 || !p.pool.owner.Mine
 	if e.Problem.Unreachable && others && !m.config.InProcess {

@@ -220,15 +220,19 @@ func TestOtherReplicasPodFollowsItsReadiness(t *testing.T) {
 	}
 }
 
-// TestUnreachableAPI has the Kubernetes API not answer this replica of two. Callers of other processes turn to the
-// other replica. Callers of this process have none, and wait until the API answers.
+// TestUnreachableAPI has the Kubernetes API not answer. Callers of other processes turn to another replica, or get the
+// reason if there is none. Callers of this process have no other replica, and wait until the API answers.
 func TestUnreachableAPI(t *testing.T) {
 	t.Parallel()
-	for name, inProcess := range map[string]bool{"gateways": false, "callers in this process": true} {
+	for name, inProcess := range map[string]bool{
+		"gateways": false, "gateways of the only replica": false, "callers in this process": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, f := newStage(func(p *player) { p.config.InProcess = inProcess }), function("f")
-			s.own(true)
+			if name != "gateways of the only replica" {
+				s.own(true)
+			}
 			s.handle(pool.LeaseRequested{Lease: 1, Function: f})
 			var waiting pool.Report
 			for range 50 {
@@ -252,7 +256,7 @@ func TestUnreachableAPI(t *testing.T) {
 				s.pass(1)
 			}
 			if !inProcess {
-				t.Fatal("the caller is not sent to the other replica")
+				t.Fatal("the caller does not get the reason")
 			}
 			if waiting.Waiting.Reason != "timeout" {
 				t.Errorf("the caller waits for %+v, want the API's error", waiting)
