@@ -18,7 +18,7 @@ func main() {
 	descriptors.CloseOnExec() // programs and sandboxes inherit no files of the parent of fnctl
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	code := cli.Run(ctx, cli.Environment{
-		Address:          cli.Address(os.Getenv),
+		Address:          os.Getenv("FNCTL_ADDRESS"),
 		Namespace:        os.Getenv("FNCTL_NAMESPACE"),
 		NoColour:         os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
 		ForceColour:      os.Getenv("NO_COLOR") == "" && !slices.Contains([]string{"", "0"}, os.Getenv("CLICOLOR_FORCE")),

@@ -158,3 +158,12 @@ func terminalSize(w io.Writer) (width, height int) {
 	}
 	return width, height
 }
+
+func newVersion(env Environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of fnctl",
+		Args:  cobra.NoArgs,
+		Run:   func(*cobra.Command, []string) { env.outPrinter().Line("fnctl version %s", version.String()) },
+	}
+}

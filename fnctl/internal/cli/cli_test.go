@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	fnctl := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		code := cli.Run(ctx, cli.Environment{
-			Address:   cli.Address(os.Getenv),       //nolint:forbidigo // stands in for main
+			Address:   os.Getenv("FNCTL_ADDRESS"),   //nolint:forbidigo // stands in for main
 			Namespace: os.Getenv("FNCTL_NAMESPACE"), //nolint:forbidigo // stands in for main
 			NoColour:  os.Getenv("NO_COLOR") != "",  //nolint:forbidigo // stands in for main
 			Environ:   os.Environ(),                 //nolint:forbidigo // stands in for main

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
@@ -68,9 +69,7 @@ func docCommand(env Environment, image, program, prefix string) ([]string, error
 	case !slices.Contains(containerRuntimes, runtime):
 		return nil, fmt.Errorf("takes %s for KPT_FN_RUNTIME, got %q", strings.Join(containerRuntimes, ", "), runtime)
 	}
-	if prefix != "" && !strings.Contains(image, "/") {
-		image = strings.TrimSuffix(prefix, "/") + "/" + image
-	}
+	image = pipeline.Options{ImagePrefix: prefix}.FullName(image)
 	return []string{runtime, "run", "--rm", kptfile.ImageName(image, ""), "--help"}, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -42,20 +41,6 @@ type gatewayFlags struct {
 	cluster         clusterFlags
 	// environment contains variables that are added to the environment of functions, as KEY=VALUE.
 	environment []string
-}
-
-// Address returns the gateway's address from FNCTL_ADDRESS or else from FNR_ADDRESS, the earlier name of the
-// variable. It ignores FNR_ADDRESS if the host is empty or a wildcard, because services read the address on which
-// they listen from the same variable.
-func Address(getenv func(name string) string) string {
-	if address := getenv("FNCTL_ADDRESS"); address != "" {
-		return address
-	}
-	address := getenv("FNR_ADDRESS")
-	if host, _, err := net.SplitHostPort(address); err == nil && slices.Contains([]string{"", "0.0.0.0", "::"}, host) {
-		return ""
-	}
-	return address
 }
 
 // registerAddress adds the flags that all commands share, including commands without evaluations.

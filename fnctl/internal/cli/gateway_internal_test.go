@@ -4,26 +4,6 @@ package cli
 
 import "testing"
 
-func TestAddressOfTheEnvironment(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason, fnctl, services, want string
-	}{
-		"none":       {"the flag's default counts", "", "", ""},
-		"own":        {"its own variable counts", "a.example:9445", "b.example:9445", "a.example:9445"},
-		"earlier":    {"it had this name before", "", "b.example:9445", "b.example:9445"},
-		"URL":        {"it is one to call", "", "https://b.example", "https://b.example"},
-		"port":       {"a service listens there", "", ":9448", ""},
-		"every host": {"a service listens there", "", "0.0.0.0:9448", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			environment := map[string]string{"FNCTL_ADDRESS": tc.fnctl, "FNR_ADDRESS": tc.services}
-			if got := Address(func(name string) string { return environment[name] }); got != tc.want {
-				t.Errorf("got %q, want %q: %s", got, tc.want, tc.reason)
-			}
-		})
-	}
-}
-
 // TestAdviceWithoutAnAddress checks what users read where no gateway answers.
 func TestAdviceWithoutAnAddress(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/spantree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
@@ -28,10 +29,8 @@ func (t *traces) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	traced, id := client.Traced(ctx)
 	start := time.Now()
 	resp, err := t.Evaluator.Evaluate(traced, req)
-	call := spantree.Call{Function: req.Image, TraceID: id, Took: time.Since(start)}
-	if req.Tag != "" {
-		call.Function += " (tag " + req.Tag + ")"
-	}
+	function := kptfile.Function{Image: req.Image, Tag: req.Tag}
+	call := spantree.Call{Function: function.FullTitle(), TraceID: id, Took: time.Since(start)}
 	t.findSpans(ctx, &call)
 	t.calls = append(t.calls, call)
 	return resp, err

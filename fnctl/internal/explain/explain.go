@@ -26,10 +26,7 @@ import (
 
 // Title names the function and the package of a step, for display.
 func Title(step pipeline.Step) string {
-	f, title := step.Call.Function, step.Call.Function.Title()
-	if f.Tag != "" {
-		title += " (tag " + f.Tag + ")"
-	}
+	title := step.Call.Function.FullTitle()
 	if path := step.Call.Package.Path; path != "." {
 		title += " in ./" + path
 	}

@@ -4,7 +4,18 @@
 // functions.
 package kptfile
 
-import "cmp"
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
 
 // FileName is the name of the file that makes a directory a package.
 const FileName = "Kptfile"
@@ -66,6 +77,14 @@ type Function struct {
 // Title returns the function's image or program, for messages.
 func (f Function) Title() string { return cmp.Or(f.Image, f.Exec) }
 
+// FullTitle returns the function's image or program with its separate tag, for messages.
+func (f Function) FullTitle() string {
+	if f.Tag != "" {
+		return fmt.Sprintf("%s (tag %s)", f.Image, f.Tag)
+	}
+	return f.Title()
+}
+
 // Selector matches a resource that has every property it names.
 type Selector struct {
 	APIVersion  string            `yaml:"apiVersion,omitempty"`
@@ -80,4 +99,62 @@ type Selector struct {
 func (s Selector) IsEmpty() bool {
 	return s.APIVersion == "" && s.Kind == "" && s.Name == "" && s.Namespace == "" &&
 		len(s.Labels) == 0 && len(s.Annotations) == 0
+}
+
+// apiVersion is the only version of the format in use.
+const apiVersion = "kpt.dev/v1"
+
+// Parse reads a Kptfile. File is its path for error messages. An invalid field is reported as a
+// [FieldError].
+func Parse(file string, data []byte) (*Kptfile, error) {
+	doc, err := decode(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPipeline(file, doc.Pipeline); err != nil {
+		return nil, err
+	}
+	isOn := func(annotation string) bool { return strings.EqualFold(doc.Metadata.Annotations[annotation], "true") }
+	return &Kptfile{
+		File:          file,
+		Name:          doc.Metadata.Name,
+		ParentsFirst:  isOn(parentsFirstAnnotation),
+		SaveOnFailure: isOn(saveOnFailureAnnotation),
+		Pipeline:      doc.Pipeline,
+	}, nil
+}
+
+// decode returns the fields of a Kptfile. Unknown fields are errors.
+func decode(file string, data []byte) (doc document, err error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
+		return doc, fmt.Errorf("%s is empty; it must be a Kptfile of %s", file, apiVersion)
+	} else if err != nil {
+		return doc, yamlProblem(file, err)
+	}
+	if err := checkType(file, doc); err != nil {
+		return doc, err
+	}
+	if len(doc.Rest) > 0 {
+		field := slices.Min(slices.Collect(maps.Keys(doc.Rest)))
+		hint := "its functions are in pipeline"
+		if near := nearestName(field, fieldsOf("kptfile.document")); near != "" {
+			hint = "do you mean " + near + "?"
+		}
+		return doc, &FieldError{file, field, "", "is no field of a Kptfile: " + hint}
+	}
+	return doc, nil
+}
+
+func checkType(file string, doc document) error {
+	switch {
+	case doc.Kind != "Kptfile":
+		return &FieldError{file, "kind", doc.Kind, "must be Kptfile"}
+	case strings.HasPrefix(doc.APIVersion, "kpt.dev/v1alpha"):
+		return &FieldError{file, "apiVersion", doc.APIVersion, "is no longer supported: migrate the package to " + apiVersion}
+	case doc.APIVersion != apiVersion:
+		return &FieldError{file, "apiVersion", doc.APIVersion, "must be " + apiVersion}
+	}
+	return nil
 }

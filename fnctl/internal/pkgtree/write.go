@@ -5,10 +5,14 @@ package pkgtree
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
+	"strings"
 )
 
 // Apply writes changes below dir, either all or none as far as a file system allows. It checks and prepares all
@@ -67,3 +71,156 @@ func checkCreation(root *os.Root, c Change) error {
 
 // notWritten wraps an error that occurred before the first file was changed.
 func notWritten(err error) error { return fmt.Errorf("write package: %w: nothing was written", err) }
+
+// staging writes changes in two steps. It first writes the new contents to temporary files next to the files, because
+// that takes time and may fail. It then renames the temporary files to the files.
+type staging struct {
+	root *os.Root
+	// steps are the remaining steps. The deletions run last, so that an interruption loses no content.
+	steps, deletions []step
+	// dirs are the directories made for new files, outermost first.
+	dirs []string
+}
+
+// step replaces a file by a temporary file, or deletes the file.
+type step struct {
+	path string // path of the change
+	temp string // file that replaces target, empty for a deletion
+	// target is the file to replace or delete. If path is a symbolic link to a changed file, target is the linked
+	// file, so that the link stays.
+	target string
+}
+
+// prepareChange checks a change and writes the new content to a temporary file next to its file.
+func (s *staging) prepareChange(c Change) error {
+	if err := s.makeDirs(path.Dir(c.Path)); err != nil {
+		return notWritten(err)
+	}
+	if err := checkChange(s.root, c); err != nil {
+		return err
+	}
+	if c.After == nil {
+		s.deletions = append(s.deletions, step{path: c.Path, target: c.Path})
+		return nil
+	}
+	target, mode, err := s.targetOf(c)
+	if err == nil {
+		// If fnctl is killed, the temporary file stays behind. Because of its name, nothing reads it as a resource.
+		temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
+		s.steps = append(s.steps, step{path: c.Path, temp: temp, target: target})
+		err = s.write(temp, c.After, mode)
+	}
+	if err != nil {
+		return notWritten(err)
+	}
+	return nil
+}
+
+// targetOf returns the file to replace and the file's mode. The mode is 0 for a new file. A file without write
+// permission is an error.
+func (s *staging) targetOf(c Change) (string, fs.FileMode, error) {
+	if c.Before == nil {
+		return c.Path, 0, nil
+	}
+	file, err := s.root.OpenFile(c.Path, os.O_WRONLY, 0)
+	if err != nil {
+		return "", 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	target, err := s.resolveLinks(c.Path)
+	return target, info.Mode().Perm(), err
+}
+
+// resolveLinks returns the file that a path leads to, with all symbolic links resolved.
+func (s *staging) resolveLinks(name string) (string, error) {
+	dir, err := filepath.EvalSymlinks(s.root.Name())
+	if err != nil {
+		return "", err
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		return "", err
+	}
+	target, err = filepath.Rel(dir, target)
+	return filepath.ToSlash(target), err
+}
+
+// makeDirs makes a directory and its missing parents, and records them.
+func (s *staging) makeDirs(dir string) error {
+	switch _, err := s.root.Stat(dir); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := s.makeDirs(path.Dir(dir)); err != nil {
+		return err
+	}
+	if err := s.root.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	s.dirs = append(s.dirs, dir)
+	return nil
+}
+
+func (s *staging) write(name string, data []byte, mode fs.FileMode) error {
+	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if mode != 0 {
+		err = errors.Join(err, file.Chmod(mode))
+	}
+	return errors.Join(err, file.Close())
+}
+
+// commit carries out the steps.
+func (s *staging) commit() error {
+	s.steps = append(s.steps, s.deletions...)
+	var done []string
+	for len(s.steps) > 0 {
+		if err := s.carryOut(s.steps[0]); err != nil {
+			return s.describeProgress(done, err)
+		}
+		done = append(done, s.steps[0].path)
+		s.steps = s.steps[1:]
+	}
+	return nil
+}
+
+func (s *staging) carryOut(next step) error {
+	if next.temp == "" {
+		return s.root.Remove(next.target)
+	}
+	return s.root.Rename(next.temp, next.target)
+}
+
+// describeProgress adds the completed and the remaining steps of commit to its error.
+func (s *staging) describeProgress(done []string, err error) error {
+	if len(done) == 0 {
+		return fmt.Errorf("%w: nothing was written", err)
+	}
+	left := make([]string, 0, len(s.steps))
+	for _, step := range s.steps {
+		left = append(left, step.path)
+	}
+	return fmt.Errorf("%w: the package is half written; done: %s; not done: %s", err, strings.Join(done, ", "),
+		strings.Join(left, ", "))
+}
+
+// discardRest removes prepared files that were not committed.
+func (s *staging) discardRest() {
+	for _, step := range s.steps {
+		if step.temp != "" {
+			_ = s.root.Remove(step.temp)
+		}
+	}
+	for i := len(s.dirs) - 1; i >= 0; i-- {
+		_ = s.root.Remove(s.dirs[i]) // fails if the directory is not empty, as it should
+	}
+}

@@ -6,8 +6,10 @@ package pods
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
 // Is reports whether an image's full name may belong to the image of a call. It ignores the gateway's default prefix.
@@ -21,4 +23,56 @@ func Is(reference, image, tag string) bool {
 		return false
 	}
 	return tag != "" || cmp.Or(own, "latest") == haveTag
+}
+
+// key identifies a pool. It has no digest while the image is being resolved.
+type key struct{ reference, digest string }
+
+func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
+
+// Changes selects the rows with new information when a pool changes. The zero Changes is ready to use.
+type Changes struct {
+	shown map[key]map[string]Row // inner keys are names of pods
+}
+
+// Of returns the rows to show for a change. A deleted pod is shown once, with the state "Gone".
+func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []Row {
+	if c.shown == nil {
+		c.shown = map[key]map[string]Row{}
+	}
+	if removed := change.GetRemoved(); removed != nil {
+		return c.replace(keyOf(removed), nil)
+	}
+	if pool := change.GetPool(); pool != nil {
+		return c.replace(keyOf(pool.GetKey()), Rows(pool, now))
+	}
+	return nil
+}
+
+// replace stores the rows of a pool, and returns the rows that differ from the previous rows.
+func (c *Changes) replace(k key, rows []Row) []Row {
+	before, after := c.shown[k], map[string]Row{}
+	var changed []Row
+	for _, row := range rows {
+		after[row.Pod] = row
+		if old, ok := before[row.Pod]; !ok || old.withoutTimes() != row.withoutTimes() {
+			changed = append(changed, row)
+		}
+	}
+	for name, row := range before {
+		if _, ok := after[name]; !ok && name != "" {
+			changed = append(changed, Row{Pool: row.Pool, Pod: name, State: "Gone", Node: row.Node})
+		}
+	}
+	c.shown[k] = after
+	if rows == nil {
+		delete(c.shown, k)
+	}
+	return changed
+}
+
+// withoutTimes returns the row without the age and TTL, which change even if the pod does not.
+func (r Row) withoutTimes() Row {
+	r.Age, r.TTL = "", ""
+	return r
 }

@@ -9,9 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mattn/go-runewidth"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/phase"
@@ -82,4 +86,120 @@ func (s Snapshot) summary() []string {
 		lines = append(lines, "! "+problem)
 	}
 	return lines
+}
+
+const (
+	// usualWidth is the number of columns if the output is not a terminal.
+	usualWidth = 80
+	// minName is the minimum width of a function's name, and fixed the width of all further columns.
+	minName = 12
+	fixed   = len("  EVALS/S      FAILED      P50      P99   PODS  QUEUE")
+)
+
+// Lines returns the snapshot in at most height lines of less than width columns. A height of zero means no limit, and
+// a width of zero means 80 columns.
+func (s Snapshot) Lines(width, height int) []string {
+	width = cmp.Or(width, usualWidth) - 1
+	name := phase.ShortNames(s.Status, s.Pools, s.Failures)
+	lines := slices.Concat(s.summary(), s.waiting(name), s.failures(name))
+	columns := max(width-fixed, minName)
+	lines = append(lines, "", fmt.Sprintf("%-*s  %7s  %10s  %7s  %7s  %5s  %5s",
+		columns, "FUNCTION", "EVALS/S", "FAILED", "P50", "P99", "PODS", "QUEUE"))
+	rows := s.rows(name)
+	shown := len(rows)
+	if height > 0 {
+		shown = min(shown, max(height-len(lines)-1, 1))
+	}
+	for _, r := range rows[:shown] {
+		lines = append(lines, r.line(columns))
+	}
+	if left := len(rows) - shown; left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", left))
+	}
+	if len(rows) == 0 {
+		lines = append(lines, "no evaluations in the last minute, and no function pods")
+	}
+	if height > 0 {
+		lines = lines[:min(len(lines), height)]
+	}
+	for i, line := range lines {
+		lines[i] = runewidth.Truncate(ui.OneLine(line), width, "…")
+	}
+	return lines
+}
+
+// line returns a row of the table. The column with the function's name has the width name.
+func (r row) line(name int) string {
+	function := runewidth.FillRight(runewidth.Truncate(ui.OneLine(r.function), name, "…"), name)
+	rate, failed, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
+	if r.samples > 0 {
+		rate, failed = number(r.rate), fmt.Sprintf("%d of %d", r.failed, r.samples)
+		p50, p99 = phase.Took(r.p50), phase.Took(r.p99)
+	}
+	if r.pods > 0 {
+		podCount = fmt.Sprintf("%d/%d", r.ready, r.pods)
+	}
+	if r.pods > 0 || r.waiting > 0 {
+		queue = strconv.Itoa(r.waiting)
+	}
+	return fmt.Sprintf("%s  %7s  %10s  %7s  %7s  %5s  %5s", function, rate, failed, p50, p99, podCount, queue)
+}
+
+// maxWaiting is the maximum number of lines about waiting evaluations. maxFailures is the maximum number of lines
+// about failures.
+const (
+	maxWaiting  = 5
+	maxFailures = 5
+)
+
+// waiting returns the lines about evaluations that wait.
+func (s Snapshot) waiting(name func(string) string) []string {
+	all := s.Status.GetWaiting()
+	if len(all) == 0 {
+		return nil
+	}
+	lines := []string{"", "WAITING HERE"}
+	for _, w := range all[:min(len(all), maxWaiting)] {
+		text := fmt.Sprintf("%6d  %s  %s for %s: %s", w.GetCount(), cmp.Or(name(w.GetImage()), "-"), w.GetPhase(),
+			phase.Short(w.GetLongest().AsDuration()), w.GetReason())
+		lines = append(lines, strings.TrimSuffix(text, ": "))
+	}
+	if left := len(all) - maxWaiting; left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", left))
+	}
+	return lines
+}
+
+// failures returns the lines about the last failures. Equal failures share a line.
+func (s Snapshot) failures(name func(string) string) []string {
+	groups := phase.GroupFailures(s.Failures)
+	if len(groups) == 0 {
+		return nil
+	}
+	lines := []string{"", "LAST FAILURES HERE"}
+	for _, f := range groups[:min(len(groups), maxFailures)] {
+		e := f.Last
+		ago := phase.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
+		fault := cmp.Or(e.GetFault(), "-") // earlier gateways do not report the fault
+		lines = append(lines, fmt.Sprintf("%6d  %s  %s: %s: %s (%s ago)", f.Count,
+			cmp.Or(name(phase.Image(e)), "(rejected)"), fault, e.GetCode(), e.GetReason(), ago))
+	}
+	if left := len(groups) - maxFailures; left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", left))
+	}
+	return lines
+}
+
+// number returns a rate with about three digits.
+func number(n float64) string {
+	switch {
+	case n == 0:
+		return "0"
+	case n < 10:
+		return strconv.FormatFloat(n, 'f', 2, 64)
+	case n < 100:
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
 }

@@ -5,10 +5,13 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mattn/go-runewidth"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
@@ -56,7 +59,7 @@ func packageTitle(pkg *pkgtree.Package) string {
 // Started shows a running function.
 func (p *Progress) Started(call pipeline.Call, resources int) {
 	p.nothing = resources == 0 && len(call.Function.Selectors)+len(call.Function.Exclude) > 0
-	p.running = functionName(call)
+	p.running = OneLine(call.Function.FullTitle())
 	p.detail = fmt.Sprintf(" on %d resources", resources)
 	if resources == 1 {
 		p.detail = " on 1 resource"
@@ -155,7 +158,7 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 		mark = p.style.yellow("!")
 	}
 	elapsed := phase.Took(outcome.Elapsed)
-	shown := p.cutBeginning(functionName(call), len("  m  ")+max(len(elapsed), usualDuration))
+	shown := p.cutBeginning(OneLine(call.Function.FullTitle()), len("  m  ")+max(len(elapsed), usualDuration))
 	p.Line("  %s %s %s", mark, shown, p.style.faint(elapsed))
 	if p.nothing {
 		p.writeBlock("no resource matches its selectors", plain)
@@ -223,9 +226,36 @@ func failureReason(f *functionrunnerv1.FunctionFailure) string {
 	}
 }
 
-func functionName(call pipeline.Call) string {
-	if call.Function.Tag != "" {
-		return OneLine(fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag))
+// terminal computes the width of characters. Unlike the functions of package runewidth, it ignores the environment.
+var terminal = &runewidth.Condition{StrictEmojiNeutral: true}
+
+// columnsOf returns the width of a text, in columns of a terminal.
+func columnsOf(text string) int { return terminal.StringWidth(text) }
+
+// minShown is the minimum number of columns of a text that is cut.
+const minShown = 3
+
+// maxColumns returns the columns of a line. The last column stays free, because some terminals wrap the line there.
+func (p *Progress) maxColumns() int {
+	if p.Width != nil {
+		if width := p.Width(); width > 0 {
+			return width - 1
+		}
 	}
-	return OneLine(call.Function.Title())
+	return math.MaxInt32
+}
+
+// cutEnd cuts the end of a text that does not fit on a line next to other texts of the given width.
+func (p *Progress) cutEnd(text string, others int) string {
+	return terminal.Truncate(text, max(p.maxColumns()-others, minShown), "…")
+}
+
+// cutBeginning cuts the beginning of a name that does not fit on a line next to other texts of the given width. It
+// keeps the end, because names of images differ there.
+func (p *Progress) cutBeginning(name string, others int) string {
+	columnsLeft := max(p.maxColumns()-others, minShown)
+	if columnsOf(name) <= columnsLeft {
+		return name
+	}
+	return terminal.TruncateLeft(name, columnsOf(name)-columnsLeft+1, "…")
 }
