@@ -18,6 +18,7 @@ func TestOwnerThatWasNeverAskedReplacesOutdatedPods(t *testing.T) {
 		created   int
 	}{
 		"found":     {"fn:v1", 1},
+		"moved tag": {"moved:v1", 1},
 		"not found": {"bad:v1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

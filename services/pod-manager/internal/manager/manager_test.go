@@ -46,7 +46,11 @@ func (r resolver) ResolveImage(
 	if strings.HasPrefix(image, "bad") {
 		return nil, fault.New(fault.Precondition, "401 Unauthorized")
 	}
-	return &imageresolverv1.ResolveImageResponse{Reference: image, Digest: "sha256:01", Command: []string{"/fn"}}, nil
+	command := "/fn"
+	if image == "moved:v1" { // only the digest leads to the image of the pods that there are
+		command = "/other"
+	}
+	return &imageresolverv1.ResolveImageResponse{Reference: image, Digest: "sha256:01", Command: []string{command}}, nil
 }
 
 // template is what pods are made from.
