@@ -58,7 +58,8 @@ func (p *process) tempCheckAfter(free int64) time.Duration {
 	return spareTempCheck
 }
 
-// hurryTempDir shortens the delay until the next check. An evaluation calls it when it takes over a spare process.
+// hurryTempDir shortens the delay until the next check of the temporary directory. An evaluation calls it when it
+// takes over a spare process, because only processes in use need frequent checks.
 func (p *process) hurryTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()

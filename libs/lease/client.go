@@ -54,7 +54,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 		_ = s.CloseRequest()
 	})
 	granted, err := awaitGrant(s, open, waiting)
-	// If leave returns false, ctx was done and its function has broken the stream.
+	// If leave returns false, ctx was done, and the function that AfterFunc started has broken the stream.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist/internal/blockyaml"
 )
 
-// outlinedList is a list that is proven to be valid, except for its results.
+// outlinedList is a resource list that is known to be valid YAML without decoding it. Only its results must still be
+// decoded.
 type outlinedList struct {
 	// results contains the lines of the results. It is nil if the list contains no results.
 	results []byte

@@ -108,7 +108,7 @@ func systemFailed(cerr *connect.Error) bool {
 	}
 }
 
-// explainText returns the reason and the remedy.
+// explainText returns the reason of a failed call and its remedy.
 func (g *Gateway) explainText(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
 	a, ok := g.texts[cerr.Code()]
 	if !ok {

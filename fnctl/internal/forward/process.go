@@ -93,7 +93,7 @@ func (p *process) end() {
 // problems collects the beginning of kubectl's error messages. Callers must not read it before kubectl has exited.
 type problems []byte
 
-// maxProblems is the maximum size of problems in bytes.
+// maxProblems is the maximum number of bytes of kubectl's error messages that are kept.
 const maxProblems = 4 << 10
 
 // Write implements io.Writer.

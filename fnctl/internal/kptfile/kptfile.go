@@ -34,7 +34,7 @@ type Kptfile struct {
 	// SaveOnFailure makes a failed rendering write the changes of the functions before the failed function. It is
 	// ignored in a package inside the rendered package.
 	SaveOnFailure bool
-	// Pipeline is empty if the file contains no pipeline.
+	// Pipeline contains the functions to run. It is empty if the file contains no pipeline.
 	Pipeline Pipeline
 }
 

@@ -157,7 +157,7 @@ func placeInTree(r *yaml.RNode) error {
 	return r.PipeE(yaml.ClearAnnotation(PackageAnnotation))
 }
 
-// WriteDocuments writes resources as YAML documents, without their places.
+// WriteDocuments writes resources as YAML documents, without the annotations that name their files.
 func WriteDocuments(w io.Writer, resources []*yaml.RNode) error {
 	return kio.ByteWriter{Writer: w, ClearAnnotations: bookkeeping}.Write(resources)
 }

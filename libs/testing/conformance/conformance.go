@@ -44,7 +44,7 @@ type Function struct {
 
 // Texts contains patterns of the texts of failures. In them, %[1]q stands for the image.
 type Texts struct {
-	// Prefix is the beginning of all texts, including those that are the same for all targets.
+	// Prefix is the beginning of the texts of all failures.
 	Prefix string
 	// Exit1 is the text for a function that exits with 1, results and a log.
 	Exit1 string

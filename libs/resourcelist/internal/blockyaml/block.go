@@ -2,7 +2,7 @@
 
 package blockyaml
 
-// blockScalar proves a literal or folded scalar, with all its lines. The scalar's indicator is at offset at.
+// blockScalar accepts a literal or folded scalar, with all its lines. The scalar's indicator is at offset at.
 func (s *scanner) blockScalar(at int) bool {
 	given, ok := s.blockHeader(at)
 	if !ok {
@@ -26,7 +26,7 @@ func (s *scanner) blockScalar(at int) bool {
 	return true
 }
 
-// blockHeader proves the first line of a block scalar, whose indicator is at offset at. It returns the explicit
+// blockHeader accepts the first line of a block scalar, whose indicator is at offset at. It returns the explicit
 // indentation in that line, or 0 if there is none.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false

@@ -9,7 +9,7 @@ const (
 	maxFlowDepth = 8
 )
 
-// proveFlow proves the flow collection at offset at, which must not continue on the next line.
+// proveFlow accepts the flow collection at offset at, such as {a: b}, if it ends on the same line.
 func (s *scanner) proveFlow(at int) bool {
 	if s.data[at] == '[' {
 		s.setType(Sequence)

@@ -2,7 +2,7 @@
 
 package blockyaml
 
-// proveItem proves the sequence item whose dash is at offset at.
+// proveItem accepts the sequence item whose dash is at offset at.
 func (s *scanner) proveItem(at int) bool {
 	at, more := s.skipSpaces(at + 1)
 	if !more {
@@ -12,7 +12,7 @@ func (s *scanner) proveItem(at int) bool {
 	return s.proveNode(at)
 }
 
-// proveEntry proves an entry of the innermost mapping. The entry's key is between the offsets at and colon.
+// proveEntry accepts an entry of the innermost mapping. The entry's key is between the offsets at and colon.
 func (s *scanner) proveEntry(at, colon int) bool {
 	if s.depth == 0 && !s.addEntry(at, colon) {
 		return false
@@ -25,7 +25,7 @@ func (s *scanner) proveEntry(at, colon int) bool {
 	return s.proveValue(at)
 }
 
-// proveNode proves the node at offset at: a collection that begins on this line, or a
+// proveNode accepts the node at offset at: a collection that begins on this line, or a
 // value.
 func (s *scanner) proveNode(at int) bool {
 	column := at - s.line.start
@@ -38,7 +38,7 @@ func (s *scanner) proveNode(at int) bool {
 	return s.proveValue(at)
 }
 
-// proveValue proves the scalar or flow collection at offset at.
+// proveValue accepts the scalar or flow collection at offset at.
 func (s *scanner) proveValue(at int) bool {
 	switch c := s.data[at]; c {
 	case '"', '\'':

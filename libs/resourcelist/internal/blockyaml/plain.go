@@ -37,7 +37,7 @@ func (s *scanner) plainStart(at int) bool {
 	return classes[s.data[at]]&indicator == 0
 }
 
-// provePlain proves the line of a plain scalar that begins at offset at. The scalar may continue on the next lines.
+// provePlain accepts the line of a plain scalar that begins at offset at. The scalar may continue on the next lines.
 func (s *scanner) provePlain(at int) bool {
 	end, ok := s.plainText(at)
 	if ok {
@@ -46,14 +46,14 @@ func (s *scanner) provePlain(at int) bool {
 	return ok
 }
 
-// proveContinuation proves a further line of a plain scalar. The line's text begins at offset at.
+// proveContinuation accepts a further line of a plain scalar. The line's text begins at offset at.
 func (s *scanner) proveContinuation(at int) bool {
 	_, ok := s.plainText(at)
 	s.setScalar(nil)
 	return ok
 }
 
-// plainText proves a line of a plain scalar from offset at, and returns the offset past the text and the blanks after
+// plainText accepts a line of a plain scalar from offset at, and returns the offset past the text and the blanks after
 // it. A comment terminates the scalar.
 func (s *scanner) plainText(at int) (int, bool) {
 	for i := at; i < s.line.end; i++ {

@@ -4,7 +4,7 @@ package blockyaml
 
 import "bytes"
 
-// proveQuoted proves the quoted scalar at offset at, which may span lines of any indentation.
+// proveQuoted accepts the quoted scalar at offset at, which may span lines of any indentation.
 func (s *scanner) proveQuoted(at int) bool {
 	end, ok := s.quoteEnd(at, len(s.data))
 	if !ok {

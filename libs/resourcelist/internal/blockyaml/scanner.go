@@ -8,7 +8,8 @@ const maxDepth = 128
 // maxEntries is the maximum number of top-level entries. A ResourceList contains five.
 const maxEntries = 8
 
-// scanner reads a document line by line.
+// scanner reads a document line by line. A method that accepts text returns true and moves behind the text only if
+// go.yaml.in/yaml/v3 certainly decodes it.
 type scanner struct {
 	data []byte
 	pos  int  // offset of the next line
@@ -46,7 +47,7 @@ func (s *scanner) innermost() collection {
 	return s.nested[s.depth-1]
 }
 
-// readLine proves the current line, and the lines after it that belong to the same quoted or block scalar.
+// readLine accepts the current line, and the lines after it that belong to the same quoted or block scalar.
 func (s *scanner) readLine() bool {
 	at, indent, before := s.line.text, s.line.indent(), s.state
 	s.state = complete
@@ -66,7 +67,7 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling proves a line that starts the next entry or item of an open collection. It closes the collections
+// proveSibling accepts a line that starts the next entry or item of an open collection. It closes the collections
 // inside that collection.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)

@@ -35,7 +35,7 @@ type metrics struct {
 	images        telemetry.ImageLabels
 }
 
-// sizes are the histogram buckets for the bytes of requests and responses.
+// sizes are the histogram buckets for the sizes of requests and responses, in bytes.
 var sizes = metric.WithExplicitBucketBoundaries(telemetry.Bytes...)
 
 // newMetrics returns the metrics, including the metrics of the memory budget.

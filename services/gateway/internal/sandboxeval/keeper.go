@@ -125,5 +125,6 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd returns the suffix of a function's name, with the digest of its image.
+// nameEnd returns "@" and the digest. It ends the names of all functions of an image, so that functions of different
+// images are never the same.
 func nameEnd(digest string) string { return "@" + digest }

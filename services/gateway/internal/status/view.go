@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 )
 
-// view is the data for the template of the page.
+// view contains the data of the status page for its template.
 type view struct {
 	*gatewayv1.GetStatusResponse
 

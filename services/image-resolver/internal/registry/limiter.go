@@ -110,7 +110,7 @@ func (s *slot) recordAnswer() {
 	s.limiter.answered.Add(s.name, struct{}{})
 }
 
-// acquireLarge waits until the session may read large answers.
+// acquireLarge waits until the session may read large answers, whose number is limited to bound the memory.
 func (s *slot) acquireLarge(ctx context.Context) error {
 	if s.large {
 		return nil

@@ -145,7 +145,7 @@ func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 	}
 }
 
-// Refuse answers in the format of registries.
+// Refuse answers a request with a status and an error in the format of registries.
 func Refuse(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -33,7 +33,7 @@ func (p paths) hasPath(at string) bool {
 	return ok
 }
 
-// markCleared records that a directory is cleared, and reports whether it was not before.
+// markCleared records that the layer has cleared a directory. It returns false if the directory was cleared before.
 func (p paths) markCleared(dir string) bool {
 	key := maphash.String(p.seed, dir)
 	if _, ok := p.cleared[key]; ok {

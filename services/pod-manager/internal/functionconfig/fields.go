@@ -55,7 +55,7 @@ func formatValue(value any) string {
 
 func (o object) has(field string) bool { return o.fields[field] != nil }
 
-// text returns the text in a field. It is empty if the field is missing or invalid.
+// text returns the string in a field. It is empty if the field is missing or of another type.
 func (o object) text(field string) string {
 	if !o.has(field) {
 		return ""

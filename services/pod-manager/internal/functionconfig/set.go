@@ -182,10 +182,10 @@ func (p *problems) conflict(image, part, owner string) {
 	p.add("%s of %s belongs to the FunctionConfig %q, %s", part, image, owner, end)
 }
 
-// tooMany records that images of a part are ignored because of maxImages.
-func (p *problems) tooMany(part string) {
+// tooMany adds the problem that further images of an executor, such as podExecutor, are ignored because of maxImages.
+func (p *problems) tooMany(executor string) {
 	p.addOnce(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
-		part, maxImages))
+		executor, maxImages))
 }
 
 // addOnce adds a text unless the list contains it.

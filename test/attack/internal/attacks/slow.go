@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
-// Durations of attacks that do not end on their own, in the short form and in the long form.
+// Durations of attacks that do not end on their own. The test option -short selects short.
 const (
 	short = 5 * time.Second
 	long  = 30 * time.Second
