@@ -76,6 +76,7 @@ func TestServicesProveWhoTheyAre(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time is a wait for a deadline
 			resolver := servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
 				frame.Identity = authority.Identity(t, tc.resolver)
 				return newTagLister(frame)
