@@ -7,6 +7,7 @@ package space
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"syscall"
@@ -20,8 +21,10 @@ import (
 const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // Command returns a command that runs as the first process of new namespaces. The command must call Init. It keeps
-// running when its parent exits.
+// running when its parent exits, and it does not inherit further descriptors of this process's callers: a lock of
+// `flock FILE make cluster-up`, for example, would be held as long as the cluster runs.
 func Command(name string, args ...string) *exec.Cmd {
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // kernels before 5.11 cannot
 	command := exec.Command(name, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
 	return command
