@@ -39,7 +39,7 @@ var programs = []struct{ dir, names string }{
 	{"services/gateway", "gateway"},
 	{"services/pod-manager", "pod-manager"},
 	{"services/image-resolver", "image-resolver"},
-	{"libs/cache", "gateway, pod-manager"},
+	{"libs/resolverclient", "gateway, pod-manager"},
 	{"libs/rpcclient", "gateway, pod-manager"},
 	{"libs/function", "gateway, wrapper-server"},
 	{"libs/mtls", "gateway, pod-manager, image-resolver"},

@@ -18,8 +18,13 @@ var commands = []string{
 	"doctor",
 }
 
-// flagLine matches a flag in the help of a command: shorthand, name, type and description with the default.
-var flagLine = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([a-z-]+)(?: [\w.:=]+)?  +(.*)$`)
+var (
+	// flagLine matches a flag in the help of a command: shorthand, name, type and description with the default. The
+	// type of a flag whose value is optional ends with the value that the plain flag means, such as string[="-"].
+	flagLine = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([a-z-]+)(?: [\w.:=]+(?:\[="[^"]*"\])?)?  +(.*)$`)
+	// flagStart matches the beginning of each line about a flag.
+	flagStart = regexp.MustCompile(`(?m)^ +(?:-\w, )?--[a-z]`)
+)
 
 // flagDefault matches the default at the end of a description.
 var flagDefault = regexp.MustCompile(` \(default "?([^"]*?)"?\)$`)
@@ -54,6 +59,9 @@ func GenerateFlags(root, document string) (string, error) {
 		out, err := help.Output()
 		if err != nil {
 			return "", fmt.Errorf("help of fnctl %s: %w", command, err)
+		}
+		if found, all := flagLine.FindAll(out, -1), flagStart.FindAll(out, -1); len(found) != len(all) {
+			return "", fmt.Errorf("help of fnctl %s: can read only %d of %d flags", command, len(found), len(all))
 		}
 		flags = addFlags(flags, command, string(out))
 	}
