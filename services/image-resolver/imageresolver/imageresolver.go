@@ -15,7 +15,6 @@ import (
 	"connectrpc.com/connect"
 	dockerconfig "github.com/docker/cli/cli/config"
 
-	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -102,12 +101,10 @@ func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	}
 	client, err := registry.New(registry.Config{
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
-		Local:           slices.AppendSeq(slices.Clone(cfg.InternalRegistries), maps.Keys(cfg.RegistryTLSPaths)),
-		PublicOnly:      len(cfg.InternalRegistries) > 0 && !slices.Contains(cfg.InternalRegistries, "*"),
-		Concurrent:      64,
-		InsecureSetting: config.Variable("InsecureRegistries"),
-		TLSPathsSetting: config.Variable("RegistryTLSPaths") + " or " + config.Variable("InternalRegistries"),
-		Telemetry:       frame.Telemetry,
+		Local:      slices.AppendSeq(slices.Clone(cfg.InternalRegistries), maps.Keys(cfg.RegistryTLSPaths)),
+		PublicOnly: len(cfg.InternalRegistries) > 0 && !slices.Contains(cfg.InternalRegistries, "*"),
+		Concurrent: 64,
+		Telemetry:  frame.Telemetry,
 	})
 	if err != nil {
 		return nil, err

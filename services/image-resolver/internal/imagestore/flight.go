@@ -122,17 +122,12 @@ func (f *flights) removeWaiter(key string, p *flight) {
 
 // cancelPull cancels a pull. The next caller does not join it. The caller must hold mu.
 func (f *flights) cancelPull(key string, p *flight) {
-	f.forgetPull(key, p)
+	if f.byKey[key] == p {
+		delete(f.byKey, key)
+	}
 	p.cancel()
 	if p.unwanted != nil {
 		p.unwanted.Stop()
-	}
-}
-
-// forgetPull removes a pull from f, so that the next caller starts another pull. The caller must hold mu.
-func (f *flights) forgetPull(key string, p *flight) {
-	if f.byKey[key] == p {
-		delete(f.byKey, key)
 	}
 }
 

@@ -59,24 +59,11 @@ func TestChallenges(t *testing.T) {
 			w.Insecure = []string{"registry.example"}
 			r := w.add(t, "registry.example", challenging(tc.pings, tc.challenges...))
 			r.Push(t, "fn:v1", v1.Config{Cmd: []string{"fn"}})
-			if err := w.tagged(t, "registry.example/fn"); err != nil {
+			if _, err := w.manifest(t, "registry.example/fn", "v1"); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-}
-
-// tagged gets the manifest of a tag v1.
-func (w *world) tagged(t *testing.T, repository string) error {
-	t.Helper()
-	c, err := registry.New(w.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.With(t.Context(), repository, func(ctx context.Context, s *registry.Session) error {
-		_, err := s.Manifest(ctx, "v1")
-		return err
-	})
 }
 
 // TestMirrorsOfPrefixes has mirrors of a registry and of parts of it.
@@ -92,7 +79,7 @@ func TestMirrorsOfPrefixes(t *testing.T) {
 		w.Insecure = []string{"mirror.example"}
 		r := w.add(t, "mirror.example")
 		r.Push(t, found+":v1", v1.Config{Cmd: []string{"fn"}})
-		if err := w.tagged(t, repository); err != nil {
+		if _, err := w.manifest(t, repository, "v1"); err != nil {
 			t.Errorf("%s, which is at %s: %v", repository, found, err)
 		}
 	}
@@ -105,12 +92,9 @@ func TestLocalFailuresEndTheSearch(t *testing.T) {
 	w.Mirrors = map[string][]string{"gone.example": {"mirror.example/all"}}
 	w.Insecure = []string{"mirror.example"}
 	w.add(t, "mirror.example")
-	c, err := registry.New(w.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, w.Config)
 	calls := 0
-	err = c.With(t.Context(), "gone.example/fn", func(context.Context, *registry.Session) error {
+	err := c.With(t.Context(), "gone.example/fn", func(context.Context, *registry.Session) error {
 		calls++
 		return fmt.Errorf("unpack: %w", full)
 	})
@@ -125,7 +109,7 @@ func TestTheMirrorsAnswerIsFirst(t *testing.T) {
 	w.Mirrors = map[string][]string{"gone.example": {"mirror.example/all"}}
 	w.Insecure = []string{"mirror.example"}
 	w.add(t, "mirror.example")
-	err := w.tagged(t, "gone.example/fn")
+	_, err := w.manifest(t, "gone.example/fn", "v1")
 	if err == nil || !strings.HasPrefix(err.Error(), "registry mirror.example: ") ||
 		!strings.Contains(err.Error(), "; after that: registry gone.example: ") {
 		t.Errorf("%v, want the mirror's answer before the registry's", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
@@ -99,14 +100,14 @@ func classifyError(err error) cause {
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return cause{class: classOf(answer.StatusCode), words: quoteError(answer), status: answer.StatusCode, err: err}
 	}
-	class := fault.Precondition
+	c := cause{class: fault.Precondition, words: err.Error(), err: err}
 	if isUnreachable(err) {
-		class = fault.Unavailable
+		c.class = fault.Unavailable
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return cause{class: class, words: wrapped.Err.Error(), err: err}
+		c.words = wrapped.Err.Error()
 	}
-	return cause{class: class, words: err.Error(), err: err}
+	return c
 }
 
 // classOf returns the class of an HTTP status, by which callers either retry later or fail until something changes.
@@ -192,27 +193,27 @@ func (s *Session) adviceFor(c cause) string {
 	case http.StatusTooManyRequests:
 		return "the registry limits how often it may be asked: try later, use credentials with a higher limit, or a mirror"
 	case 0:
-		return s.adviceOnConnection(c.err)
+		return adviceOnConnection(c.err)
 	}
 	return ""
 }
 
-func (s *Session) adviceOnConnection(err error) string {
+func adviceOnConnection(err error) string {
 	_, plaintext := errors.AsType[*plaintextError](err)
 	local, isLocal := errors.AsType[*localError](err)
 	_, tooLarge := errors.AsType[*tooLargeError](err)
 	_, page := errors.AsType[*pageError](err)
-	settings := s.guard.client.cfg
+	insecure := config.Variable("InsecureRegistries")
 	switch {
 	case isLocal && local.own:
-		return fmt.Sprintf("if it is a registry, list it in %s (plain HTTP) or %s",
-			settings.InsecureSetting, settings.TLSPathsSetting)
+		return fmt.Sprintf("if it is a registry, list it in %s (plain HTTP) or %s or %s", insecure,
+			config.Variable("RegistryTLSPaths"), config.Variable("InternalRegistries"))
 	case isDistrust(err):
 		return adviceOnTrust(err)
 	case isUnreachable(err): // before plaintext: listing the registry as insecure would not help
 		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
 	case plaintext || speaksPlain(err):
-		return "it has to speak TLS, or to be listed as insecure in " + settings.InsecureSetting
+		return "it has to speak TLS, or to be listed as insecure in " + insecure
 	case page:
 		return "check the registry's name, and what proxies on the way want"
 	case tooLarge:

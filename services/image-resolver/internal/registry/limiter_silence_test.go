@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
@@ -33,12 +32,7 @@ func TestFourDeadRegistries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(4)
-				c, err := registry.New(
-					registry.Config{Transport: n, Credentials: fixed{}, Concurrent: 64, Telemetry: telemetry.Discard()},
-				)
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := newClient(t, registry.Config{Transport: n, Concurrent: 64})
 				ctx, stop := context.WithCancel(t.Context())
 				dead := n.dead
 				n.polite = tc.polite
@@ -119,12 +113,7 @@ func (b *unendingBody) Close() error { return nil }
 func TestAnswersBeingReadAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(unending)
-		c, err := registry.New(
-			registry.Config{Transport: e, Credentials: fixed{}, Concurrent: 64, Telemetry: telemetry.Discard()},
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newClient(t, registry.Config{Transport: e, Concurrent: 64})
 		ctx, stop := context.WithCancel(t.Context())
 		var reading sync.WaitGroup
 		read := func(host int) {

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
@@ -94,12 +93,7 @@ func TestADeadRegistryDoesNotDelayAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(tc.dead)
-				c, err := registry.New(registry.Config{
-					Transport: n, Credentials: fixed{}, Concurrent: 16, Mirrors: tc.mirrors, Telemetry: telemetry.Discard(),
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := newClient(t, registry.Config{Transport: n, Concurrent: 16, Mirrors: tc.mirrors})
 				ctx, stop := context.WithCancel(t.Context())
 				if tc.mirrors == nil { // it is known to answer
 					if err := fetch(ctx, c, tc.asked); err != nil {
@@ -133,12 +127,7 @@ func TestADeadRegistryDoesNotDelayAnother(t *testing.T) {
 func TestFetchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(100)
-		c, err := registry.New(
-			registry.Config{Transport: n, Credentials: fixed{}, Concurrent: 16, Telemetry: telemetry.Discard()},
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newClient(t, registry.Config{Transport: n, Concurrent: 16})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var waiting sync.WaitGroup
@@ -167,22 +156,17 @@ func (hanging) Lookup(ctx context.Context, repository string) (c credentials.Cre
 	return c, nil
 }
 
-// newClient returns one that may fetch 4 images at a time, one from each registry.
-func newClient(t *testing.T, cfg registry.Config) *registry.Client {
+// newSmallClient returns one that may fetch 4 images at a time, one from each registry.
+func newSmallClient(t *testing.T, cfg registry.Config) *registry.Client {
 	t.Helper()
 	cfg.Transport = newNetwork(0)
 	cfg.Concurrent = 4
-	cfg.Telemetry = telemetry.Discard()
-	c, err := registry.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return newClient(t, cfg)
 }
 
 func TestAHelperThatHangsTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, registry.Config{Credentials: hanging{}})
+		c := newSmallClient(t, registry.Config{Credentials: hanging{}})
 		ctx, stop := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
 		for i := range 10 {
@@ -210,7 +194,7 @@ func TestASlotIsReleased(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, registry.Config{Credentials: fixed{}})
+				c := newSmallClient(t, registry.Config{Credentials: fixed{}})
 				for range 5 { // more than there are slots
 					func() {
 						defer func() { _ = recover() }()
@@ -230,7 +214,7 @@ func TestASlotIsReleased(t *testing.T) {
 
 func TestSlotsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, registry.Config{Credentials: fixed{}})
+		c := newSmallClient(t, registry.Config{Credentials: fixed{}})
 		var mu sync.Mutex
 		var served []int
 		var waiting sync.WaitGroup

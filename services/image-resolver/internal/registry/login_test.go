@@ -63,7 +63,7 @@ func TestCredentialsOfAllKinds(t *testing.T) {
 				}
 			}))
 			r.Push(t, "fn:v1", v1.Config{Cmd: []string{"fn"}})
-			if err := w.tagged(t, "registry.example/fn"); err != nil {
+			if _, err := w.manifest(t, "registry.example/fn", "v1"); err != nil {
 				t.Errorf("%v: %s", err, tc.reason)
 			}
 			if got := strings.Join(requests, ", "); got != tc.requests {
@@ -93,7 +93,7 @@ func TestScopeOfALaterChallenge(t *testing.T) {
 		}
 	}))
 	r.Push(t, "fn:v1", v1.Config{Cmd: []string{"fn"}})
-	if err := w.tagged(t, "registry.example/fn"); err != nil {
+	if _, err := w.manifest(t, "registry.example/fn", "v1"); err != nil {
 		t.Error(err)
 	}
 }
@@ -122,7 +122,7 @@ func TestRedirectsMayRequireTokens(t *testing.T) {
 		}
 	}))
 	store.Push(t, "fn:v1", v1.Config{Cmd: []string{"fn"}})
-	if err := w.tagged(t, "registry.example/fn"); err != nil {
+	if _, err := w.manifest(t, "registry.example/fn", "v1"); err != nil {
 		t.Error(err)
 	}
 }

@@ -21,15 +21,15 @@ func TestPrivateRegistriesMustBeListed(t *testing.T) {
 	open := w.add(t, "10.1.2.5")
 	w.hosts["10.1.2.4"] = open.Host
 	open.Push(t, "fn:v1", v1.Config{Cmd: []string{"fn"}})
-	if err := w.tagged(t, "10.1.2.4/fn"); err != nil {
+	if _, err := w.manifest(t, "10.1.2.4/fn", "v1"); err != nil {
 		t.Errorf("a registry that is listed as insecure: %v", err)
 	}
-	if err := w.tagged(t, "10.1.2.3/fn"); err == nil || strings.Contains(err.Error(), "rejected") {
+	if _, err := w.manifest(t, "10.1.2.3/fn", "v1"); err == nil || strings.Contains(err.Error(), "rejected") {
 		t.Errorf("a registry that is listed, and is not there: %v, want that it does not answer", err)
 	}
 	var texts []string
 	for _, host := range []string{"10.1.2.5", "10.1.2.6"} { // the second one is not there
-		err := w.tagged(t, host+"/fn")
+		_, err := w.manifest(t, host+"/fn", "v1")
 		if fault.Of(err) != fault.Precondition {
 			t.Errorf("%s: %v, want Precondition", host, err)
 			continue

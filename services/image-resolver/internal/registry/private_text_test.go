@@ -59,7 +59,7 @@ func TestCallersCannotScanPrivateNetworks(t *testing.T) {
 				if listed {
 					w.Local = []string{"registry.example"}
 				}
-				err := w.tagged(t, "registry.example/fn")
+				_, err := w.manifest(t, "registry.example/fn", "v1")
 				if err == nil {
 					t.Fatalf("no error for %s", cause)
 				}

@@ -44,9 +44,6 @@ type Config struct {
 	Local []string
 	// PublicOnly rejects private addresses of registries that are in neither Insecure, Local nor the mirrors.
 	PublicOnly bool
-	// InsecureSetting and TLSPathsSetting are the names of the settings for insecure registries and for directories of
-	// certificates.
-	InsecureSetting, TLSPathsSetting string
 	// Mirrors are repositories' prefixes to try before a registry, by its host or
 	// host:port, or by the beginning of its repositories, such as gcr.io/kpt-fn.
 	Mirrors map[string][]string

@@ -74,14 +74,26 @@ func (w *world) add(t *testing.T, name string, middleware ...func(http.Handler) 
 	return r
 }
 
-// manifest asks for a manifest and reports whether the registry wanted credentials.
-func (w *world) manifest(t *testing.T, repository, reference string) (wanted bool, err error) {
+// newClient makes a client. Without further settings, it has no credentials and few fetches at a time.
+func newClient(t *testing.T, cfg registry.Config) *registry.Client {
 	t.Helper()
-	c, err := registry.New(w.Config)
+	if cfg.Credentials == nil {
+		cfg.Credentials = fixed{}
+	}
+	if cfg.Telemetry == nil {
+		cfg.Telemetry = telemetry.Discard()
+	}
+	c, err := registry.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.With(t.Context(), repository, func(ctx context.Context, s *registry.Session) error {
+	return c
+}
+
+// manifest asks for a manifest and reports whether the registry wanted credentials.
+func (w *world) manifest(t *testing.T, repository, reference string) (wanted bool, err error) {
+	t.Helper()
+	err = newClient(t, w.Config).With(t.Context(), repository, func(ctx context.Context, s *registry.Session) error {
 		_, err := s.Manifest(ctx, reference)
 		wanted = s.WantedCredentials()
 		return err
@@ -268,7 +280,7 @@ func TestTokens(t *testing.T) {
 	}{
 		"plain":                 {"the usual way", 0, 0, 0, secret, good, ""},
 		"second try, 503":       {"the token server has a hiccup", 1, http.StatusServiceUnavailable, 0, secret, good, ""},
-		"second try, 401":       {"the token server learns of the user late", 1, http.StatusUnauthorized, 0, secret, good, ""},
+		"second try, 401":       {"the token server learns of users late", 1, http.StatusUnauthorized, 0, secret, good, ""},
 		"token ended":           {"a fresh one is fetched", 0, 0, 1, secret, good, ""},
 		"tokens end twice":      {"and everything from the start, once", 0, 0, 2, secret, good, ""},
 		"tokens are never good": {"but not for ever", 0, 0, 1000, secret, good, "no good"},
@@ -383,15 +395,7 @@ func TestTagsOnSeveralPages(t *testing.T) {
 				}),
 			)
 			w.Insecure = []string{"registry.example"}
-			c, err := registry.New(w.Config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var tags []string
-			err = c.With(t.Context(), "registry.example/fn", func(ctx context.Context, s *registry.Session) (err error) {
-				tags, err = s.Tags(ctx)
-				return err
-			})
+			tags, err := w.tags(t, "registry.example/fn")
 			if got := strings.Join(tags, " "); got != tc.want || (err == nil) != (tc.want != "") {
 				t.Errorf("tags %q, %v, want %q: %s", got, err, tc.want, tc.reason)
 			}

@@ -19,11 +19,7 @@ import (
 // tags lists a repository.
 func (w *world) tags(t *testing.T, repository string) (tags []string, err error) {
 	t.Helper()
-	c, err := registry.New(w.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = c.With(t.Context(), repository, func(ctx context.Context, s *registry.Session) (err error) {
+	err = newClient(t, w.Config).With(t.Context(), repository, func(ctx context.Context, s *registry.Session) (err error) {
 		tags, err = s.Tags(ctx)
 		return err
 	})
@@ -56,7 +52,7 @@ func TestListOfTagsHasABound(t *testing.T) {
 		pages int
 	}{
 		"as many as may be":       {"a tag for each commit", endless(1000, 20, 49_000), 50_000, 50},
-		"one more":                {"the list is not cut: the highest version may be missing", endless(1000, 20, 50_000), 0, 51},
+		"one more":                {"not cut: the highest version may be missing", endless(1000, 20, 50_000), 0, 51},
 		"without end":             {"it would fill the memory", endless(1000, 20, -1), 0, 51},
 		"on one page":             {"a registry may not care how many are asked for", endless(60_000, 20, 0), 0, 1},
 		"signatures":              {"they have long tags", endless(1000, 75, 49_000), 50_000, 50},

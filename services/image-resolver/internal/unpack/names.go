@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -25,13 +24,11 @@ const (
 	stepsPerFile = 32
 )
 
-func quote(s string) string { return strconv.Quote(s) }
-
 // cleanName returns the path of an entry in the image. A leading slash means the root of the image, as for container
 // runtimes. The builder ko writes such names.
 func cleanName(name string) (string, error) {
 	if len(name) > maxName {
-		return "", rejectEntry(name, "has a name of more than "+strconv.Itoa(maxName)+" bytes")
+		return "", rejectEntry(name, "has a name of more than %d bytes", maxName)
 	}
 	if slices.Contains(strings.Split(name, "/"), "..") {
 		return "", rejectEntry(name, `leads out of the image with ".."`)
@@ -57,8 +54,8 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 			return "", rejectEntry(dir, "is behind symbolic links that take too many steps")
 		}
 		if t.steps++; t.steps/stepsPerFile > t.limits.Files {
-			return "", rejectEntry(dir, "and those before it are behind more than "+strconv.Itoa(stepsPerFile)+
-				" steps for each file that an image may have")
+			const text = "and those before it are behind more than %d steps for each file that an image may have"
+			return "", rejectEntry(dir, text, stepsPerFile)
 		}
 		target, err := t.followPart(w, dir, rest[0])
 		if err != nil {
@@ -94,8 +91,8 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	}
 	next := path.Join(w.at, part)
 	if len(next) > maxName || strings.Count(next, "/") >= maxDepth {
-		return "", rejectEntry(dir, "is below more than "+strconv.Itoa(maxDepth)+" directories, or at a path of "+
-			"more than "+strconv.Itoa(maxName)+" bytes")
+		const text = "is below more than %d directories, or at a path of more than %d bytes"
+		return "", rejectEntry(dir, text, maxDepth, maxName)
 	}
 	if target, err = t.enterDirectory(w.dir(), next); err != nil || target != "" {
 		return target, err
@@ -129,13 +126,12 @@ func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err err
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
 	if target == "" || len(target) >= maxName {
-		return rejectEntry(header.Name, "is a symbolic link with no target, or with one of "+
-			strconv.Itoa(maxName)+" bytes or more")
+		return rejectEntry(header.Name, "is a symbolic link with no target, or with one of %d bytes or more", maxName)
 	}
 	if !path.IsAbs(target) {
 		reached := path.Join(path.Dir(at), target) //nolint:gosec // what leads out is rejected below
 		if reached == ".." || strings.HasPrefix(reached, "../") {
-			return rejectEntry(header.Name, "is a symbolic link to "+quoteLink(target)+", out of the image")
+			return rejectEntry(header.Name, "is a symbolic link to %s, out of the image", quoteLink(target))
 		}
 	}
 	return t.root.Symlink(target, at)
@@ -145,7 +141,7 @@ func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 func (t *Tree) hardLink(header *tar.Header, at string) error {
 	name, err := cleanName(header.Linkname)
 	if err != nil {
-		return rejectEntry(header.Name, "is a hard link to "+quoteLink(header.Linkname)+", out of the image")
+		return rejectEntry(header.Name, "is a hard link to %s, out of the image", quoteLink(header.Linkname))
 	}
 	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {
@@ -154,16 +150,56 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	target := path.Join(dir, path.Base(name))
 	info, err := t.root.Lstat(target)
 	if err != nil || info.IsDir() {
-		return rejectEntry(header.Name, "is a hard link to "+quoteLink(header.Linkname)+", which is no file of the image")
+		return rejectEntry(header.Name, "is a hard link to %s, which is no file of the image", quoteLink(header.Linkname))
 	}
 	switch {
 	case target == at:
 		return nil
 	case strings.HasPrefix(target, at+"/"):
-		return rejectEntry(header.Name, "is a hard link to "+quoteLink(header.Linkname)+", which it would replace")
+		return rejectEntry(header.Name, "is a hard link to %s, which it would replace", quoteLink(header.Linkname))
 	}
 	if err := t.removeForEntry(at); err != nil {
 		return err
 	}
 	return t.root.Link(target, at)
+}
+
+// walk descends from a root directory. It keeps the directories on its path open, so that an operation in the last
+// directory costs the same at any depth. An operation from the root would open all of them again.
+type walk struct {
+	root *os.Root
+	open []*os.Root
+	at   string // path of the last directory
+}
+
+// dir returns the directory that was reached.
+func (w *walk) dir() *os.Root {
+	if len(w.open) == 0 {
+		return w.root
+	}
+	return w.open[len(w.open)-1]
+}
+
+// enter enters a subdirectory of the last directory.
+func (w *walk) enter(name string) error {
+	next, err := w.dir().OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	w.open = append(w.open, next)
+	w.at = path.Join(w.at, name)
+	return nil
+}
+
+// leave returns to the parent of the last directory.
+func (w *walk) leave() {
+	_ = w.dir().Close()
+	w.open = w.open[:len(w.open)-1]
+	w.at = path.Dir(w.at)
+}
+
+func (w *walk) returnToRoot() {
+	for len(w.open) > 0 {
+		w.leave()
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 	"syscall"
 
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
@@ -149,7 +150,7 @@ func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) erro
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		return nil // unprivileged users cannot create devices, and sandboxes have their own
 	default:
-		return rejectEntry(header.Name, "has the unknown type "+string(rune(header.Typeflag)))
+		return rejectEntry(header.Name, "has the unknown type %c", header.Typeflag)
 	}
 }
 
@@ -263,8 +264,8 @@ func (r readFrom) Read(p []byte) (int, error) {
 }
 
 // rejectEntry is the error for an entry that must not be written.
-func rejectEntry(name, why string) error {
-	return fault.New(fault.Precondition, "its entry %s %s", quoteLink(name), why)
+func rejectEntry(name, why string, args ...any) error {
+	return fault.New(fault.Precondition, "its entry %s "+why, append([]any{quoteLink(name)}, args...)...)
 }
 
 // unfitting are the errors of file systems about names and links that they do not support.
@@ -274,7 +275,7 @@ var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, sys
 func rejectUnfit(name string, err error) error {
 	for _, reason := range unfitting {
 		if errors.Is(err, reason) && fault.Of(err) == fault.Internal {
-			return rejectEntry(name, "has a name or a link that the file system does not take: "+reason.Error())
+			return rejectEntry(name, "has a name or a link that the file system does not take: %w", reason)
 		}
 	}
 	return err
@@ -283,4 +284,4 @@ func rejectUnfit(name string, err error) error {
 // maxQuoted bounds the quotation of an image in an error, in bytes.
 const maxQuoted = 200
 
-func quoteLink(name string) string { return quote(excerpt.Middle(name, maxQuoted)) }
+func quoteLink(name string) string { return strconv.Quote(excerpt.Middle(name, maxQuoted)) }
