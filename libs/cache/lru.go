@@ -17,10 +17,10 @@ const entryBytes = 344
 type LRU[K comparable, V any] struct {
 	max, bytes int64
 	sizeOf     func(K, V) int64
-	entries    *simplelru.LRU[K, sized[V]]
+	entries    *simplelru.LRU[K, lruEntry[V]]
 }
 
-type sized[V any] struct {
+type lruEntry[V any] struct {
 	value V
 	bytes int64
 }
@@ -29,7 +29,7 @@ type sized[V any] struct {
 // need, in bytes.
 func NewLRU[K comparable, V any](maxBytes int64, sizeOf func(K, V) int64) *LRU[K, V] {
 	l := &LRU[K, V]{max: maxBytes, sizeOf: sizeOf}
-	evicted := func(_ K, s sized[V]) { l.bytes -= s.bytes }
+	evicted := func(_ K, e lruEntry[V]) { l.bytes -= e.bytes }
 	l.entries, _ = simplelru.NewLRU(math.MaxInt, evicted) // fails only for a size below 1
 	return l
 }
@@ -54,7 +54,7 @@ func (l *LRU[K, V]) Put(key K, value V) {
 	if size > l.max {
 		return
 	}
-	l.entries.Add(key, sized[V]{value, size})
+	l.entries.Add(key, lruEntry[V]{value, size})
 	for l.bytes += size; l.bytes > l.max; {
 		l.entries.RemoveOldest()
 	}

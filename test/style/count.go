@@ -88,7 +88,8 @@ func (c counts) addDocument(text string) {
 	}
 }
 
-var area = regexp.MustCompile(`^[^: ]+(, [^: ]+)*: `)
+// area matches the areas of a commit: "pool: ", "pool, kube: " or "status page: ".
+var area = regexp.MustCompile(`^[^: ]+( [^: ]+)?(, [^: ]+)*: `)
 
 // addSubject counts the forms in the subject of a commit. Subjects should have the form "area: verb …".
 func (c counts) addSubject(subject string) {

@@ -46,13 +46,14 @@ func TestFormsOfDocumentsAndCommits(t *testing.T) {
 	}
 	for _, s := range []string{
 		"pool: drain outdated pods", "pool, kube: the owner deletes", "drain pods", "docs: words of runbooks",
+		"status page: keep evaluations",
 	} {
 		c.addSubject(s)
 	}
-	if got, want := *c[nounSubject.name], (count{2, 4}); got != want {
+	if got, want := *c[nounSubject.name], (count{2, 5}); got != want {
 		t.Errorf("nouns: %+v, want %+v", got, want)
 	}
-	if got, want := *c[plainSubject.name], (count{1, 4}); got != want {
+	if got, want := *c[plainSubject.name], (count{1, 5}); got != want {
 		t.Errorf("areas: %+v, want %+v", got, want)
 	}
 }
