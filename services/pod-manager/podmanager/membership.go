@@ -31,29 +31,15 @@ func (c *Config) membership(
 	})
 }
 
-// keepMembership returns the task that maintains the membership. This replica owns functions from the time that serving closes
-// until stopping closes. Then its functions move to other replicas.
-func keepMembership(keeper *membership.Keeper, serving, stopping <-chan struct{}) serve.Task {
+// after returns a task that calls do once a signal closes.
+func after(signal <-chan struct{}, do func()) serve.Task {
 	return func(ctx context.Context) error {
-		stop := make(chan struct{})
-		defer func() { <-stop }()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		go func() {
-			defer close(stop)
-			select {
-			case <-serving:
-				keeper.Started()
-			case <-stopping:
-			case <-ctx.Done():
-			}
-			select {
-			case <-stopping:
-				keeper.Leave("this pod-manager is shutting down")
-			case <-ctx.Done():
-			}
-		}()
-		return keeper.Run(ctx)
+		select {
+		case <-signal:
+			do()
+		case <-ctx.Done():
+		}
+		return nil
 	}
 }
 

@@ -215,7 +215,9 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		func(ctx context.Context) error { return cluster.Run(ctx, inbox.Handle) },
 		func(ctx context.Context) error { return templates.Run(ctx, use.setTemplate) },
 		configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, podTLS.Run, awaitSync, awaitReady,
-		keepMembership(keeper, ready, frame.Health.Stopping()),
+		// This replica owns functions while it serves. Before its end, its functions move to other replicas.
+		keeper.Run, after(ready, keeper.Started),
+		after(frame.Health.Stopping(), func() { keeper.Leave("this pod-manager is shutting down") }),
 	}
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }

@@ -87,7 +87,9 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 
 // openCacheConfig opens the pod cache configuration. It passes the functions' settings to changed after each change
 // of the file.
-func (c *Config) openCacheConfig(changed func(map[string]cacheconfig.Entry), log *slog.Logger) (*cacheconfig.File, error) {
+func (c *Config) openCacheConfig(
+	changed func(map[string]cacheconfig.Entry), log *slog.Logger,
+) (*cacheconfig.File, error) {
 	return cacheconfig.Open(cacheconfig.Config{
 		Path: cmp.Or(c.CacheConfig, CacheConfigPath), DefaultImagePrefix: c.DefaultImagePrefix, Log: log, Changed: changed,
 	})
