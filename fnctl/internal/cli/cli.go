@@ -86,8 +86,8 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.AddCommand(newRender(env), newEval(env), newTest(env), newSource(env), newSink(env), newDoc(env), newFunctions(env), newPods(env),
-		newTop(env), newImages(env), newDocker(env), newDoctor(env), newVersion(env))
+	root.AddCommand(newRender(env), newEval(env), newTest(env), newSource(env), newSink(env), newDoc(env),
+		newFunctions(env), newPods(env), newTop(env), newImages(env), newDocker(env), newDoctor(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
 	if contained, ok := errors.AsType[containerExit](err); ok {
 		env.printError(contained.error)

@@ -8,9 +8,9 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-const functionsHelp = `Functions lists the images that the gateway serves without a registry or already has: those that run as
-local binaries, by its configuration or by FunctionConfigs, and those that have function pods or are listed for them.
-A gateway with function pods runs other images too.`
+const functionsHelp = `Functions lists the images that the gateway runs as local binaries, by its configuration or by
+FunctionConfigs, and the images that have function pods or are listed for them. A gateway with function pods runs other
+images too.`
 
 func newFunctions(env Environment) *cobra.Command {
 	var flags gatewayFlags
