@@ -14,8 +14,8 @@ import (
 
 // commands are the commands of fnctl whose flags the table lists. The empty text is fnctl itself.
 var commands = []string{
-	"", "render", "eval", "source", "test", "doc", "pods", "top", "images", "images pull", "images prune", "docker",
-	"doctor",
+	"", "render", "eval", "source", "test", "doc", "functions", "pods", "top", "images", "images pull",
+	"images prune", "docker", "doctor",
 }
 
 var (
