@@ -57,7 +57,7 @@ var (
 	participleType  = perHundred("type named by a participle", 0, `^(held|kept|known|seen|lent|told|left|[a-z]+ed)$`)
 	nounSubject     = perHundred("commit subject without a verb", 5,
 		`^(a|an|the|all|each|one|what|no|some|this|other|further|its|[a-z]+s) `)
-	plainSubject = form{"commit subject without an area", 0, 1, nil}
+	plainSubject = form{"commit subject without an area", 1, 100, nil} // subjects on main are never changed
 )
 
 // count contains the number of units that have a form (found) and the number of all units (of).
