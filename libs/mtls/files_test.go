@@ -35,7 +35,8 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 	if err := os.WriteFile(key, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dirs[server], "notify"), 0o700); err != nil { // changes of ..data cause no notification
+	// Changes below ..data cause no notification.
+	if err := os.Mkdir(filepath.Join(dirs[server], "notify"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	await(t, func() bool { return len(identity.Details()) == 1 })

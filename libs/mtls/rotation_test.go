@@ -31,12 +31,12 @@ func TestRotationLosesNothing(t *testing.T) {
 		for id, dir := range dirs {
 			a.Write(t, dir, id, life, others...)
 		}
-		authorities := string(a.PEM)
+		authorities := slices.Clone(a.PEM)
 		for _, other := range others {
-			authorities += string(other.PEM)
+			authorities = append(authorities, other.PEM...)
 		}
 		for _, i := range identities { // all trust an authority before it issues, however busy the machine is
-			await(t, func() bool { return i.Authorities() == authorities })
+			await(t, func() bool { return i.Authorities() == string(authorities) })
 		}
 	}
 	write(authority)

@@ -112,7 +112,8 @@ func (p place) programsReachIt(t *testing.T, fnctl string) {
 	dir := t.TempDir()
 	write := func(name, content string) {
 		file := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

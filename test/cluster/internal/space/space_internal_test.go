@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCallersDescriptorsStayBehind has a descriptor as a caller passes it on. The command runs without namespaces, which
-// need root.
+// TestCallersDescriptorsStayBehind has a descriptor as a caller passes it on. The command runs without namespaces,
+// which need root.
 func TestCallersDescriptorsStayBehind(t *testing.T) {
 	fd, err := unix.FcntlInt(os.Stdin.Fd(), unix.F_DUPFD, 100) // no descriptor that ls opens itself
 	if err != nil {
