@@ -32,7 +32,7 @@ func TestExamplesAreRenderedByConfinedFunctions(t *testing.T) {
 	const examples = "../../examples"
 	demo := exec.CommandContext(t.Context(), filepath.Join(examples, "demo.sh"))
 	demo.Env = append(demo.Environ(),
-		"FNR_ADDRESS="+startConfined(t), "FNCTL="+gobuild.Program(t, "../../fnctl", "."))
+		"FNCTL_ADDRESS="+startConfined(t), "FNCTL="+gobuild.Program(t, "../../fnctl", "."))
 	out, err := demo.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
