@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs each script of testdata/script against a gateway with the
 // functions below.
 func TestScripts(t *testing.T) {
-	address, pods := functions.Serve(t), functions.ServeWithPods(t, podManager())
+	address, pods := functions.Serve(t), functions.Serve(t, fntest.Pods(podManager()))
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

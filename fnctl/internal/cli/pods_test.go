@@ -139,7 +139,7 @@ func TestEvalShowsWhatItWaitsFor(t *testing.T) {
 		}
 		return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
 	}
-	address := fntest.Gateway{"slow:v1": slow}.ServeWithStatus(t, status, nil)
+	address := fntest.Gateway{"slow:v1": slow}.Serve(t, fntest.Status(status))
 	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
 	code := cli.Run(t.Context(), env, []string{
 		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=1m", "--address", address,
@@ -151,7 +151,7 @@ func TestEvalShowsWhatItWaitsFor(t *testing.T) {
 
 func TestPodsWatch(t *testing.T) {
 	m, stdout, stderr := podManager(), newScreen(), newScreen()
-	address := fntest.Gateway{}.ServeWithPods(t, m)
+	address := fntest.Gateway{}.Serve(t, fntest.Pods(m))
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr}
@@ -170,7 +170,7 @@ func TestPodsWatch(t *testing.T) {
 func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 	status, stderr := &waits{}, newScreen()
 	status.set("start", "Back-off")
-	address := fntest.Gateway{"slow:v1": fntest.Hang}.ServeWithStatus(t, status, nil)
+	address := fntest.Gateway{"slow:v1": fntest.Hang}.Serve(t, fntest.Status(status))
 	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
 	code := cli.Run(t.Context(), env, []string{
 		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=2s", "--address", address,

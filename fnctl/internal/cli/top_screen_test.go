@@ -70,7 +70,7 @@ func TestScreensOfTop(t *testing.T) {
 		t.Run(strconv.Itoa(size[0]), func(t *testing.T) {
 			t.Parallel()
 			pods, s := silent{leasetest.NewManager(nil), new(atomic.Bool)}, new(breakable)
-			address := fntest.Gateway{}.ServeWithStatus(t, s, pods)
+			address := fntest.Gateway{}.Serve(t, fntest.Status(s), fntest.Pods(pods))
 			//nolint:forbidigo // where this test's fnctl is
 			env := []string{"FNCTL_ADDRESS=" + address, "PATH=" + os.Getenv("PATH")}
 			term := open(t, t.TempDir(), size[0], size[1], env, "fnctl top --interval=100ms")

@@ -72,7 +72,7 @@ func (s *gatewayStatus) run(
 	ctx context.Context, t *testing.T, stdout *screen, args ...string,
 ) (code int, stderr string) {
 	t.Helper()
-	address := fntest.Gateway{"echo:v1": s.echo}.ServeWithStatus(t, s, s.pods)
+	address := fntest.Gateway{"echo:v1": s.echo}.Serve(t, fntest.Status(s), fntest.Pods(s.pods))
 	problems := newScreen()
 	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: problems}
 	code = cli.Run(ctx, env, append(args, "--address", address))

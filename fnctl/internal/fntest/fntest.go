@@ -44,45 +44,26 @@ func (g Gateway) EvaluateFunction(ctx context.Context,
 	return f(ctx, req)
 }
 
-// Serve starts the gateway on loopback, without TLS, and returns its address. The gateway stops at
-// the end of the test.
-func (g Gateway) Serve(tb testing.TB) string {
-	tb.Helper()
-	return g.serve(tb)
-}
+// Service adds a further service to a gateway.
+type Service func(*http.ServeMux)
 
-// ServeWithPods is Serve with the service that reports pods.
-func (g Gateway) ServeWithPods(tb testing.TB, pods lease.Manager) string {
-	tb.Helper()
-	return g.serve(tb, podsHandler(pods))
-}
-
-// ServeWithStatus is Serve with the status service. If pods is not nil, it also serves the service that reports pods.
-func (g Gateway) ServeWithStatus(
-	tb testing.TB, status gatewayv1connect.StatusServiceHandler, pods lease.Manager,
-) string {
-	tb.Helper()
-	services := []service{statusHandler(status)}
-	if pods != nil {
-		services = append(services, podsHandler(pods))
-	}
-	return g.serve(tb, services...)
-}
-
-// service adds a service to a gateway.
-type service func(*http.ServeMux)
-
-func podsHandler(pods lease.Manager) service {
+// Pods is the service that reports pods. If pods is nil, the gateway lacks the service.
+func Pods(pods lease.Manager) Service {
 	return func(mux *http.ServeMux) {
-		mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(pods, nil)))
+		if pods != nil {
+			mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(pods, nil)))
+		}
 	}
 }
 
-func statusHandler(status gatewayv1connect.StatusServiceHandler) service {
+// Status is the status service.
+func Status(status gatewayv1connect.StatusServiceHandler) Service {
 	return func(mux *http.ServeMux) { mux.Handle(gatewayv1connect.NewStatusServiceHandler(status)) }
 }
 
-func (g Gateway) serve(tb testing.TB, services ...service) string {
+// Serve starts the gateway on loopback, without TLS, and returns its address. The gateway stops at
+// the end of the test.
+func (g Gateway) Serve(tb testing.TB, services ...Service) string {
 	tb.Helper()
 	server := g.server(services...)
 	server.Start()
@@ -100,7 +81,7 @@ func (g Gateway) ServeTLS(tb testing.TB) *httptest.Server {
 	return server
 }
 
-func (g Gateway) server(services ...service) *httptest.Server {
+func (g Gateway) server(services ...Service) *httptest.Server {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
 	for _, add := range services {
