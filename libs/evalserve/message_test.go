@@ -315,7 +315,7 @@ func BenchmarkEvaluateFunction(b *testing.B) {
 				req := httptest.NewRequest(http.MethodPost, path+"EvaluateFunction", bytes.NewReader(sent))
 				req.ProtoMajor = 2
 				req.Header.Set("Content-Type", "application/grpc")
-				w := &discarded{header: http.Header{}}
+				w := &discardingWriter{header: http.Header{}}
 				handler.ServeHTTP(w, req)
 				if w.bytes != len(sent) {
 					b.Fatalf("%d bytes, want %d", w.bytes, len(sent))
@@ -325,15 +325,15 @@ func BenchmarkEvaluateFunction(b *testing.B) {
 	}
 }
 
-// discarded counts the bytes of a response.
-type discarded struct {
+// discardingWriter counts the bytes of a response.
+type discardingWriter struct {
 	header http.Header
 	bytes  int
 }
 
-func (d *discarded) Header() http.Header { return d.header }
-func (d *discarded) WriteHeader(int)     {}
-func (d *discarded) Write(p []byte) (int, error) {
+func (d *discardingWriter) Header() http.Header { return d.header }
+func (d *discardingWriter) WriteHeader(int)     {}
+func (d *discardingWriter) Write(p []byte) (int, error) {
 	d.bytes += len(p)
 	return len(p), nil
 }

@@ -21,11 +21,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// detailed is an error with a detail.
-type detailed struct{}
+// detailedError is an error with a detail.
+type detailedError struct{}
 
-func (detailed) Error() string         { return "function failed" }
-func (detailed) Detail() proto.Message { return &functionrunnerv1.FunctionFailure{ExitCode: 3} }
+func (detailedError) Error() string         { return "function failed" }
+func (detailedError) Detail() proto.Message { return &functionrunnerv1.FunctionFailure{ExitCode: 3} }
 
 func TestCodes(t *testing.T) {
 	tests := map[string]struct {
@@ -75,7 +75,7 @@ func TestThereAndBack(t *testing.T) {
 }
 
 func TestDetail(t *testing.T) {
-	err := rpcfault.ToConnect(fmt.Errorf("evaluate: %w", detailed{}))
+	err := rpcfault.ToConnect(fmt.Errorf("evaluate: %w", detailedError{}))
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok || len(cerr.Details()) != 1 {
 		t.Fatalf("got %v, want one detail", err)
