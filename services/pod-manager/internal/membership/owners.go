@@ -63,10 +63,14 @@ func (o Owners) Shared() bool { return o.shared }
 
 // Event returns the event that passes the owners to the pools.
 func (o Owners) Event() pool.OwnersChanged {
-	return pool.OwnersChanged{
+	event := pool.OwnersChanged{
 		Owner:    func(f pool.Function) pool.Owner { return o.Owner(f.Reference) },
 		Replicas: o.Replicas(),
 	}
+	if o.StoodDown == notRenewed {
+		event.Lost = notRenewed
+	}
+	return event
 }
 
 // equal reports whether two snapshots contain the same owners and the same reasons.

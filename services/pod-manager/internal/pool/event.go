@@ -167,6 +167,9 @@ type OwnersChanged struct {
 	Owner func(Function) Owner
 	// Replicas is the number of replicas that own functions.
 	Replicas int
+	// Lost is the reason that this replica cannot use the Kubernetes API, while other replicas can. Otherwise it is
+	// empty.
+	Lost string
 }
 
 // MinPodsSet sets the minimum number of pods of a function. These pods exist even if no lease needs them. MaxPods

@@ -2,13 +2,17 @@
 
 package pool
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // ownership contains the owners of functions, as the last OwnersChanged reported them.
 type ownership struct {
 	of        func(Function) Owner
-	replicas  int   // replicas that own functions
-	takeovers int64 // number of pools with pods that this replica took over
+	replicas  int    // replicas that own functions
+	lost      string // see OwnersChanged.Lost
+	takeovers int64  // number of pools with pods that this replica took over
 }
 
 // ownAll returns the owner of a function without membership: this replica owns all functions.
@@ -18,6 +22,7 @@ func (e OwnersChanged) applyTo(m *Machine) {
 	o := &m.ownership
 	o.of = e.Owner
 	o.replicas = max(e.Replicas, 1)
+	o.lost = e.Lost
 	for _, p := range m.pools {
 		former := p.owner
 		p.owner = o.of(p.function)
@@ -67,7 +72,7 @@ func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || (p.owner.Mine && !p.owner.Alone) {
 		return ""
 	}
-	return m.connectivity.lost
+	return cmp.Or(m.ownership.lost, m.connectivity.lost)
 }
 
 // trustReadiness copies the readiness that Kubernetes reports to the state of a pod that another replica owns. This

@@ -271,6 +271,24 @@ func TestUnreachableAPI(t *testing.T) {
 	}
 }
 
+// TestReplicaWithoutLeaseSendsWaitingCallersOn has a replica lose the Kubernetes API after a caller who came from the
+// other replica began to wait. A caller of this process waits on.
+func TestReplicaWithoutLeaseSendsWaitingCallersOn(t *testing.T) {
+	t.Parallel()
+	for name, inProcess := range map[string]bool{"gateway": false, "caller in this process": true} {
+		s := newStage(func(p *player) { p.config.InProcess = inProcess })
+		s.own(true)
+		s.handle(tried(1, function("f")))
+		other := pool.Owner{Address: "10.0.0.2:9448"}
+		s.handle(pool.OwnersChanged{
+			Owner: func(pool.Function) pool.Owner { return other }, Replicas: 1, Lost: "the API does not answer",
+		})
+		if a, rejected := last[pool.Reject](s); rejected == inProcess || (rejected && (!a.Elsewhere || a.Owner != "")) {
+			t.Errorf("%s: rejected: %t (%+v), want %t, to any other replica", name, rejected, a, !inProcess)
+		}
+	}
+}
+
 // TestQuotaSendsCallersToReplicasWithIdlePods reaches a quota where all idle pods belong to another replica.
 func TestQuotaSendsCallersToReplicasWithIdlePods(t *testing.T) {
 	t.Parallel()
