@@ -83,7 +83,7 @@ func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	return last, nil
 }
 
-// known returns the last answer, unless it is too old.
+// known returns the last answer for a key, unless the answer is too old to be used.
 func (l *lastAnswers[K, V]) known(key K) (value V, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -148,7 +148,8 @@ func (c *Client) Close() {
 
 type lookup func(ctx context.Context, host string) ([]string, error)
 
-// OverNetwork replaces the network and DNS, for tests. A nil dial uses the network of the machine.
+// OverNetwork makes a client use the given network and DNS instead of the machine's, for tests. A nil dial means the
+// machine's network.
 func OverNetwork(
 	dial func(ctx context.Context, network, address string) (net.Conn, error),
 	lookup func(ctx context.Context, host string) ([]string, error),

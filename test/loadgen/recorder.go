@@ -28,7 +28,7 @@ type turn struct {
 	failed  int64
 	failure string
 	took    time.Duration
-	// client is the processor time of this program in the turn.
+	// client is the processor time that this program, the load generator, used in the turn.
 	client time.Duration
 }
 

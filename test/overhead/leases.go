@@ -20,8 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// lender is a pod-manager without Kubernetes. It serves leases with the same server, access control and streams as
-// the pod-manager. Its only pod is a wrapper-server on this machine.
+// lender is a minimal pod-manager without Kubernetes. It serves leases with the same server, access control and
+// streams as the pod-manager. Its only pod is a wrapper-server on this machine.
 type lender struct {
 	lease.Manager
 

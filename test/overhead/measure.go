@@ -79,7 +79,8 @@ func takeTurn(ctx context.Context, w way, list []byte, callers int, length time.
 	return times, failure
 }
 
-// callInTurn evaluates repeatedly until end, and returns the durations without the first.
+// callInTurn evaluates a list repeatedly until end. It returns the durations of all evaluations except the first, which
+// warms up.
 func callInTurn(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
 	var times []time.Duration
 	if _, err := w.evaluate(ctx, list); err != nil {

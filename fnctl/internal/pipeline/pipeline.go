@@ -47,7 +47,7 @@ type Response struct {
 
 // Observer receives progress, from a single goroutine except for Waiting.
 type Observer interface {
-	// Entered is called for each package before its functions run.
+	// Entered is called for each package before the functions of its pipeline run.
 	Entered(plan *Plan)
 	// Started is called before a function runs on the given number of resources.
 	Started(call Call, resources int)

@@ -217,7 +217,7 @@ func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(s
 	return resolved.GetReference(), nil
 }
 
-// offline is a source that contains no images.
+// offline is a source of images that contains none, so that only stored images are used.
 type offline struct{ local *Local }
 
 func (o offline) Image(_ context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error) {

@@ -55,8 +55,8 @@ type Evaluator interface {
 	Evaluate(ctx context.Context, req Request) (Response, error)
 }
 
-// Chain is the multi-evaluator. It tries its evaluators in order, and continues only if an evaluator does not serve the
-// image.
+// Chain is the list of enabled evaluators. It tries its evaluators in order, and continues only if an evaluator does
+// not serve the image.
 type Chain []Evaluator
 
 // Evaluate runs the function with the first evaluator that serves its image.

@@ -85,7 +85,7 @@ func newLauncher(cfg Config, path string) *Launcher {
 	}
 }
 
-// String returns the launcher's name for users.
+// String returns the name of the launcher, such as "bubblewrap".
 func (l *Launcher) String() string {
 	if l.Direct() {
 		return "direct: Landlock, seccomp and limits, but no namespaces"

@@ -123,7 +123,7 @@ const toolsPath = "/wrapper-server-tools"
 // at, above or below toolsPath. It is empty if no volume would do so.
 type hidingVolume string
 
-// aboveTools matches an object that may contain the root directory, or a key with escapes.
+// aboveTools matches a JSON object whose keys may contain the root directory, either plainly or by escapes.
 var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
 
 // UnmarshalJSON searches the keys of an object for a volume that hides the wrapper server. It decodes the object only

@@ -38,7 +38,7 @@ var transient = []int{
 type retrier struct {
 	next     http.RoundTripper
 	attempts int
-	// failed is called after each attempt except the last attempt. It may read the answer.
+	// failed is called after each attempt except the last attempt. It may read the body of resp.
 	failed func(req *http.Request, resp *http.Response, err error)
 	// lost is the total time of failed attempts and waits so far.
 	lost time.Duration

@@ -36,7 +36,7 @@ const entryBytes = 4 << 10
 
 // Limits bound an unpacked image.
 type Limits struct {
-	// Bytes is the maximum disk space of everything that is written.
+	// Bytes is the maximum disk space of all files that are written, in bytes.
 	Bytes int64
 	// Files is the maximum number of files, directories and links.
 	Files int64

@@ -94,7 +94,7 @@ func labelPart(text string, limit int) string {
 	return strings.TrimRight(text[:min(len(text), limit)], "-")
 }
 
-// hexDigits matches a digest, and captures the digits that ids contain.
+// hexDigits matches a digest, and captures the digits that become part of a pod's id.
 var hexDigits = regexp.MustCompile(`^[a-z0-9+._-]+:([0-9a-f]{8})`)
 
 // digestDigits returns the first digits of a digest. If the digest is invalid, it returns the first digits of a hash

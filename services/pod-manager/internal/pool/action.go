@@ -89,7 +89,7 @@ const (
 	ForLeases Reason = iota
 	// ForMinimum means that the pool has fewer pods than its minimum.
 	ForMinimum
-	// ForVersion means that the pod will replace an outdated pod.
+	// ForVersion means that the pod replaces an outdated pod, whose template or settings have changed.
 	ForVersion
 )
 
