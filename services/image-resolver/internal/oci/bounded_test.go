@@ -41,26 +41,36 @@ func TestDocumentsTakeLittleMoreMemoryThanTheirText(t *testing.T) {
 		config   string // or
 		says     string // in the error; empty for success
 	}{
-		"members":             {"each would be a descriptor", full(index+`"manifests":[`, "{}", `]}`), "", "more than 2000 entries"},
-		"members of no use":   {"they count as well", full(index+`"manifests":[`, "null", `]}`), "", "more than 2000 entries"},
+		"members": {
+			"each would be a descriptor", full(index+`"manifests":[`, "{}", `]}`), "", "more than 2000 entries",
+		},
+		"members of no use": {
+			"they count as well", full(index+`"manifests":[`, "null", `]}`), "", "more than 2000 entries",
+		},
 		"numbers for members": {"the first is one too many", full(index+`"manifests":[`, "1", `]}`), "", "not valid"},
 		"annotations":         {"they are not used", full(index+`"manifests":[],"annotations":{`, `"#":""`, `}}`), "", ""},
-		"layers":              {"each would be a descriptor", full(image+`"layers":[`, "{}", `]}`), "", "more than 2000 entries"},
+		"layers": {
+			"each would be a descriptor", full(image+`"layers":[`, "{}", `]}`), "", "more than 2000 entries",
+		},
 		"lists in lists": {
 			"they are not used", strings.Repeat("[", 9000) + full("", "[]", "") + strings.Repeat("]", 9000), "", "not valid",
 		},
-		"unknown fields":      {"it is passed over", full(image+`"x":[`, `[{"":[]}]`, `]}`), "", ""},
-		"numbers in Env":      {"the first is one too many", "", config("Env", "[", "1", "]"), "not valid"},
-		"numbers in Cmd":      {"the first is one too many", "", config("Cmd", "[", "1", "]"), "not valid"},
-		"empty arguments":     {"each is a text", "", config("Entrypoint", "[", `""`, "]"), "more than 2000 entries"},
-		"nothings in Env":     {"each is a text", "", config("Env", "[", "null", "]"), "more than 2000 entries"},
-		"labels":              {"each is an entry", "", config("Labels", "{", `"#":""`, "}"), "more than 2000 entries"},
-		"one label":           {"again and again", "", config("Labels", "{", `"":""`, "}"), "more than 2000 entries"},
-		"history":             {"it is not used", "", full(`{"config":{"Cmd":["fn"]},"history":[`, "{}", "]}"), ""},
-		"numbers in history":  {"it is not used", "", full(`{"config":{"Cmd":["fn"]},"history":[`, "1", "]}"), ""},
-		"diff_ids":            {"they are not used", "", full(`{"config":{"Cmd":["fn"]},"rootfs":{"diff_ids":[`, `""`, "]}}"), ""},
-		"volumes":             {"they are not used", "", config("Volumes", "{", `"#":{}`, "}"), ""},
-		"a long argument":     {"that is what it takes", "", `{"config":{"Cmd":["` + strings.Repeat("x", length) + `"]}}`, ""},
+		"unknown fields":     {"it is passed over", full(image+`"x":[`, `[{"":[]}]`, `]}`), "", ""},
+		"numbers in Env":     {"the first is one too many", "", config("Env", "[", "1", "]"), "not valid"},
+		"numbers in Cmd":     {"the first is one too many", "", config("Cmd", "[", "1", "]"), "not valid"},
+		"empty arguments":    {"each is a text", "", config("Entrypoint", "[", `""`, "]"), "more than 2000 entries"},
+		"nothings in Env":    {"each is a text", "", config("Env", "[", "null", "]"), "more than 2000 entries"},
+		"labels":             {"each is an entry", "", config("Labels", "{", `"#":""`, "}"), "more than 2000 entries"},
+		"one label":          {"again and again", "", config("Labels", "{", `"":""`, "}"), "more than 2000 entries"},
+		"history":            {"it is not used", "", full(`{"config":{"Cmd":["fn"]},"history":[`, "{}", "]}"), ""},
+		"numbers in history": {"it is not used", "", full(`{"config":{"Cmd":["fn"]},"history":[`, "1", "]}"), ""},
+		"diff_ids": {
+			"they are not used", "", full(`{"config":{"Cmd":["fn"]},"rootfs":{"diff_ids":[`, `""`, "]}}"), "",
+		},
+		"volumes": {"they are not used", "", config("Volumes", "{", `"#":{}`, "}"), ""},
+		"a long argument": {
+			"that is what it takes", "", `{"config":{"Cmd":["` + strings.Repeat("x", length) + `"]}}`, "",
+		},
 		"a field, many times": {"each would take its time", full(index, `"manifests":[{},{},{}]`, "}"), "", "comes twice"},
 		"a long digest": {
 			"it is not quoted in full", `{"config":{"digest":"` + strings.Repeat("x", length) + `"}}`, "", "bytes left out",

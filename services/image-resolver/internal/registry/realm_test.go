@@ -41,8 +41,12 @@ func TestWhereTokenServersMayBe(t *testing.T) {
 		moved    string // where the token server sends us, or empty
 		asked    bool
 	}{
-		"by name":                {"the usual case", "registry.example", "203.0.113.1", "https://tokens.example/token", "", true},
-		"public":                 {"an address is as good", "registry.example", "203.0.113.1", "https://203.0.113.7/token", "", true},
+		"by name": {
+			"the usual case", "registry.example", "203.0.113.1", "https://tokens.example/token", "", true,
+		},
+		"public": {
+			"an address is as good", "registry.example", "203.0.113.1", "https://203.0.113.7/token", "", true,
+		},
 		"private beside private": {"a company's registry", "10.1.2.3", "", "https://10.1.2.4/token", "", true},
 		"another port":           {"a company's registry", "10.1.2.3", "", "https://10.1.2.3:5001/token", "", true},
 		"private, by IPv6":       {"a company's registry", "10.1.2.3", "", "https://[fd00::7]:5001/token", "", true},
@@ -51,8 +55,10 @@ func TestWhereTokenServersMayBe(t *testing.T) {
 		},
 		"beside this machine": {"a registry under development", "127.0.0.1", "", "https://10.1.2.4/token", "", true},
 		"on this machine":     {"a registry under development", "127.0.0.1", "", "https://127.0.0.2:5001/token", "", true},
-		"moved":               {"it is asked where it is", "10.1.2.3", "", "https://10.1.2.4/token", "https://10.1.2.5/token", true},
-		"moved on itself":     {"it is asked where it is", "10.1.2.3", "", "https://10.1.2.4/token", "/other", true},
+		"moved": {
+			"it is asked where it is", "10.1.2.3", "", "https://10.1.2.4/token", "https://10.1.2.5/token", true,
+		},
+		"moved on itself": {"it is asked where it is", "10.1.2.3", "", "https://10.1.2.4/token", "/other", true},
 		"private to public": {
 			"a registry may lead outside", "registry.example", "203.0.113.1", "https://10.1.2.4/token", "", false,
 		},
