@@ -230,7 +230,7 @@ func (b *Budget) admitFitting() {
 	})
 }
 
-// fits reports whether w can be admitted. The caller holds mu.
+// fits reports whether the budget has space for the waiting request w. The caller holds mu.
 func (b *Budget) fits(w *waiter) bool {
 	if w.stage == received {
 		u := b.functions[w.function]

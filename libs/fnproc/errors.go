@@ -134,7 +134,7 @@ func guessCause(cmd Command, err error) string {
 // LaunchError reports a launcher that failed before it started the function. The function is not to blame, so the
 // class is fault.Unavailable.
 type LaunchError struct {
-	// Words is the text that the launcher wrote.
+	// Words is the text that the launcher wrote to stderr about its failure.
 	Words string
 	// Advice is the remedy, for users.
 	Advice string

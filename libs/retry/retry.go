@@ -38,7 +38,7 @@ func (b *Backoff) Next() time.Duration {
 // Reset makes First the next wait.
 func (b *Backoff) Reset() { b.next = 0 }
 
-// Wait sleeps for the next wait. It returns false if ctx is done before.
+// Wait sleeps for the duration that Next returns. It returns false if ctx is done before.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
 // Sleep waits for d. It returns false if ctx is done before.

@@ -55,7 +55,7 @@ type Plan struct {
 	Targets []Target
 	Inputs  []Input
 	Loads   []Load
-	// Duration is the approximate time for which all targets together are measured with the same input and load. Turn
+	// Duration is the approximate total time in which all targets are measured with the same input and load. Turn
 	// is the time for which a target is measured before the next target is measured.
 	Duration, Turn time.Duration
 	// WarmUp is the time for which each target is called with an input and a load before measurements begin.

@@ -67,8 +67,8 @@ type mounting struct {
 
 func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
 
-// mount returns the image with the layers that were pushed to other repositories marked as mountable. Images of the
-// same program share a layer although each image is in its own repository.
+// mount marks the layers of an image that were pushed to other repositories as mountable, and returns the image.
+// Images of the same program share a layer although each image is in its own repository.
 func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
 	layers, err := image.Layers()
 	if err != nil || r.layers == nil {

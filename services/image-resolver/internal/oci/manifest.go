@@ -104,7 +104,7 @@ func parseIndex(raw []byte) (*Manifest, error) {
 			MediaType types.MediaType `json:"mediaType"`
 			Digest    v1.Hash         `json:"digest"`
 			Platform  *platform       `json:"platform"`
-			// Annotations of attestations name their subject.
+			// Annotations of an attestation name its subject, the image that it describes.
 			Annotations struct {
 				ReferenceType string `json:"vnd.docker.reference.type"`
 			} `json:"annotations"`

@@ -128,7 +128,7 @@ const (
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state, with a reason for users.
+// setState moves a pod to another state. why is the reason that users see.
 func (p *pod) setState(now time.Time, to state, why string) {
 	if to.stage() != p.state.stage() {
 		p.since = now
