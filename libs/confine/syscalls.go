@@ -162,7 +162,7 @@ func othersProcesses() rules {
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
 	// Requests that allocate space for a file, as fallocate does.
 	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
-	// Requests that change flags of files, which persist.
+	// Requests of ioctl that change the flags of a file, because flags persist after the function has exited.
 	const fsSetFlags, fsSetAttributes, fsEnableVerity = 0x40086602, 0x401c5820, 0x40806685
 	for _, request := range []uint32{
 		fioSetOwn, siocSetGroup, unix.TIOCSTI, unix.TIOCLINUX, fsReserve, fsReserve64, fsZero,

@@ -199,7 +199,8 @@ func (h *Handler) resolveAndClaim(
 	return name, err
 }
 
-// claimMemory waits while other evaluations of the function name use up the function's share of the memory budget.
+// claimMemory waits while other evaluations of the function, given by its name, use up the function's share of the
+// memory budget.
 func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
 	start := time.Now()
 	err := evalserve.Of(ctx).Claim(ctx, name)

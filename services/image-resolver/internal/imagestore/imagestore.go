@@ -75,7 +75,7 @@ type Store struct {
 	root    *os.Root
 	flights flights
 	pulls   *pullSlots
-	// whenFull, if not nil, closes images that are open without being needed.
+	// whenFull closes images that are open but not in use, to make space. It may be nil.
 	whenFull atomic.Pointer[func()]
 }
 

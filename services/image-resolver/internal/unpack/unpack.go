@@ -203,7 +203,7 @@ func (t *Tree) removeForEntry(at string) error {
 	return t.removeEntry(at)
 }
 
-// removeEntry removes an entry, if it exists.
+// removeEntry removes a file, or a directory with its content, if it exists.
 func (t *Tree) removeEntry(at string) error {
 	t.last.name, t.last.dir = ".", "." // the last directory may be gone
 	return t.root.RemoveAll(at)
