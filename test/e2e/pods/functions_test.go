@@ -45,7 +45,7 @@ func catalogFunction(t *testing.T, sys *system) {
 }
 
 // functionsOfOtherKinds runs one that is not a static program, and one whose image has both an
-// entrypoint and a command.
+// entrypoint and a command, which also writes to the fixed paths that containers have.
 func functionsOfOtherKinds(t *testing.T, sys *system) {
 	out, err := evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/nodejs:v1", suite.List)
 	if err != nil {
@@ -58,8 +58,11 @@ func functionsOfOtherKinds(t *testing.T, sys *system) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := `["/usr/local/bin/function" "from-entrypoint" "from-cmd" "two words"]`; !strings.Contains(out, line) {
-		t.Errorf("the function's command line is not %s:\n%s", line, out)
+	for _, place := range []string{"", "/tmp: ", "/dev/shm: "} {
+		line := place + `["/usr/local/bin/function" "from-entrypoint" "from-cmd" "two words"]`
+		if !strings.Contains(out, line) {
+			t.Errorf("the function has no result %s:\n%s", line, out)
+		}
 	}
 }
 
