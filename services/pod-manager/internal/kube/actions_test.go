@@ -199,6 +199,11 @@ func TestCreateFails(t *testing.T) {
 			"its Retry-After is longer than any caller waits",
 			apierrors.NewTooManyRequests("slow down", 60), pool.Held, "slow down",
 		},
+		"new quota": {
+			"it is counted soon",
+			apierrors.NewForbidden(pods, podName, errors.New("status unknown for quota: fns, resources: count/pods")),
+			pool.Held, "status unknown for quota",
+		},
 		"contention": {
 			"that of quotas passes",
 			apierrors.NewConflict(corev1.Resource("resourcequotas"), "fns", errors.New("the object has been modified")),

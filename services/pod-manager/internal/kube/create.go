@@ -161,10 +161,11 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 	return isNew, nil
 }
 
-// markConflicts marks conflicts as transient. Concurrent creations conflict because they update the same
-// ResourceQuota.
+// markConflicts marks conflicts about the ResourceQuota as transient. Concurrent creations conflict because they update
+// the same ResourceQuota. A new ResourceQuota refuses pods until Kubernetes has counted the existing pods.
 func markConflicts(err error) error {
-	if apierrors.IsConflict(err) {
+	uncounted := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "status unknown for quota")
+	if apierrors.IsConflict(err) || uncounted {
 		return kubeclient.Transient(err)
 	}
 	return err
