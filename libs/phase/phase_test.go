@@ -36,7 +36,8 @@ func TestEachPhaseHasAName(t *testing.T) {
 	}
 	for _, p := range []podmanagerv1.Phase{-1, podmanagerv1.Phase_PHASE_UNSPECIFIED, 1000} {
 		if phase.Name(p) != "" || phase.Describe(phase.Name(p)) != "" {
-			t.Errorf("phase %d has the name %q and the description %q, want none", p, phase.Name(p), phase.Describe(phase.Name(p)))
+			t.Errorf("phase %d has the name %q and the description %q, want none",
+				p, phase.Name(p), phase.Describe(phase.Name(p)))
 		}
 	}
 }
