@@ -18,15 +18,15 @@ import (
 //
 // A function may also need writable directories such as /tmp, the directories [ServiceConfig.Shared]. Concurrent
 // evaluations must not see each other's files there, so that a function first runs without access to these directories.
-// If the function is denied a file, it runs again, alone and with access to the directories, which are emptied before
-// and after. If that helps, all later evaluations run alone. Running a function again is safe, because functions are
-// pure.
+// If the function is denied a file, or fails without saying why, it runs again, alone and with access to the
+// directories, which are emptied before and after. If that helps, all later evaluations run alone. Running a function
+// again is safe, because functions are pure.
 type pod struct {
 	slots *semaphore.Weighted
 	count int64 // number of slots
 	// alone is true once all evaluations run alone.
 	alone atomic.Bool
-	// pointless is true once a function was denied a file although it ran alone with the directories. From then on, a
+	// pointless is true once a function that ran alone with the directories failed all the same. From then on, a
 	// function runs again only if its log names one of the directories.
 	pointless atomic.Bool
 }
@@ -42,7 +42,8 @@ func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 		return first, err
 	}
 	second, againErr := s.runInSlot(ctx, e, true)
-	if wasDenied(second, againErr) && (err == nil || againErr != nil) {
+	helped := !wasDenied(second, againErr) && !isSilent(againErr)
+	if !helped && (err == nil || againErr != nil) {
 		s.pod.pointless.Store(true)
 		return first, err
 	}
@@ -77,7 +78,8 @@ func (s *Service) runInSlot(ctx context.Context, e Evaluation, alone bool) (Resu
 // mayHelp reports whether running the function again with the directories may help.
 func (s *Service) mayHelp(result Result, err error) bool {
 	dirs := s.cfg.Shared
-	return len(dirs) > 0 && wasDenied(result, err) && (!s.pod.pointless.Load() || containsAny(logOf(result, err), dirs))
+	return len(dirs) > 0 && (wasDenied(result, err) || isSilent(err)) &&
+		(!s.pod.pointless.Load() || containsAny(logOf(result, err), dirs))
 }
 
 // denials contains texts that programs log when they are denied a file.
@@ -85,6 +87,13 @@ var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 
 // wasDenied reports whether a function logged that it was denied a file.
 func wasDenied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
+
+// isSilent reports whether a function failed with neither a log nor results. Programs that use the framework of kyaml do
+// so if they do not print its error, which may be that they were denied a file.
+func isSilent(err error) bool {
+	failure, ok := errors.AsType[*Failure](err)
+	return ok && failure.ExitCode != 0 && strings.TrimSpace(failure.Stderr) == "" && len(failure.Results) == 0
+}
 
 func logOf(result Result, err error) string {
 	if failure, ok := errors.AsType[*Failure](err); ok {

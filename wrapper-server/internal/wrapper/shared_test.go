@@ -54,6 +54,7 @@ func TestFixedPathsBelowTmp(t *testing.T) {
 		"input":                "cat >$SHARED/input.yaml && cat $SHARED/input.yaml",
 		"cache":                "mkdir -p $SHARED/helm/cache && cat >$SHARED/helm/cache/a && cat $SHARED/helm/cache/a",
 		"without an exit code": "cat >$SHARED/input.yaml; cat $SHARED/input.yaml; true",
+		"without a log":        "{ cat >$SHARED/input.yaml && cat $SHARED/input.yaml; } 2>/dev/null",
 		"nothing left before":  "if [ -e $SHARED/a ]; then exit 1; fi; cat >$SHARED/a && cat $SHARED/a",
 		"no rights":            "mkdir $SHARED/a && cat >$SHARED/a/b && cat $SHARED/a/b && chmod 0 $SHARED/a",
 	} {
@@ -99,6 +100,19 @@ func TestADenialIsNotForEver(t *testing.T) {
 	}
 	if got, err := evaluate(listNumber(1)); err != nil || got != listNumber(1) {
 		t.Errorf("%v, got %q", err, got)
+	}
+}
+
+// TestFailuresWithoutALogStay has a function that fails without a log for another reason.
+func TestFailuresWithoutALogStay(t *testing.T) {
+	evaluate, shared := startScript(t, "cat >/dev/null; exit 3")
+	for range 3 {
+		if _, err := evaluate(listNumber(1)); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+			t.Errorf("got %v, want the function's own error", err)
+		}
+	}
+	if entries, err := os.ReadDir(shared); err != nil || len(entries) > 0 {
+		t.Errorf("%v are left, %v", entries, err)
 	}
 }
 
