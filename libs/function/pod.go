@@ -88,8 +88,8 @@ var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 // wasDenied reports whether a function logged that it was denied a file.
 func wasDenied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
 
-// isSilent reports whether a function failed with neither a log nor results. Programs that use the framework of kyaml do
-// so if they do not print its error, which may be that they were denied a file.
+// isSilent reports whether a function failed with neither a log nor results. Programs that use kyaml's framework do so
+// if they do not print its error, which may be that they were denied a file.
 func isSilent(err error) bool {
 	failure, ok := errors.AsType[*Failure](err)
 	return ok && failure.ExitCode != 0 && strings.TrimSpace(failure.Stderr) == "" && len(failure.Results) == 0

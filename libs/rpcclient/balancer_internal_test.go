@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 )
 
@@ -72,6 +73,34 @@ func TestSilentReplicaDelaysOneCall(t *testing.T) {
 		<-time.After(3 * time.Second)
 		if from, _ := client.calls(t, 10); count(from, "10.0.0.2") != 5 {
 			t.Errorf("calls were answered by %v once both answer", from)
+		}
+	})
+}
+
+// TestCallersSayWhichErrorsMeanSilence has callers whose errors Call cannot judge by itself.
+func TestCallersSayWhichErrorsMeanSilence(t *testing.T) {
+	lost, failed := errors.New("lost"), errors.New("failed")
+	synctest.Test(t, func(t *testing.T) {
+		var network pipenet.Network
+		host := serveAt(t, &network, "10.0.0.1", name)
+		client, err := newClient("http://service:9449", nil, telemetry.Discard(), network.Dial,
+			func(context.Context, string) ([]string, error) { return []string{"10.0.0.1"}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		replicas, err := client.Replicas(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		host.SetSilent(true) // so that a silent replica stays silent
+		for _, want := range []error{failed, lost} {
+			isLost := func(err error) bool { return errors.Is(err, lost) }
+			err := client.Call(t.Context(), replicas[0], ProbeTimeout, isLost,
+				func(context.Context, func()) error { return want })
+			if silent := replicas[0].Silent(); !errors.Is(err, want) || silent != (want == lost) {
+				t.Errorf("%v: got %v, the replica counts as silent: %v", want, err, silent)
+			}
 		}
 	})
 }

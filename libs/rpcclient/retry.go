@@ -118,7 +118,7 @@ func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Dur
 	}
 	if errors.Is(context.Cause(watched), ErrSilent) {
 		err = connect.NewError(connect.CodeUnavailable, ErrSilent)
-	} else if !isUnreached(err) {
+	} else if !unreached(err) {
 		return err
 	}
 	b.markSilent(ctx, r, err)

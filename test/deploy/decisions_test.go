@@ -15,7 +15,8 @@ var recordStatus = regexp.MustCompile(`(?m)^Status: (accepted|superseded) on \d{
 // maxRecordLines bounds decision records, so that readers of the code read them.
 const maxRecordLines = 60
 
-// TestDecisionRecordsAreShort checks that each decision record has a status, a date, few lines and an entry in the index.
+// TestDecisionRecordsAreShort checks that each decision record has a status, a date and an entry in the index, and is
+// short.
 func TestDecisionRecordsAreShort(t *testing.T) {
 	dir := filepath.Join(root, "docs/decisions")
 	index := string(mustRead(t, filepath.Join(dir, "README.md")))
