@@ -98,7 +98,7 @@ func TestCallersSayWhichErrorsMeanSilence(t *testing.T) {
 			isLost := func(err error) bool { return errors.Is(err, lost) }
 			err := client.Call(t.Context(), replicas[0], ProbeTimeout, isLost,
 				func(context.Context, func()) error { return want })
-			if silent := replicas[0].Silent(); !errors.Is(err, want) || silent != (want == lost) {
+			if silent := replicas[0].Silent(); !errors.Is(err, want) || silent != errors.Is(want, lost) {
 				t.Errorf("%v: got %v, the replica counts as silent: %v", want, err, silent)
 			}
 		}
