@@ -100,7 +100,7 @@ type counter struct {
 func (c *counter) countTree(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return errors.Is(err, os.ErrNotExist)
+		return disappeared(err)
 	}
 	defer func() { _ = dir.Close() }()
 	return c.countEntries(dir, maxTempDepth)
@@ -119,15 +119,21 @@ func (c *counter) countEntries(dir *os.File, depth int) bool {
 			}
 		}
 		if err != nil {
-			return errors.Is(err, io.EOF)
+			return errors.Is(err, io.EOF) || disappeared(err)
 		}
 	}
+}
+
+// disappeared reports whether err means that an entry was removed or replaced while it was counted. Functions may do
+// so at any time. The next check counts a replacement.
+func disappeared(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
 func (c *counter) countEntry(dir *os.File, name string, depth int) bool {
 	var stat unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return errors.Is(err, unix.ENOENT) // the entry was removed after it was listed
+		return disappeared(err)
 	}
 	const blockSize = 512 // unit of Blocks on all file systems
 	c.files--
@@ -140,7 +146,7 @@ func (c *counter) countEntry(dir *os.File, name string, depth int) bool {
 	}
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return errors.Is(err, unix.ENOENT)
+		return disappeared(err)
 	}
 	below := os.NewFile(uintptr(fd), name)
 	defer func() { _ = below.Close() }()

@@ -7,6 +7,8 @@ package confine
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,4 +70,51 @@ func entries(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	return len(all)
+}
+
+// TestEntriesThatDisappearDoNotCount has a function that removes and replaces entries while they are counted.
+func TestEntriesThatDisappearDoNotCount(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	removed, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = removed.Close() }()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if count := (counter{bytes: 1 << 20, files: 10}); !count.countEntries(removed, maxTempDepth) {
+		t.Error("a directory that was removed after it was opened exceeds a limit")
+	}
+
+	dir := t.TempDir()
+	stopped := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		name := filepath.Join(dir, "entry")
+		for {
+			select {
+			case <-stopped:
+				return
+			default:
+			}
+			_ = os.Mkdir(name, 0o700)
+			_ = os.Remove(name)
+			_ = os.WriteFile(name, nil, 0o600)
+			_ = os.Remove(name)
+			_ = os.Symlink("entry", name)
+			_ = os.Remove(name)
+		}
+	})
+	for range 20000 {
+		if count := (counter{bytes: 1 << 20, files: 10}); !count.countTree(dir) {
+			t.Error("an entry that was replaced while it was counted exceeds a limit")
+			break
+		}
+	}
+	close(stopped)
+	writer.Wait()
 }
