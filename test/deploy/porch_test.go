@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -141,13 +142,21 @@ func TestSwitchOverPatch(t *testing.T) {
 }
 
 // TestWhatIsOursCanBeFoundBesidePorch checks that the way back in docs/replacing-porch.md finds
-// everything of ours by a label.
+// everything of ours by its kind and a label.
 func TestWhatIsOursCanBeFoundBesidePorch(t *testing.T) {
+	_, rest, _ := strings.Cut(string(mustRead(t, filepath.Join(root, "docs/replacing-porch.md"))),
+		"delete -l app.kubernetes.io/part-of=function-runner \\\n")
+	line, _, _ := strings.Cut(rest, "\n")
+	kinds := strings.Split(strings.TrimSpace(line), ",")
 	for _, overlay := range []string{"overlays/porch", "overlays/porch-main", "overlays/porch-microservices"} {
 		for _, object := range objects(t, overlay, filepath.Join(root, "deploy", overlay)) {
 			meta := object.(metav1.Object)
 			if meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
 				t.Errorf("%s: %T %s has no label of its owner", overlay, object, meta.GetName())
+			}
+			kind := reflect.TypeOf(object).Elem().Name()
+			if !slices.Contains(kinds, strings.ToLower(kind)) {
+				t.Errorf("%s: the document does not delete objects of the kind %s", overlay, kind)
 			}
 		}
 	}
