@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binaries carries the list of images that run as local binaries. The pod-manager reads the list from
-// FunctionConfig objects and sends it to the gateway, in the same process or over RPC.
+// Package binaries defines the list of images that the gateway runs as local programs instead of in pods. The
+// pod-manager reads the list from FunctionConfig objects and sends it to gateways, in the same process or over RPC.
 package binaries
 
 import (
@@ -11,19 +11,20 @@ import (
 	"sync"
 )
 
-// Binary is a program that the gateway runs in place of some images.
+// Binary is a local program that the gateway runs instead of starting pods for the images in Images.
 type Binary struct {
-	// Config is the name of the FunctionConfig.
+	// Config is the name of the FunctionConfig object that declares the binary.
 	Config string
-	// Path is the path of the program, absolute or relative to the gateway's directory of functions.
+	// Path is the path of the program, absolute or relative to the gateway's directory of function binaries.
 	Path string
-	// Images contains the canonical names of the images that the program stands for.
+	// Images contains the canonical names of the images that the program replaces.
 	Images []string
-	// Prefork is the number of spare processes to start for the program. Nil means the gateway's default.
+	// Prefork is the number of processes of the program to start before evaluations need them. Nil means the gateway's
+	// default.
 	Prefork *int
 }
 
-// equalBinaries reports whether two binaries are the same.
+// equalBinaries compares all fields of two binaries, including the numbers that Prefork points to.
 func equalBinaries(a, b Binary) bool {
 	prefork := a.Prefork == b.Prefork || (a.Prefork != nil && b.Prefork != nil && *a.Prefork == *b.Prefork)
 	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
@@ -35,14 +36,17 @@ type Problems map[string]string
 
 // Source provides the list of binaries.
 type Source interface {
-	// Watch calls use with the complete list as soon as it is available, and again after each change, until ctx is
-	// done or the connection to the source is lost. Calls do not overlap. Lists are shared, so use must not change
-	// them. The problems that use returns appear in the status of FunctionConfigs until the watch stops or use
+	// Watch calls the function use with the complete list of binaries as soon as the list is available, and again
+	// after each change. It returns when ctx is done or the connection to the source is lost. Calls of use do not
+	// overlap. Lists are shared, so use must not change them.
+	//
+	// The source shows the Problems that use returns in the status of the FunctionConfigs, until Watch returns or use
 	// returns different problems. If use returns nil, the status does not change.
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
-// Board is a Source in this process: it passes the list of the latest call of Put to all watches. Use [NewBoard].
+// Board is a Source for gateways in the same process: it sends the list of the latest call of Put to all running
+// calls of Watch. Use [NewBoard].
 type Board struct {
 	report    func(Problems)
 	reporting sync.Mutex
@@ -54,13 +58,14 @@ type Board struct {
 	changed chan struct{} // closed by the next Put
 }
 
-// NewBoard returns a board without a list. It calls report with the problems of all running watches whenever they
-// change.
+// NewBoard returns a board without a list. The board calls report with the problems of all running watches
+// together, whenever these problems change.
 func NewBoard(report func(Problems)) *Board {
 	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
 
-// Put replaces the list. Callers must not change it afterwards.
+// Put replaces the list of the board, and sends the new list to all watches. Callers must not change the list
+// afterwards.
 func (b *Board) Put(list []Binary) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +78,8 @@ func (b *Board) Put(list []Binary) {
 	b.changed = make(chan struct{})
 }
 
-// latestList returns the list and a channel that the next Put closes. Known is false before the first Put.
+// latestList returns the list of the latest call of Put, and a channel that the next call of Put closes. Known is
+// false before the first call.
 func (b *Board) latestList() (list []Binary, known bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +105,8 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// reportProblems stores the problems of a watch, and then calls b.report with the problems of all watches.
+// reportProblems stores the problems that a watch found in the list, and then calls b.report with the problems of
+// all watches.
 func (b *Board) reportProblems(watch *Problems, problems Problems) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()

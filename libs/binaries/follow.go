@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the wait before Follow reconnects to a source. The first wait is short because
-	// gateways often start before pod-managers, and evaluations need the list.
+	// minPause and maxPause are the minimum and the maximum wait before Follow reconnects to a source. The first wait
+	// is short because gateways often start before pod-managers, and evaluations need the list.
 	minPause = 100 * time.Millisecond
 	maxPause = 2 * time.Second
 )
 
-// Follow watches a source until ctx is done. If the connection to the source is lost, Follow logs the loss once and
-// reconnects. The last list stays in use until then.
+// Follow calls use with each new list of binaries until ctx is done. If the connection to the source is lost,
+// Follow logs the loss once and reconnects. Meanwhile, the last list remains in use.
 func Follow(ctx context.Context, source Source, log *slog.Logger, use func([]Binary) Problems) {
 	backoff := retry.Backoff{First: minPause, Max: maxPause, Jitter: 1}
 	lost := false

@@ -10,14 +10,16 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// GatewayMark is the prefix of problems that a gateway in another process reported.
+// GatewayMark is the prefix of problems that a gateway in another process reported, so that the pod-manager
+// recognizes them in the status of a FunctionConfig.
 const GatewayMark = "gateway: "
 
-// maxProblems is the maximum number of problems in a request, and maxProblem the maximum length of each problem in
-// bytes.
+// maxProblems is the maximum number of problems that a gateway reports in a request. maxProblem is the maximum
+// length of each problem in bytes.
 const maxProblems, maxProblem = 1000, 512
 
-// boundProblems returns at most maxProblems of the problems, each shortened to maxProblem bytes.
+// boundProblems limits the size of a request: it returns at most maxProblems of the problems, each shortened to
+// maxProblem bytes.
 func boundProblems(problems Problems) Problems {
 	if problems == nil {
 		return nil
@@ -29,7 +31,8 @@ func boundProblems(problems Problems) Problems {
 	return some
 }
 
-// request returns the request of a watch. It reports the problems that the gateway found in the previous list.
+// request returns the request that starts a watch. It contains the problems that the gateway found in the previous
+// list of binaries.
 func request(problems Problems) *podmanagerv1.WatchBinariesRequest {
 	if problems == nil {
 		return &podmanagerv1.WatchBinariesRequest{}
@@ -37,7 +40,8 @@ func request(problems Problems) *podmanagerv1.WatchBinariesRequest {
 	return &podmanagerv1.WatchBinariesRequest{Problems: &podmanagerv1.BinaryProblems{ByConfig: problems}}
 }
 
-// receivedProblems returns the problems of a message. It returns nil for a message without problems.
+// receivedProblems returns the problems in a gateway's message, marked with GatewayMark. It returns nil if the
+// message contains no report.
 func receivedProblems(m *podmanagerv1.BinaryProblems) Problems {
 	if m == nil {
 		return nil

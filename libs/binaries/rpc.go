@@ -17,18 +17,22 @@ import (
 )
 
 const (
-	// MaxRequestBytes limits a request, which contains the problems of a gateway.
+	// MaxRequestBytes is the maximum size of a request, which contains the problems that a gateway found in the list
+	// of binaries.
 	MaxRequestBytes = 1 << 20
-	// MaxResponseBytes limits a message with binaries: the name of an image has up to 1 KiB, and a path up to 4 KiB.
+	// MaxResponseBytes is the maximum size of a message with binaries. The name of an image has up to 1 KiB, and a
+	// path up to 4 KiB.
 	MaxResponseBytes = 16 << 20
-	// imagesPerMessage and binariesPerMessage are the maximum numbers of images and binaries in a message.
+	// imagesPerMessage and binariesPerMessage are the maximum numbers of images and binaries in a message. Longer
+	// lists are sent in several messages.
 	imagesPerMessage, binariesPerMessage = 5000, 1000
-	// maxImages is the maximum number of images in a received list.
+	// maxImages is the maximum number of images in a received list. A client returns an error for a longer list and
+	// does not use it.
 	maxImages = 200_000
 )
 
-// Handler returns a BinaryService that serves the lists of source. When stopping is closed, watches fail with an
-// error of class fault.Unavailable.
+// Handler returns a BinaryService that sends the lists of source to gateways. When the channel stopping is closed,
+// running watches fail with an error of class fault.Unavailable, so that the gateways connect to another replica.
 func Handler(source Source, stopping <-chan struct{}) podmanagerv1connect.BinaryServiceHandler {
 	return handler{source, stopping}
 }
@@ -58,7 +62,8 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// untilStopped calls cancel when h.stopping is closed. Callers must call ended after the watch.
+// untilStopped calls cancel when the program is about to stop, which h.stopping signals. Callers must call ended
+// after the watch, to free the goroutine that waits for the signal.
 func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
 	done := make(chan struct{})
 	go func() {
@@ -105,8 +110,8 @@ type Client struct {
 	rpc podmanagerv1connect.BinaryServiceClient
 }
 
-// NewClient returns a client of the pod-manager at url, which is http://host:port or
-// https://host:port. The HTTP client must speak HTTP/2, and must not have a timeout of its own.
+// NewClient returns a client of the pod-manager at url, which is http://host:port or https://host:port. The HTTP
+// client must support HTTP/2. It must not have a timeout of its own, because a watch has no end.
 func NewClient(httpClient connect.HTTPClient, url string, options ...connect.ClientOption) *Client {
 	options = append([]connect.ClientOption{connect.WithGRPC(), connect.WithReadMaxBytes(MaxResponseBytes)}, options...)
 	return &Client{podmanagerv1connect.NewBinaryServiceClient(httpClient, url, options...)}
@@ -123,8 +128,8 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 	}
 }
 
-// watchOnce sends the given problems and passes lists to use, until use returns different problems, and returns
-// those.
+// watchOnce sends problems to the pod-manager and calls use with each list that it receives. When use returns
+// different problems, watchOnce returns them, so that its caller starts a new watch that sends them.
 func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -144,7 +149,7 @@ func (c *Client) watchOnce(ctx context.Context, problems Problems, use func([]Bi
 	}
 }
 
-// receiveList collects the messages of the next list up to the message that completes it.
+// receiveList receives the next list, which may arrive in several messages. The last message is marked as complete.
 func receiveList(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinariesResponse]) ([]Binary, error) {
 	var list []Binary
 	images := 0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cache stores the answers of a source, up to a limit of bytes. It fetches a missing entry once for all
-// callers that wait for it, and refreshes entries in use before they expire. [LRU] is its storage.
+// Package cache stores values that are fetched from a slow source, up to a limit of bytes. Callers that need the
+// same missing value share a single fetch. Entries in use are refreshed before they expire. [LRU] is the storage of
+// the cache.
 package cache
 
 import (
@@ -19,35 +20,39 @@ import (
 )
 
 const (
-	// retryWhenFull is the retry hint for callers whose fetch was rejected because MaxFetches were running.
+	// retryWhenFull is the retry hint for callers whose fetch was rejected because the maximum number of fetches was
+	// already running.
 	retryWhenFull = time.Second
-	// keepInterval is the interval between two searches for entries to refresh. The fetches after a search are spread
-	// over the interval.
+	// keepInterval is the interval between two searches for entries that need a refresh. The refreshes that a search
+	// finds are spread over the interval, so that they do not reach the source all at once.
 	keepInterval = time.Minute
 )
 
 // Config configures a Cache. All fields except KeepFor and MaxKept are required.
 type Config[K comparable, V any] struct {
-	// Fetch gets the value of a key from its source. Its errors have fault classes.
+	// Fetch gets the value of a key from the source. Its errors must have classes of package fault, because the class
+	// determines whether the cache may return a stale value instead.
 	Fetch func(ctx context.Context, key K) (V, error)
-	// Lifetime returns the lifetime of the entry of a key.
+	// Lifetime returns the periods for which the entry of a key may be used.
 	Lifetime func(K) Lifetime
 	// MaxBytes limits the sum of the entries' sizes, as counted by Size.
 	MaxBytes int64
 	// Size returns the memory that a key and its value need, in bytes.
 	Size func(K, V) int64
-	// MaxFetches is the maximum number of concurrent fetches.
+	// MaxFetches is the maximum number of concurrent fetches. Callers that need a further fetch get an error of class
+	// fault.Exhausted.
 	MaxFetches int
-	// FetchTimeout limits a fetch. A fetch continues after its callers have left, so that the next caller finds the
-	// value.
+	// FetchTimeout is the maximum duration of a fetch. A fetch continues after its callers have given up, so that the
+	// next caller finds the value.
 	FetchTimeout time.Duration
-	// StaleWait is the maximum wait for a fetch if there is a stale entry.
+	// StaleWait is the maximum time for which a caller waits for a fetch if the cache contains a stale value, which
+	// the caller then gets.
 	StaleWait time.Duration
-	// KeepFor is the time for which an unused entry is still refreshed in the background, so that its next caller
-	// does not wait for the source. It begins with the last use of the entry. If it is zero, only uses refresh an
-	// entry.
+	// KeepFor is the time after the last use of an entry during which the cache refreshes the entry in the background,
+	// so that its next caller does not wait for the source. If it is zero, an entry is refreshed only when it is used.
 	KeepFor time.Duration
-	// MaxKept is the maximum number of entries that KeepFor applies to. The most recently used entries have priority.
+	// MaxKept is the maximum number of entries that are refreshed in the background because of KeepFor. The most
+	// recently used entries have priority.
 	MaxKept int
 }
 
@@ -81,7 +86,7 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries *LRU[K, *entry[V]]
 	fetches map[K]*fetch[V]
-	// generation counts the calls of ForgetFailures.
+	// generation is the number of calls of ForgetFailures. A failure of an earlier generation is ignored.
 	generation int
 }
 
@@ -116,11 +121,13 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-// Get returns the value of key. It waits for a fetch only if no entry may be used, and no longer than StaleWait if
-// there is a stale entry. It returns shortly before the deadline of ctx. It returns the error of Fetch if the fetch
-// fails. If ctx is done before the fetch is complete, it returns the error that the fetch last recorded (see
-// [Progress]), or else the error of ctx. The class of the error is fault.Exhausted if MaxFetches are running, and
-// fault.Unavailable if the fetch timed out.
+// Get returns the value of key. It waits for a fetch only if there is no usable entry, and at most for StaleWait if
+// there is a stale entry. It returns shortly before the deadline of ctx.
+//
+// If the fetch fails, Get returns the error of Fetch. If ctx is done before the fetch is complete, Get returns the
+// error that the fetch last recorded (see [Progress]), or else the error of ctx. The class of the error is
+// fault.Exhausted if MaxFetches other fetches are running, and fault.Unavailable if the fetch exceeded
+// FetchTimeout.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	e := c.useEntry(key)
@@ -150,7 +157,8 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (Answer[V], error) {
 	return c.awaitFetch(ctx, f, nil)
 }
 
-// Renew fetches the value of key, even if there is an entry. It returns the same errors as [Cache.Get].
+// Renew fetches the value of key from the source, even if the cache contains a value. It returns the same errors as
+// [Cache.Get].
 func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	c.mu.Lock()
 	c.useEntry(key)
@@ -162,7 +170,7 @@ func (c *Cache[K, V]) Renew(ctx context.Context, key K) (Answer[V], error) {
 	return c.awaitFetch(ctx, f, nil)
 }
 
-// Peek returns the value of a key's entry, even if the entry has expired.
+// Peek returns the cached value of a key, even if it has expired. It never fetches.
 func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,16 +195,16 @@ func (c *Cache[K, V]) Bytes() int64 {
 	return c.entries.Bytes()
 }
 
-// ForgetFailures removes all cached failures and prevents running fetches from caching theirs, for callers that have
-// removed a possible cause. Values stay.
+// ForgetFailures removes all cached failures, and prevents running fetches from caching their failures. Callers use
+// it after they have removed a possible cause of the failures. Cached values remain.
 func (c *Cache[K, V]) ForgetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation++
 }
 
-// entryOf returns the entry of a key, without a failure that was forgotten. It returns a zero entry if there is none.
-// c must be locked.
+// entryOf returns the entry of a key, or a zero entry if there is none. If the entry's failure was forgotten by
+// ForgetFailures, entryOf returns a copy without the failure. c must be locked.
 func (c *Cache[K, V]) entryOf(key K) *entry[V] {
 	e, ok := c.entries.Peek(key)
 	switch {
@@ -208,7 +216,7 @@ func (c *Cache[K, V]) entryOf(key K) *entry[V] {
 	return e
 }
 
-// useEntry records the use of a key's entry, and returns the entry as entryOf does. c must be locked.
+// useEntry records that a key's entry is used now, and returns the same entry as entryOf. c must be locked.
 func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	if e, ok := c.entries.Get(key); ok {
 		e.usedAt = time.Now()
@@ -216,7 +224,8 @@ func (c *Cache[K, V]) useEntry(key K) *entry[V] {
 	return c.entryOf(key)
 }
 
-// storeResult stores the result of a fetch that began in a generation. c must be locked.
+// storeResult stores the value or the error of a fetch. Generation is the cache's generation at the start of the
+// fetch. c must be locked.
 func (c *Cache[K, V]) storeResult(key K, value V, err error, generation int) {
 	now := time.Now()
 	e := *c.entryOf(key) // a copy, because callers may still read the old entry
@@ -232,7 +241,7 @@ func (c *Cache[K, V]) storeResult(key K, value V, err error, generation int) {
 	c.entries.Put(key, &e)
 }
 
-// joinFetch returns the fetch of key and starts it if none runs. c must be locked.
+// joinFetch returns the running fetch of key. If none is running, it starts a fetch. c must be locked.
 func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 	if f, ok := c.fetches[key]; ok {
 		return f, nil
@@ -253,7 +262,7 @@ func (c *Cache[K, V]) joinFetch(ctx context.Context, key K) (*fetch[V], error) {
 	return f, nil
 }
 
-// runFetch fetches key, stores the result and wakes the callers.
+// runFetch fetches the value of key, stores the result and wakes the callers that wait for it.
 func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.FetchTimeout, errTimeout)
 	defer cancel()
@@ -276,8 +285,8 @@ func (c *Cache[K, V]) runFetch(ctx context.Context, key K, f *fetch[V]) {
 	close(f.done)
 }
 
-// explainError adds to the error of a fetch the error that the fetch last recorded, and the cause of its
-// cancellation.
+// explainError returns the error of a failed fetch with its causes: the error that the fetch last recorded (see
+// [Progress]), and the reason for which the fetch was cancelled, if it was.
 func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	err := f.err
 	if last := f.progress.Load(); last != nil && errors.Is(err, context.DeadlineExceeded) {
@@ -292,8 +301,9 @@ func (c *Cache[K, V]) explainError(f *fetch[V], cause error) error {
 	return err
 }
 
-// awaitFetch waits for f until shortly before the deadline of ctx. If stale is not nil, awaitFetch returns the stale
-// entry when f exceeds StaleWait or the deadline, or when the source is unavailable.
+// awaitFetch waits for the fetch f until shortly before the deadline of ctx. If stale is not nil, awaitFetch
+// returns this stale entry when the fetch takes longer than StaleWait, when the deadline is near, or when the
+// source is unavailable.
 func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[V]) (Answer[V], error) {
 	none := Answer[V]{Source: Miss}
 	early, cancel := retry.EarlyDeadline(ctx) // leaves time to report the cause
@@ -325,8 +335,8 @@ func (c *Cache[K, V]) awaitFetch(ctx context.Context, f *fetch[V], stale *entry[
 	return none, f.err
 }
 
-// Run refreshes entries in use until ctx is done. Then it cancels all fetches and waits for their end. Later fetches
-// fail.
+// Run refreshes recently used entries in the background until ctx is done. Then it cancels all fetches and waits
+// for them to end. Later fetches fail.
 func (c *Cache[K, V]) Run(ctx context.Context) error {
 	c.keepRefreshed(ctx)
 	c.mu.Lock()
@@ -336,8 +346,8 @@ func (c *Cache[K, V]) Run(ctx context.Context) error {
 	return nil
 }
 
-// keepRefreshed refreshes entries in use until ctx is done. A random first wait spreads the refreshes of programs that
-// started together.
+// keepRefreshed refreshes recently used entries until ctx is done. Its first wait is random, so that programs that
+// started together do not send their refreshes at the same time.
 func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	for wait := rand.N(keepInterval); retry.Sleep(ctx, wait); { //nolint:gosec // no secret
 		due := c.dueKeys(time.Now())
@@ -353,8 +363,8 @@ func (c *Cache[K, V]) keepRefreshed(ctx context.Context) {
 	}
 }
 
-// dueKeys returns the keys of the entries to refresh: they are among the MaxKept entries in use and older than half
-// of their TTL.
+// dueKeys returns the keys of the entries to refresh: among the MaxKept most recently used entries, the entries
+// older than half of their TTL.
 func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -374,16 +384,16 @@ func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 // progressKey is the context key of a fetch's progress.
 type progressKey struct{}
 
-// Progress records that the fetch with the context ctx retries after err. A caller whose deadline passes before the
-// fetch is complete gets err.
+// Progress records err as the reason why the fetch with the context ctx is not complete yet. Fetch functions call
+// it before they retry. A caller whose deadline passes before the fetch is complete gets err.
 func Progress(ctx context.Context, err error) {
 	if progress, ok := ctx.Value(progressKey{}).(*atomic.Pointer[error]); ok {
 		progress.Store(&err)
 	}
 }
 
-// timeoutError returns the error for a caller whose context was done before f was complete. Err is the context's
-// error.
+// timeoutError returns the error for a caller whose context was done before the fetch f was complete. Err is the
+// error of that context.
 func (f *fetch[V]) timeoutError(err error) error {
 	last := f.progress.Load()
 	if last == nil || !errors.Is(err, context.DeadlineExceeded) {

@@ -10,27 +10,30 @@ import (
 )
 
 const (
-	// outageMemory is the time for which the cache assumes an outage to last after retryAt. Until then, callers get
-	// stale entries without waiting, because the source would hang or fail.
+	// outageMemory is the time for which the cache assumes that an unavailable source stays unavailable, from the time
+	// of the next permitted fetch (retryAt). Until then, callers get stale entries without waiting for a source that
+	// would hang or fail.
 	outageMemory = time.Minute
-	// maxRetryAfter limits the retry hint of a source if its entries never expire. Otherwise the TTL limits it.
+	// maxRetryAfter is the maximum retry hint that the cache accepts from a source whose entries never expire. For
+	// other entries, the maximum is the TTL.
 	maxRetryAfter = 5 * time.Minute
-	// failureBytes is the memory of a failure without its text.
+	// failureBytes is the assumed memory of a cached failure in addition to the text of its error.
 	failureBytes = 512
 )
 
 // Lifetime is the lifetime of an entry.
 type Lifetime struct {
-	// TTL is the age up to which an entry is returned without waiting for its source. When an entry older than half
-	// of the TTL is used, it is fetched again in the background. Zero means that the entry never expires.
+	// TTL is the age up to which an entry is returned without waiting for the source. An entry older than half of the
+	// TTL is refreshed in the background when it is used. Zero means that the entry never expires.
 	TTL time.Duration
-	// Stale is the age up to which an entry is returned if its source is unavailable or slower than StaleWait.
+	// Stale is the age up to which an expired entry is still returned if the source is unavailable or slower than
+	// Config.StaleWait.
 	Stale time.Duration
-	// Failure is the lifetime of a cached failure.
+	// Failure is the time for which a failure is cached: callers get the same error until a new fetch is permitted.
 	Failure time.Duration
 }
 
-// entry is the entry of a key. The zero entry has neither a value nor a failure.
+// entry is the cache entry of a key. The zero entry has neither a value nor a failure.
 type entry[V any] struct {
 	value     V
 	known     bool
@@ -39,8 +42,8 @@ type entry[V any] struct {
 
 	failure error
 	retryAt time.Time
-	// generation is the cache's generation at the start of the failed fetch. In later generations, the entry has no
-	// failure.
+	// generation is the number of calls of ForgetFailures at the start of the failed fetch. After a further call, the
+	// failure is ignored.
 	generation int
 }
 
@@ -58,8 +61,8 @@ const (
 func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	failing := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
-	// An outage counts for longer than retryAt, because otherwise callers would wait again and again for a hanging
-	// source. A refusal by the source invalidates a stale value.
+	// We assume that an outage lasts for longer than retryAt. Otherwise callers would wait again and again for a
+	// hanging source. If the source rejected the key, a stale value is no longer used.
 	outage := isOutage(e.failure) && now.Before(e.retryAt.Add(outageMemory))
 	switch {
 	case e.known && (life.TTL == 0 || age < life.TTL/2):
@@ -78,8 +81,8 @@ func (e *entry[V]) stateAt(life Lifetime, now time.Time) state {
 	}
 }
 
-// isOutage reports whether a failure is about the source instead of the key: the source cannot be reached, limits its
-// requests, or had too little time.
+// isOutage reports whether a failure is caused by the source and not by the key: the source is unreachable, limits
+// its requests, or had too little time.
 func isOutage(err error) bool {
 	switch fault.Of(err) {
 	case fault.Unavailable, fault.Exhausted, fault.DeadlineExceeded, fault.Canceled:
@@ -93,8 +96,8 @@ func (e *entry[V]) answer(source Source) Answer[V] {
 	return Answer[V]{Value: e.value, Age: time.Since(e.fetchedAt), Source: source}
 }
 
-// recordFailure records a failed fetch. The failure is cached for the retry hint of the source, up to the TTL, if
-// that is longer than life.Failure.
+// recordFailure caches the error of a failed fetch for life.Failure, or for the retry hint of the source if that is
+// longer. The TTL limits the retry hint.
 func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {
@@ -104,8 +107,8 @@ func (e *entry[V]) recordFailure(err error, life Lifetime, now time.Time) {
 	e.retryAt = now.Add(hold)
 }
 
-// inUse reports whether the entry is refreshed until keepFor after its last use: it has a value that expires, and its
-// source did not refuse it.
+// inUse reports whether the cache refreshes the entry in the background: the last use was less than keepFor ago,
+// the value expires, and the source has not rejected the key.
 func (e *entry[V]) inUse(life Lifetime, keepFor time.Duration, now time.Time) bool {
 	return life.TTL > 0 && e.known && (e.failure == nil || isOutage(e.failure)) && now.Sub(e.usedAt) < keepFor
 }

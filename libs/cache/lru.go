@@ -8,12 +8,12 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// entryBytes is the memory of an entry without its key and value: its list element, its share of the map and the
-// struct.
+// entryBytes is the memory of an entry in addition to its key and value: its list element, its share of the map and
+// the struct.
 const entryBytes = 344
 
-// LRU stores values up to a limit of bytes. It evicts the least recently used values first. Callers must lock it. Use
-// [NewLRU].
+// LRU stores values up to a limit of bytes. It evicts the least recently used values first. It is not safe for
+// concurrent use. Use [NewLRU].
 type LRU[K comparable, V any] struct {
 	max, bytes int64
 	sizeOf     func(K, V) int64
@@ -46,8 +46,8 @@ func (l *LRU[K, V]) Peek(key K) (V, bool) {
 	return s.value, ok
 }
 
-// Put stores a value instead of the key's earlier value. A value larger than the limit is not stored and evicts
-// nothing.
+// Put stores the value of a key, and replaces an earlier value. A value larger than the limit is not stored and
+// evicts nothing.
 func (l *LRU[K, V]) Put(key K, value V) {
 	l.entries.Remove(key)
 	size := entryBytes + l.sizeOf(key, value)

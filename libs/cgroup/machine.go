@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// MachineMemory returns the machine's memory and the memory available to programs in bytes, from a file like
-// /proc/meminfo. It returns false if they are unknown.
+// MachineMemory returns the machine's total memory and the memory that programs can still use, in bytes. It reads a
+// file in the format of /proc/meminfo, and returns false if the file does not contain both numbers.
 func MachineMemory(file string) (total, available int64, ok bool) {
 	content, err := os.ReadFile(file)
 	if err != nil {

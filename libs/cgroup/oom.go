@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// Kills distinguishes processes that the kernel killed because their container ran out of memory from processes that
-// another process killed: the signal is SIGKILL in both cases. The zero value and nil never explain a kill. It is
-// safe for concurrent use.
+// Kills finds out whether a process that died of SIGKILL was killed by the kernel because the container ran out of
+// memory, or by another process. It compares the kernel's count of such kills with the kills that it has already
+// explained. The zero value and nil never explain a kill. Kills is safe for concurrent use.
 type Kills struct {
 	root, counter string // directory of the control group, and its file that counts kills
 
@@ -19,7 +19,8 @@ type Kills struct {
 	explained int64 // kills before the start, or already returned by Explain
 }
 
-// counters contains the names of the files that count kills, in version 2 and version 1 of control groups.
+// counters contains the names of the files in which the kernel counts processes killed for lack of memory, in
+// version 2 and version 1 of control groups.
 var counters = []string{"memory.events", "memory/memory.oom_control"}
 
 // NewKills returns a Kills for the control group at root, such as [Container].
@@ -34,9 +35,9 @@ func NewKills(root string) *Kills {
 	return &Kills{}
 }
 
-// Explain returns the cause and the remedy if the kernel killed a process for memory, and otherwise an empty string.
-// Callers must call it for each process that was killed by a SIGKILL that they did not send. Each kill of the kernel
-// explains a single process.
+// Explain returns the cause of a SIGKILL and the remedy if the kernel killed a process because memory ran out.
+// Otherwise it returns an empty string. Callers must call it once for each process that was killed by a SIGKILL
+// that they did not send, because each kill by the kernel explains a single process.
 func (k *Kills) Explain() string {
 	if k == nil || k.counter == "" {
 		return ""
@@ -54,7 +55,8 @@ func (k *Kills) Explain() string {
 // Text returns the message for a function that ran out of memory: the cause and the remedy.
 func (k *Kills) Text() string { return "out of memory: " + k.remedy() }
 
-// countKills reads the number of kills. It returns false if the number is unknown.
+// countKills reads how many processes the kernel has killed in this control group because memory ran out. It
+// returns false if the number is unknown.
 func (k *Kills) countKills() (kills int64, ok bool) {
 	content, err := os.ReadFile(k.counter)
 	kills, ok = readNumbers(content)["oom_kill"]

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// usualProcesses is the limit that we assume if the container itself has none. The limit of the pod or the node then
-// applies, but a container cannot see it.
+// usualProcesses is the maximum number of processes that we assume if the container has no limit of its own. The
+// limit of the pod or the node then applies, but a container cannot read it.
 const usualProcesses = 4096
 
-// Processes returns the maximum number of processes and threads in the control group at root, and their current number.
-// It returns false on a machine without such a group.
+// Processes returns the maximum and the current number of processes and threads in the control group at root. It
+// returns false on a machine without such a group.
 func Processes(root string) (limit, used int64, ok bool) {
 	for _, dir := range []string{root, filepath.Join(root, "pids")} {
 		if used, ok = readNumber(filepath.Join(dir, "pids.current")); ok {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// uses contains, for version 2 and version 1 of control groups, the file with the used memory, the file with its
-// details, and the names of the values for cached files in the latter.
+// uses contains the sources of the used memory, for version 2 and version 1 of control groups: the file with the
+// used memory, the file with its details, and the names of the numbers for cached files in the details.
 var uses = []struct{ used, details, inactive, active, mapped string }{
 	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
 	{
@@ -21,9 +21,9 @@ var uses = []struct{ used, details, inactive, active, mapped string }{
 	},
 }
 
-// MemoryUse returns the used memory of the container whose control group is at root, in bytes. Cached files do not
-// count, because the kernel drops them when it needs memory, except those of running programs. MemoryUse returns
-// false if the used memory is unknown.
+// MemoryUse returns the memory that the container whose control group is at root uses, in bytes. Cached files do
+// not count, because the kernel drops them when it needs memory. Mapped files, such as running programs, do count.
+// MemoryUse returns false if the used memory is unknown.
 func MemoryUse(root string) (used int64, ok bool) {
 	for _, names := range uses {
 		used, ok := readNumber(filepath.Join(root, names.used))

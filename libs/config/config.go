@@ -16,8 +16,8 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// Prefix starts the name of every environment variable of this project. It is
-// not "FUNCTION_RUNNER": Kubernetes injects variables named after Services.
+// Prefix is the beginning of the name of every environment variable of this project. It is not "FUNCTION_RUNNER",
+// because Kubernetes injects variables with this prefix into pods if a Service is called function-runner.
 const Prefix = "FNR"
 
 // Validator is a configuration that can validate itself. Validate returns nil or the result of
@@ -35,8 +35,9 @@ func Load(cfg Validator) error {
 	return Rename(cfg.Validate(), Variable)
 }
 
-// Fill fills cfg without validating it, for programs whose flags override the environment. A variable with our prefix
-// and without a matching field is an error, because it would have no effect and is most often a typing error.
+// Fill sets the fields of cfg from environment variables without validating them, for programs whose flags override
+// the environment. A variable with the prefix FNR and without a matching field is an error, because it would have
+// no effect and is most often a typing error.
 func Fill(cfg any) error {
 	if err := FillKnown(cfg); err != nil {
 		return err
@@ -44,8 +45,8 @@ func Fill(cfg any) error {
 	return checkUnknown(cfg)
 }
 
-// FillKnown fills cfg as Fill does, but ignores variables without a matching field. It is for tools that users run in
-// a shell with variables of our other programs.
+// FillKnown is like Fill, but ignores variables without a matching field. It is for tools that users run in a shell
+// in which variables of our other programs may be set.
 func FillKnown(cfg any) error {
 	if err := envconfig.Process(Prefix, cfg); err != nil {
 		return describeError(err)
@@ -53,8 +54,8 @@ func FillKnown(cfg any) error {
 	return nil
 }
 
-// IsSet reports whether the environment contains the variable of a field, even with an empty value. It is for
-// programs that combine services and ignore some of the services' settings.
+// IsSet reports whether the environment contains the variable of a field, even with an empty value. Programs use it
+// to distinguish a setting of the user from a default.
 func IsSet(field string) bool {
 	_, ok := os.LookupEnv(Variable(field)) //nolint:forbidigo // main reads the environment with this package
 	return ok
@@ -68,7 +69,7 @@ func describeError(err error) error {
 	return fmt.Errorf("environment: %w", err)
 }
 
-// Problem reports a setting with a value that is not allowed.
+// Problem is the error for a setting whose value is not allowed.
 type Problem struct {
 	// Field is the path of the struct field, such as "Serve.DrainDelay".
 	Field string
@@ -89,7 +90,7 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s is %s: it must be %s", name, quoteValue(p.Value), p.Want)
 }
 
-// quoteValue quotes texts, so that an empty text is visible.
+// quoteValue formats the value of a setting for an error. It quotes strings, so that an empty string is visible.
 func quoteValue(v any) string {
 	if s, ok := v.(string); ok {
 		return fmt.Sprintf("%q", s)
@@ -97,8 +98,8 @@ func quoteValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Rename returns err with each Problem's field replaced by name(field), because a field is set by a variable in some
-// programs and by a flag in others.
+// Rename replaces the name of the setting in each [Problem] of err by name(field). Errors then name the setting as
+// the user sets it: by a variable in some programs, and by a flag in others.
 func Rename(err error, name func(field string) string) error {
 	return changeProblems(err, func(p Problem) *Problem {
 		p.name = name(p.Field)
@@ -106,7 +107,7 @@ func Rename(err error, name func(field string) string) error {
 	})
 }
 
-// changeProblems replaces each Problem in err by the result of change.
+// changeProblems returns err with each [Problem] in it replaced by the result of calling change with it.
 func changeProblems(err error, change func(Problem) *Problem) error {
 	changed := splitErrors(err)
 	for i, e := range changed {
@@ -128,7 +129,7 @@ func splitErrors(err error) []error {
 	return []error{err}
 }
 
-// wordBreak matches the boundary between the words of a field's name.
+// wordBreak matches the boundary between two words of a field's name, such as between "Drain" and "Delay".
 var wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 
 // Variable returns the environment variable of a field: "Serve.DrainDelay" is
@@ -144,14 +145,16 @@ type Checks struct {
 	problems []error
 }
 
-// That records a problem with the setting field if ok is false.
+// That records a problem if ok is false. Field is the path of the setting's struct field, value is its invalid
+// value, and want describes the permitted values.
 func (c *Checks) That(ok bool, field string, value any, want string) {
 	if !ok {
 		c.problems = append(c.problems, &Problem{Field: field, Value: value, Want: want})
 	}
 }
 
-// ServiceURL records a problem with the setting field unless address is empty or the URL of a service.
+// ServiceURL records a problem with a setting whose value, address, is neither empty nor the URL of a service.
+// Field is the path of the setting's struct field.
 func (c *Checks) ServiceURL(field, address string) {
 	u, err := url.Parse(address)
 	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
@@ -159,7 +162,7 @@ func (c *Checks) ServiceURL(field, address string) {
 }
 
 // Within adds the problems in err, the result of validating a nested configuration. Field is the name of the nested
-// struct, which becomes a prefix of the problems' fields. An empty field adds no prefix.
+// struct, which is prepended to the field of each problem. An empty field adds no prefix.
 func (c *Checks) Within(field string, err error) {
 	err = changeProblems(err, func(p Problem) *Problem {
 		if field != "" {
@@ -172,8 +175,8 @@ func (c *Checks) Within(field string, err error) {
 	}
 }
 
-// Err returns all problems, or nil. If several services report the same problem with a shared setting, it returns the
-// problem once.
+// Err returns all recorded problems as a single error, or nil. A setting that several services share may cause the
+// same problem several times, which Err returns once.
 func (c *Checks) Err() error {
 	var unique []error
 	for _, problem := range c.problems {

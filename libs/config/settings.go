@@ -13,9 +13,9 @@ import (
 
 // Setting describes an environment variable that a program reads.
 type Setting struct {
-	// Variable is the name of the variable, with our prefix.
+	// Variable is the name of the variable, including the prefix FNR.
 	Variable string
-	// Alias is another name of the variable, without our prefix. It may be empty.
+	// Alias is a second name of the variable, without the prefix FNR. It may be empty.
 	Alias string
 	// Type is the type of the value: text, number, duration, boolean, or a list.
 	Type string
@@ -24,8 +24,8 @@ type Setting struct {
 }
 
 // Settings returns the settings of cfg, a pointer to a struct with envconfig tags, in the order of its fields. A
-// variable that several embedded structs share is listed once, with the default of the first struct. (We do not use
-// envconfig's own list, because it requires text/template, which would make each program a third larger.)
+// variable that several embedded structs share is listed once, with the default of the first struct. We do not use
+// envconfig's own list, because it requires text/template, which would make each program a third larger.
 func Settings(cfg any) []Setting {
 	var unique []Setting
 	seen := map[string]bool{}
@@ -38,8 +38,8 @@ func Settings(cfg any) []Setting {
 	return unique
 }
 
-// settingsOf returns the settings of a struct. Path is the struct's place in the configuration, such as "Serve."; it
-// is empty for the configuration itself.
+// settingsOf returns the settings of a struct type. Path is the struct's position in the configuration, such as
+// "Serve.". It is empty for the configuration itself.
 func settingsOf(structure reflect.Type, path string) []Setting {
 	var found []Setting
 	for field := range structure.Fields() {
@@ -62,7 +62,7 @@ func settingsOf(structure reflect.Type, path string) []Setting {
 	return found
 }
 
-// isGroup reports whether a field of the type is a struct of settings instead of a setting.
+// isGroup reports whether a field of type t is a nested struct that contains settings, and not a setting itself.
 func isGroup(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
@@ -88,7 +88,8 @@ func typeName(t reflect.Type) string {
 	return "text"
 }
 
-// Help writes the settings of cfg and their defaults. It leaves out the variables for which without returns true.
+// Help writes the settings of cfg and their defaults to w. It omits each variable for which the function without
+// returns true.
 func Help(w io.Writer, cfg any, without func(variable string) bool) {
 	_, _ = fmt.Fprintln(w, "Environment:")
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

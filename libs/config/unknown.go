@@ -12,14 +12,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
-// foreign contains variables with our prefix that only the project's tests read. Programs ignore them, because tests
-// start programs with these variables in the environment.
+// foreign contains variables with the prefix FNR that only the project's tests read. Tests start programs with
+// these variables in the environment, so programs must not reject them.
 var foreign = []string{
 	"FNR_BED", "FNR_EVIDENCE", "FNR_KPT", "FNR_KUSTOMIZE", "FNR_PORCH", "FNR_SKAFFOLD", "FNR_TOOLBOX_IMAGE",
 }
 
-// checkUnknown returns an error that names each variable with our prefix but without a setting in cfg. Such a
-// variable would have no effect. It is most often a typing error, or meant for another program.
+// checkUnknown returns an error that names each variable that has the prefix FNR but belongs to no setting in cfg.
+// Such a variable would have no effect. It is most often a typing error, or meant for another program.
 func checkUnknown(cfg any) error {
 	var known []string
 	for _, s := range Settings(cfg) {
@@ -37,7 +37,8 @@ func checkUnknown(cfg any) error {
 	return errors.Join(unknown...)
 }
 
-// adviceFor returns the remedy for an unknown variable: the known variable with a similar name, if there is one.
+// adviceFor returns advice about an unknown variable: the known variable with the most similar name. It is empty if
+// no name is similar.
 func adviceFor(name string, known []string) string {
 	if near := typo.Nearest(name, known, maxTypingErrors); near != "" {
 		return fmt.Sprintf(": is %s meant?", near)

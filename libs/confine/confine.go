@@ -16,25 +16,26 @@ import "log/slog"
 
 // Config configures a Confiner.
 type Config struct {
-	// Level selects the reaction to a kernel that lacks some of the restrictions. Empty means BestEffort.
+	// Level determines the reaction to a kernel that lacks some of the restrictions. Empty means BestEffort.
 	Level Level
-	// ReadAll lets functions read all files except those in Hidden and in TempDir. It is for a container with a single
-	// function.
+	// ReadAll lets functions read all files except the files in Hidden and TempDir. It is for a container that runs a
+	// single function.
 	ReadAll bool
-	// OwnFiles limits the files of functions to harmless devices, their own program and [Function.Readable].
+	// OwnFiles limits the files that a function may use to harmless devices such as /dev/null, its own program and
+	// [Function.Readable].
 	OwnFiles bool
 	// Hidden contains files and directories that functions must not read, although they are below a directory that
 	// functions may read.
 	Hidden []string
-	// Shared contains directories that most programs expect to be writable, such as /tmp. A function may write to
-	// them if no other function runs at the same time: see [Function.Shared].
+	// Shared contains directories that most programs expect to be writable, such as /tmp. A function may write to them
+	// only while no other function runs: see [Function.Shared].
 	Shared []string
 	// TempDir is the parent of the functions' temporary directories. Empty means the system's directory for temporary
 	// files.
 	TempDir string
 	// MaxTempBytes and MaxTempFiles limit each function's temporary directory. Zero means 256 MiB and 10,000 files.
 	MaxTempBytes, MaxTempFiles int64
-	// Log receives a line with the restrictions that the kernel lacks.
+	// Log receives a line at startup that names the restrictions that the kernel lacks.
 	Log *slog.Logger
 
 	kernel *kernel // set by tests to imitate an older kernel; nil means the running kernel
@@ -42,14 +43,15 @@ type Config struct {
 
 // Function is a program with its permissions.
 type Function struct {
-	// Path is the program's file. A relative path is relative to Dir.
+	// Path is the file of the program, and Dir its working directory. A relative path is relative to Dir.
 	Path, Dir string
 	// Readable contains further files and directories that the function may read. Paths that do not exist are
 	// ignored.
 	Readable []string
 	// Network allows sockets.
 	Network bool
-	// Shared allows the function to use the directories of [Config.Shared]. No other function may run at the same time.
+	// Shared allows the function to write to the directories of [Config.Shared]. The caller must then run no other
+	// function at the same time.
 	Shared bool
 }
 
@@ -58,7 +60,7 @@ const (
 	// MaxFiles is the maximum number of open files of a process.
 	MaxFiles = 4096
 	// MaxCore is the maximum size of a core dump. With a limit of 1, the kernel neither writes a core file nor pipes
-	// a core dump to a program of the machine. With 0, it would still pipe the dump, which contains packages of
+	// the dump to a program on the machine. With 0, it would still pipe the dump, which contains the resources of
 	// callers.
 	MaxCore = 1
 	// KillFirst is the OOM score adjustment of functions. It makes the kernel kill functions before other programs
@@ -71,6 +73,6 @@ const (
 type Limits struct {
 	// FileBytes limits the size of each file, and DataBytes the private memory of each process.
 	FileBytes, DataBytes int64
-	// Processes limits the total number of processes and threads that the process's user runs.
+	// Processes limits the number of processes and threads that all processes of the same user have in total.
 	Processes int64
 }

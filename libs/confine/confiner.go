@@ -14,7 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// Confiner starts confined processes. A nil Confiner starts them without restrictions.
+// Confiner starts processes that are confined as its Config requires. A nil Confiner starts processes without
+// restrictions.
 type Confiner struct {
 	cfg         Config
 	kernel      kernel
@@ -25,7 +26,8 @@ type Confiner struct {
 	sharedRules fileRules
 }
 
-// New returns a Confiner, or nil if the level is Off. With Require it fails if this kernel lacks restrictions.
+// New returns a Confiner. If the level is Off, it returns nil, which restricts nothing. If the level is Require, it
+// fails if this kernel lacks restrictions.
 func New(cfg Config) (*Confiner, error) {
 	if cfg.Level == Off {
 		cfg.Log.Warn("functions are not confined", "setting", "FNR_CONFINE=off")
@@ -57,7 +59,7 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// probeFeatures returns the kernel's features, confirmed by a trial on a separate thread.
+// probeFeatures finds out which restrictions the kernel supports, by trying them on a separate thread.
 func (cfg Config) probeFeatures() kernel {
 	if cfg.kernel != nil {
 		return *cfg.kernel
@@ -65,7 +67,8 @@ func (cfg Config) probeFeatures() kernel {
 	return probeKernel()
 }
 
-// buildShared creates the filters, rules and directories that the confiner uses for all processes.
+// buildShared creates the seccomp filters, Landlock rules and directories that all processes of this confiner
+// share.
 func (c *Confiner) buildShared() error {
 	if c.kernel.seccomp {
 		c.filters = map[bool]*filter{}
@@ -94,7 +97,7 @@ func (c *Confiner) buildShared() error {
 	return nil
 }
 
-// Close removes the temporary directories. No process may be started afterwards.
+// Close removes the temporary directories of all functions. No function may be started afterwards.
 func (c *Confiner) Close() {
 	if c == nil {
 		return
@@ -104,9 +107,9 @@ func (c *Confiner) Close() {
 	c.temp.close()
 }
 
-// Start calls start on a confined thread, with env. If the process gets a temporary directory, Start adds TMPDIR to
-// env and returns the directory; otherwise it returns nil. The caller must remove the directory after the process has
-// exited.
+// Start calls start on a confined thread, so that the process that start creates inherits the restrictions. If the
+// process gets a temporary directory, Start passes env with TMPDIR and returns the directory. Otherwise the
+// returned directory is nil. The caller must remove the directory after the process has exited.
 func (c *Confiner) Start(
 	fn Function, env []string, start func(env []string) (*os.Process, error),
 ) (*os.Process, *TempDir, error) {

@@ -10,10 +10,10 @@ import (
 	"runtime"
 )
 
-// Confiner starts processes without restrictions, which only Linux supports.
+// Confiner starts processes without restrictions, because only Linux supports the restrictions.
 type Confiner struct{}
 
-// New returns a nil Confiner, which restricts nothing. With Require it fails.
+// New returns a nil Confiner, which restricts nothing. It fails if the level is Require.
 func New(cfg Config) (*Confiner, error) {
 	if err := cfg.Level.checkOtherSystem(runtime.GOOS); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (c *Confiner) Close() {}
 // EmptyShared does nothing.
 func (c *Confiner) EmptyShared() {}
 
-// Start calls start. There is no temporary directory.
+// Start calls start with env, without restrictions. The returned temporary directory is always nil.
 func (c *Confiner) Start(_ Function, env []string,
 	start func(env []string) (*os.Process, error),
 ) (*os.Process, *TempDir, error) {
@@ -39,7 +39,7 @@ func (c *Confiner) Start(_ Function, env []string,
 // Set fails.
 func (Limits) Set(int, uint32, uint32) error { return errors.ErrUnsupported }
 
-// TempDir is the temporary directory of a process, always nil.
+// TempDir is the temporary directory of a process. It is always nil on systems other than Linux.
 type TempDir struct{}
 
 // Remove does nothing.
@@ -51,5 +51,5 @@ func (d *TempDir) RemoveLater() {}
 // Limit returns 0.
 func (d *TempDir) Limit() int64 { return 0 }
 
-// Free returns true, because there is no directory whose limits could be exceeded.
+// Free returns true, because there is no directory that could exceed its limit.
 func (d *TempDir) Free() (bytes int64, ok bool) { return 0, true }

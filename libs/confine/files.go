@@ -17,11 +17,11 @@ import (
 const (
 	readFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readDir  = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// writeFile contains the rights to devices that discard or generate bytes, such as /dev/null.
+	// writeFile contains the access rights for devices that discard or generate bytes, such as /dev/null.
 	writeFile = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// own contains the rights to the function's temporary directory: all rights except those to create and control
-	// devices.
+	// own contains the access rights for a function's own temporary directory: all rights except creating and
+	// controlling devices.
 	own = readDir | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
@@ -47,10 +47,10 @@ var (
 		"pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "resolv.conf",
 		"rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	// processes is readable because runtimes read information about themselves there: Node.js starts a millisecond
-	// slower if it cannot read its own memory map, and reads its memory limit from its cgroup. The function cannot
-	// list the directory. It cannot read memory, environment and files of processes outside of its domain either,
-	// because Landlock treats that as tracing.
+	// processes is a directory that functions may read files in, because language runtimes read information about
+	// themselves there. Node.js starts a millisecond slower if it cannot read its own memory map, and it reads its
+	// memory limit from its cgroup. The function cannot list the directory. It cannot read memory, environment and
+	// files of processes outside of its Landlock domain, because Landlock treats that as tracing.
 	processes = "/proc"
 	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )
@@ -64,7 +64,7 @@ type fileRule struct {
 // fileRules is a list of Landlock rules. Callers must close its files with closeFiles.
 type fileRules []fileRule
 
-// openFiles opens the files that every function is permitted to use. It skips missing files.
+// openFiles returns rules that allow access to the files that every function may use. It skips missing files.
 func (cfg Config) openFiles() fileRules {
 	var rules fileRules
 	for _, path := range cfg.readablePaths() {
@@ -96,7 +96,7 @@ func (rules fileRules) closeFiles() {
 	}
 }
 
-// openPath opens a file or directory with O_PATH. The result only identifies the file in a rule, so that this program
+// openPath opens a file or directory with O_PATH, which is sufficient for a Landlock rule. This program therefore
 // needs no right to read the file.
 func openPath(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -106,7 +106,7 @@ func openPath(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// readablePaths returns the paths that functions may read, without hidden paths.
+// readablePaths returns the paths that functions may read. It leaves out the hidden paths of the configuration.
 func (cfg Config) readablePaths() []string {
 	if cfg.OwnFiles {
 		return nil
@@ -129,8 +129,8 @@ func (cfg Config) readablePaths() []string {
 	return paths
 }
 
-// pathsWithout returns paths that cover root except the hidden paths below it. Landlock rules can only allow access,
-// so that a directory with a hidden path below it is replaced by its other entries.
+// pathsWithout returns paths that together cover root, except the hidden paths below it. Landlock rules can only
+// allow access. Therefore a directory that contains a hidden path is replaced by its other entries.
 func pathsWithout(root string, hidden []string) []string {
 	if slices.Contains(hidden, root) {
 		return nil

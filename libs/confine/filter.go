@@ -15,33 +15,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filter is a seccomp program, ready to be loaded.
+// filter is a seccomp program that can be loaded into the kernel.
 type filter struct{ program []unix.SockFilter }
 
-// Offsets of fields in struct seccomp_data. The filter reads only the lower half of an argument, which is the half
-// that the kernel uses for an int. Its offset is the argument's on little-endian machines such as amd64 and arm64.
+// Offsets of fields in struct seccomp_data, which describes a system call. The filter reads only the lower half of
+// an argument, because the kernel uses this half for an int. On little-endian machines such as amd64 and arm64, the
+// lower half begins at the offset of the argument.
 const (
 	numberOffset    = 0
 	archOffset      = 4
 	argumentsOffset = 16
 )
 
-// lastReviewed is the highest system call number that the rules cover: file_setattr of Linux 6.17. The filter answers
-// higher numbers with "not implemented", so that programs use older calls until the rules cover the new calls. It
-// thereby also rejects the amd64 calls with 32-bit pointers (x32), whose numbers are higher.
+// lastReviewed is the highest system call number for which we have decided whether functions may use the call:
+// file_setattr of Linux 6.17. The filter answers calls with higher numbers with "not implemented", so that programs
+// use older calls instead. It thereby also rejects the amd64 calls with 32-bit pointers (x32), whose numbers are
+// higher.
 const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// newFilter returns a filter that allows everything except calls.
+// newFilter returns a filter that allows all system calls except calls.
 //
-// The filter finds a call by binary search. When a filter is loaded, the kernel runs it once for each number. With
-// sequential comparisons, loading would last three times as long as starting a thread.
+// The filter finds a call by binary search. When a filter is loaded, the kernel runs it once for each call number.
+// With sequential comparisons, loading would take three times as long as starting a thread.
 func newFilter(calls []call) (*filter, error) {
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
 	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	program := []bpf.Instruction{
-		// Calls of another architecture have other numbers than those in the rules.
+		// Calls of another architecture have other numbers than the calls in the rules, so the filter kills the process.
 		bpf.LoadAbsolute{Off: archOffset, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: native, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
@@ -60,11 +62,12 @@ func newFilter(calls []call) (*filter, error) {
 	return f, nil
 }
 
-// maxRun is the maximum number of calls that are compared sequentially.
+// maxRun is the maximum number of calls whose numbers the filter compares sequentially, instead of continuing the
+// binary search.
 const maxRun = 8
 
-// searchCalls returns instructions that search the loaded call number in the sorted calls and return the call's
-// answer.
+// searchCalls returns instructions that search for the loaded call number in calls, which must be sorted, and
+// return the answer to this call.
 func searchCalls(calls []call) []bpf.Instruction {
 	if len(calls) <= maxRun {
 		return compareCalls(calls)
@@ -73,7 +76,7 @@ func searchCalls(calls []call) []bpf.Instruction {
 	lower, higher := searchCalls(calls[:middle]), searchCalls(calls[middle:])
 	return slices.Concat([]bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: calls[middle].number, SkipTrue: 1},
-		// A conditional jump skips at most 255 instructions, and an unconditional jump any number.
+		// A conditional jump of BPF skips at most 255 instructions, and an unconditional jump any number.
 		bpf.Jump{Skip: uint32(len(lower))}, //nolint:gosec // a program has at most 4,096 instructions
 	}, lower, higher)
 }
@@ -98,7 +101,8 @@ func compareCalls(calls []call) []bpf.Instruction {
 	return program
 }
 
-// skipIf returns an instruction that skips the next instructions if the loaded number equals number.
+// skipIf returns an instruction that skips the given number of instructions if the loaded call number equals
+// number.
 func skipIf(number uint32, instructions uint8) bpf.Instruction {
 	return bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipTrue: instructions}
 }
@@ -122,7 +126,7 @@ type condition struct {
 	value    uint32
 }
 
-// instructions returns the program that answers the call by its arguments.
+// instructions returns the part of the filter that examines the arguments of this call, and forbids or allows it.
 func (c call) instructions() []bpf.Instruction {
 	var program []bpf.Instruction
 	for _, match := range c.cases {
@@ -137,7 +141,7 @@ func (c call) instructions() []bpf.Instruction {
 	return append(program, allowed)
 }
 
-// allowAll returns a filter that changes nothing.
+// allowAll returns a filter that allows every call. It serves to test whether filters can be loaded.
 func allowAll() *filter {
 	return &filter{program: []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}}
 }
@@ -147,8 +151,9 @@ func (f *filter) loadFilter() error {
 	if f == nil {
 		return nil
 	}
-	// Without the flag, kernels before 5.16 slow down filtered processes by mitigations against speculation attacks.
-	// Functions do not need them, because they do not run foreign code next to secrets of their own.
+	// Without this flag, kernels before 5.16 enable mitigations against speculation attacks for filtered processes,
+	// which slow them down. Functions do not need the mitigations, because they do not run foreign code next to
+	// secrets of their own.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
 	program := unix.SockFprog{Len: length, Filter: &f.program[0]}

@@ -2,7 +2,7 @@
 
 package confine
 
-// Versions of Landlock's interface in which the features used here appeared.
+// Versions of Landlock's interface that introduced the features used here.
 const (
 	abiFiles     = 1 // rules for files; no tracing across domains
 	abiRefer     = 2 // renaming across directories
@@ -12,13 +12,13 @@ const (
 	newestNeeded = abiScopes
 )
 
-// kernel contains the features that the running kernel and the container allow.
+// kernel describes which restrictions the running kernel supports and the container permits.
 type kernel struct {
 	abi     int  // version of Landlock, or 0 without Landlock
 	seccomp bool // true if seccomp filters can be loaded
 }
 
-// missingFeatures returns the restrictions that this kernel lacks.
+// missingFeatures returns descriptions of the restrictions that this kernel lacks.
 func (k kernel) missingFeatures() []string {
 	var lacks []string
 	if k.abi < abiFiles {
@@ -31,8 +31,8 @@ func (k kernel) missingFeatures() []string {
 	return lacks
 }
 
-// replacedFeatures returns the restrictions for which this kernel needs another implementation than newer kernels,
-// and the drawbacks of that implementation.
+// replacedFeatures returns the restrictions that this kernel enforces in a weaker way than newer kernels, with the
+// drawbacks.
 func (k kernel) replacedFeatures() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil

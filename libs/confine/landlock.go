@@ -13,7 +13,8 @@ import (
 )
 
 func probeKernel() kernel {
-	// We try the calls instead of checking the version, because the container's own filter may forbid them.
+	// We try the system calls instead of checking the version, because the seccomp filter of the container may forbid
+	// them.
 	k := kernel{abi: landlockABI()}
 	osthread.Own(func() {
 		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
@@ -37,8 +38,8 @@ func landlockABI() int {
 	return int(abi)
 }
 
-// tryRestrict puts the calling thread into a domain that only forbids creating block devices, which this program
-// never does.
+// tryRestrict finds out whether Landlock works. It puts the calling thread into a domain that only forbids creating
+// block devices, which this program never does.
 func tryRestrict() error {
 	fd, err := createRuleset(&unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK})
 	if err != nil {

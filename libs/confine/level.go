@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// Level is the reaction to a kernel that lacks restrictions.
+// Level determines the reaction to a kernel that lacks restrictions for functions.
 type Level string
 
 // The levels.
@@ -18,12 +18,14 @@ const (
 	Off        Level = "off"         // do not confine
 )
 
-// Check records a problem with the setting of that name if l is not a level. Empty means BestEffort.
+// Check records a problem with the setting called name if l is not a valid level. An empty level is valid and means
+// BestEffort.
 func (l Level) Check(checks *config.Checks, name string) {
 	checks.That(l == "" || l == Require || l == BestEffort || l == Off, name, string(l), "require, best-effort or off")
 }
 
-// checkOtherSystem returns an error if the level requires restrictions. It is for systems other than Linux.
+// checkOtherSystem returns an error if the level requires restrictions. It is for systems other than Linux, which
+// support none.
 func (l Level) checkOtherSystem(system string) error {
 	if l != Require {
 		return nil

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitProcess sets the limits of a process. It ignores errors, because the process may have exited.
+// limitProcess sets the resource limits of a function's process. It ignores errors, because the process may have
+// exited.
 func (c *Confiner) limitProcess(pid int) { _ = Limits{FileBytes: c.cfg.MaxTempBytes}.Set(pid, 0, 0) }
 
-// Set sets the limits of a process that runs as the given user and group. User zero means this program's user. Set
-// never raises a limit. It also marks the process as the first to be killed when memory runs out.
+// Set sets the resource limits of a process that runs as the given user and group. User zero means this program's
+// user. Set never raises a limit. It also makes the kernel kill this process before others when memory runs out.
 func (l Limits) Set(pid int, user, group uint32) (err error) {
 	if user == 0 {
 		return l.setAll(pid)
@@ -26,9 +27,9 @@ func (l Limits) Set(pid int, user, group uint32) (err error) {
 	return err
 }
 
-// asThread calls f on a thread with the real ids of a user and a group. The kernel permits a thread to limit a
-// process if their real ids are equal, or with a capability that root lacks in containers. If the ids cannot be set,
-// f is called anyway. The effective ids do not change.
+// asThread calls f on a thread that has the given user and group as its real ids. The kernel permits a thread to
+// limit a process only if their real ids are equal, or with a capability that root lacks in containers. If the ids
+// cannot be set, f is called anyway. The effective ids do not change.
 func asThread(user, group uint32, f func()) {
 	runtime.LockOSThread()
 	uid, gid := os.Getuid(), os.Getgid()
@@ -72,7 +73,7 @@ func (l Limits) setAll(pid int) error {
 	return nil
 }
 
-// lowerLimit lowers a limit to value. It does not change a lower limit.
+// lowerLimit sets a resource limit of a process to value, unless the limit is already lower.
 func lowerLimit(pid, resource int, value uint64) error {
 	var now unix.Rlimit
 	if err := unix.Prlimit(pid, resource, nil, &now); err != nil {

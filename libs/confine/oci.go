@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OCISeccomp returns the rules of [SandboxFilter] as the seccomp section of an OCI runtime's configuration, in JSON.
-// Runtimes ignore names of calls that they do not know.
+// OCISeccomp returns the rules of [SandboxFilter] as JSON for the seccomp section in the configuration of an OCI
+// runtime. Runtimes ignore names of calls that they do not know.
 func OCISeccomp() ([]byte, error) {
 	calls, err := kernel{abi: newestNeeded}.filteredCalls(true)
 	if err != nil {
@@ -50,7 +50,7 @@ type ociSeccomp struct {
 	Rules   []ociRule `json:"syscalls"`
 }
 
-// ociRule applies if all of its arguments match.
+// ociRule applies to a call if all of its comparisons of arguments are true.
 type ociRule struct {
 	Names     []string      `json:"names"`
 	Action    string        `json:"action"`
@@ -58,8 +58,9 @@ type ociRule struct {
 	Arguments []ociArgument `json:"args,omitempty"`
 }
 
-// Operators of comparisons: "the bits in Mask equal Value", and "the 64 bits are not equal to Mask". A rule may
-// compare each argument only once, so that "neither a nor b" requires rules with the first operator: see [allBut].
+// Operators with which an OCI rule compares an argument: bitsAre means that the bits in Mask equal Value, and
+// notEqual that all 64 bits differ from Mask. A rule may compare each argument only once. Therefore "neither a nor
+// b" requires several rules with the operator bitsAre: see [allBut].
 const (
 	bitsAre  = "SCMP_CMP_MASKED_EQ"
 	notEqual = "SCMP_CMP_NE"
@@ -72,7 +73,8 @@ type ociArgument struct {
 	Operator string `json:"op"`
 }
 
-// ociArguments translates cases: it returns the arguments of OCI rules that together match the same calls.
+// ociArguments translates the forbidden arguments of a call into OCI rules. It returns the comparisons of each
+// rule. Together, the rules match the same calls as cases.
 func ociArguments(cases []match) (rules [][]ociArgument) {
 	for _, conditions := range cases {
 		matching := [][]ociArgument{nil}
@@ -94,8 +96,8 @@ func ociArguments(cases []match) (rules [][]ociArgument) {
 	return rules
 }
 
-// ociAlternatives translates the conditions on an argument: they are true if one of the returned comparisons is true.
-// Limited is false if there are no conditions on the argument.
+// ociAlternatives translates the conditions on the argument with an index. They are fulfilled if one of the
+// returned comparisons is true. Limited is false if there are no conditions on this argument.
 func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument, limited bool) {
 	var others []uint32
 	for _, c := range conditions {
@@ -128,13 +130,14 @@ func ociAlternatives(conditions match, index uint32) (alternatives []ociArgument
 	return alternatives, limited
 }
 
-// compareBits returns a comparison that is true if the bits in mask are equal in the argument and in value.
+// compareBits returns a comparison that is true if the argument and value have equal bits in mask.
 func compareBits(index, mask, value uint32) ociArgument {
 	return ociArgument{index, uint64(mask), uint64(value & mask), bitsAre}
 }
 
-// allBut returns comparisons that together match all values except the given ones: it walks the tree of bit prefixes
-// from the highest bit, descends where a given value has the prefix, and returns a comparison for each other prefix.
+// allBut returns comparisons that together match all values except the given values. It divides the numbers by
+// their highest bits: a range without a given value becomes a comparison, and a range with a given value is divided
+// further.
 func allBut(values []uint32, index uint32) (comparisons []ociArgument) {
 	var down func(prefix uint32, length int)
 	down = func(prefix uint32, length int) {

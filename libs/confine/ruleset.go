@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ruleset contains the Landlock rules of a process.
+// ruleset is the file descriptor of a Landlock ruleset, which contains the file rules of a process.
 type ruleset struct{ fd int }
 
-// noRules is the ruleset for kernels without Landlock.
+// noRules is the ruleset that is used on kernels without Landlock. It restricts nothing.
 var noRules = ruleset{-1}
 
 // newRules returns the rules of a process that runs fn and may use temp as its temporary directory.
@@ -62,8 +62,8 @@ func (r ruleset) addRules(k kernel, rules fileRules) error {
 	return nil
 }
 
-// rulesetAttributes returns the rights that a new domain denies, unless a rule allows them, as far as this kernel
-// supports them.
+// rulesetAttributes returns the access rights that a new Landlock domain denies unless a rule allows them. It
+// leaves out rights that this kernel does not support.
 func (k kernel) rulesetAttributes() *unix.LandlockRulesetAttr {
 	attr := &unix.LandlockRulesetAttr{Handled_access_fs: k.supportedRights()}
 	if k.abi >= abiScopes {
@@ -86,7 +86,7 @@ func (k kernel) supportedRights() uint64 {
 	return rights
 }
 
-// enforceRules puts the calling thread into a new domain.
+// enforceRules puts the calling thread into a new Landlock domain with these rules.
 func (r ruleset) enforceRules() error {
 	if r.fd < 0 {
 		return nil

@@ -9,8 +9,9 @@ import (
 	"fmt"
 )
 
-// SandboxFilter returns a seccomp program for functions that a launcher starts in separate namespaces, in the format
-// of seccomp(2). It allows sockets and signals, because they reach only processes in the same namespaces.
+// SandboxFilter returns a seccomp program, in the format of seccomp(2), for functions that a launcher such as
+// bubblewrap starts in separate namespaces. It allows sockets and signals, because they reach only processes in the
+// same namespaces.
 func SandboxFilter() ([]byte, error) {
 	calls, err := kernel{abi: newestNeeded}.filteredCalls(true)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// sharedDirs contains the directories of [Config.Shared] and their original entries.
+// sharedDirs contains the directories of [Config.Shared] and the entries that they had before functions ran.
 type sharedDirs struct {
 	paths []string
 	// kept contains the entries that existed before the first function started. EmptyShared keeps them.
@@ -35,7 +35,8 @@ func (s sharedDirs) entries() (entries []string) {
 	return entries
 }
 
-// EmptyShared removes the files that functions wrote to the shared directories. No function may be using them.
+// EmptyShared removes the files that functions wrote to the directories of [Config.Shared]. No function may be
+// using these directories.
 func (c *Confiner) EmptyShared() {
 	if c == nil {
 		return

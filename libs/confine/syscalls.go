@@ -12,26 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Answers of the filter to a call. Programs react to "not implemented" by using another call.
+// Answers of the seccomp filter to a system call. If the answer is "not implemented", programs use another call
+// instead.
 var (
 	forbidden      = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	notImplemented = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
 	unsupported    = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)}
 )
 
-// rules maps the names of forbidden calls to the forbidden arguments. A rule without cases forbids all arguments.
+// rules maps the names of forbidden system calls to the forbidden arguments. A call without cases is forbidden with
+// all arguments.
 type rules map[string][]match
 
-// always lists calls that no function needs, grouped by purpose.
+// always lists the system calls that are forbidden with all arguments because no function needs them, grouped by
+// purpose.
 var always = []string{
 	// Other processes.
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
 	"pidfd_getfd", "migrate_pages",
-	// Memory and queues that outlive processes, and that all processes of a user share.
+	// Memory and message queues that outlive processes, and that all processes of a user share.
 	"shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
 	"mq_open", "mq_unlink",
-	// Watches show the names of files in other functions' directories, which Landlock does not hide. The kernel also
-	// limits the number of inotify instances of a user on the whole machine.
+	// File watches (inotify) show the names of files in other functions' directories, which Landlock does not hide.
+	// The kernel also limits the number of inotify instances of a user on the whole machine.
 	"inotify_add_watch", "inotify_init", "inotify_init1",
 	// Parts of the kernel with a history of vulnerabilities.
 	"bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "memfd_secret", "fanotify_init",
@@ -43,31 +46,32 @@ var always = []string{
 	"acct", "syslog", "vhangup", "settimeofday", "clock_settime", "sethostname", "setdomainname", "iopl", "ioperm",
 }
 
-// otherwise lists calls that programs can replace by older calls. A filter cannot see their effects, or the kernel
-// limits their use for the whole machine.
+// otherwise lists system calls that programs can replace by older calls. They are not available because a filter
+// cannot see their effects, or because the kernel limits their use for the whole machine.
 var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "openat2"}
 
-// optional lists calls that programs can do without. Instead of allocating the space of a file, they write to it.
-// Attributes of files, which would persist, they skip.
+// optional lists system calls that programs can do without. If fallocate fails, programs write to the file without
+// reserving space first. If attributes cannot be set, programs skip them. Attributes would remain after the
+// function.
 var optional = []string{
 	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
 	"removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr",
 }
 
-// recent contains the numbers of calls that are missing in the library's table. They are the same on all
-// architectures.
+// recent contains the numbers of system calls that are missing in the table of go-seccomp-bpf. They are the same on
+// all architectures.
 var recent = map[string]uint32{"file_getattr": 468, "file_setattr": 469}
 
-// offline lists socket calls that functions without network do not need. Socket pairs stay allowed, because programs
-// use them to communicate with their children.
+// offline lists the socket calls that are forbidden for functions without network. Socket pairs stay allowed,
+// because programs use them to communicate with their children.
 var offline = []string{"socket", "connect", "bind", "listen", "accept", "accept4"}
 
 // namespaces contains the flags with which clone and unshare create namespaces.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// filteredCalls returns the calls that the filter does not allow, with their numbers on this architecture. Network is
-// true for functions that may use the network.
+// filteredCalls returns the system calls that the filter forbids, always or with some arguments, with their numbers
+// on this architecture. Network is true for functions that may use the network.
 func (k kernel) filteredCalls(network bool) ([]call, error) {
 	here, err := arch.GetInfo("")
 	if err != nil {
@@ -75,8 +79,8 @@ func (k kernel) filteredCalls(network bool) ([]call, error) {
 	}
 	var calls []call
 	add := func(name string, answer bpf.RetConstant, cases []match) {
-		// The numbers are the library's, because golang.org/x/sys lacks constants for calls that an architecture does
-		// not have.
+		// The numbers are from go-seccomp-bpf, because golang.org/x/sys lacks constants for calls that an architecture
+		// does not have.
 		number, ok := here.SyscallNames[name]
 		if n, isRecent := recent[name]; isRecent {
 			number, ok = int(n), true
@@ -97,7 +101,7 @@ func (k kernel) filteredCalls(network bool) ([]call, error) {
 	return calls, nil
 }
 
-// anyArguments contains two cases that together match all arguments.
+// anyArguments contains two cases that together match all arguments: the first argument is zero, or it is not.
 var anyArguments = []match{{{0, bpf.JumpNotEqual, 0}}, {{0, bpf.JumpEqual, 0}}}
 
 func (k kernel) forbiddenCalls(network bool) rules {
@@ -112,8 +116,8 @@ func (k kernel) forbiddenCalls(network bool) rules {
 			r[name] = nil
 		}
 	}
-	// Datagram socket pairs are forbidden because they could send to any other local socket. Other families than
-	// local sockets are forbidden because the kernel would load modules for them.
+	// Datagram socket pairs are forbidden because they could send to any other local socket. Families other than
+	// AF_UNIX are forbidden because the kernel would load modules for them.
 	r["socketpair"] = []match{{{0, bpf.JumpNotEqual, unix.AF_UNIX}}, {{1, bpf.JumpBitsSet, unix.SOCK_DGRAM}}}
 	if k.abi < abiScopes {
 		addSignals(r)
@@ -131,7 +135,8 @@ func (k kernel) notImplemented() []string {
 	return otherwise
 }
 
-// othersProcesses returns rules for calls that a function may use only on itself.
+// othersProcesses returns rules for system calls that a function may use only with arguments that affect no other
+// process.
 func othersProcesses() rules {
 	r := rules{
 		"setpriority": {{{0, bpf.JumpGreaterOrEqual, unix.PRIO_USER}}, {{1, bpf.JumpNotEqual, 0}}},
@@ -141,9 +146,9 @@ func othersProcesses() rules {
 		"unshare":     {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_NEWTIME}}},
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
 	}
-	// Set-user-id programs run as the owner of their file: if the server is root, a function could create such
-	// programs of root. The rules do not include openat2, because the filter answers it with "not implemented": it
-	// cannot read the mode, which is in memory.
+	// The mode must not contain the set-user-id bit. Set-user-id programs run as the owner of their file: if the
+	// server is root, a function could create programs that run as root. openat2 needs no rule here: a filter cannot
+	// read its mode, which is in memory, so openat2 is answered with "not implemented".
 	for name, mode := range map[string]uint32{
 		"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mknod": 1, "mknodat": 2,
 	} {
@@ -154,13 +159,13 @@ func othersProcesses() rules {
 	} {
 		r[name] = []match{{{0, bpf.JumpNotEqual, 0}}}
 	}
-	// The commands make the kernel send signals, take leases that delay other programs when they open a file, or use
-	// the older API to watch a directory.
+	// These commands of fcntl make the kernel send signals, take leases that delay other programs when they open a
+	// file, or use the older API to watch a directory.
 	for _, command := range []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE, unix.F_NOTIFY} {
 		r["fcntl"] = append(r["fcntl"], match{{1, bpf.JumpEqual, command}})
 	}
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
-	// Requests that allocate space for a file, as fallocate does.
+	// Requests of ioctl that allocate space for a file, as fallocate does.
 	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
 	// Requests of ioctl that change the flags of a file, because flags persist after the function has exited.
 	const fsSetFlags, fsSetAttributes, fsEnableVerity = 0x40086602, 0x401c5820, 0x40806685
@@ -173,9 +178,9 @@ func othersProcesses() rules {
 	return r
 }
 
-// otherSockets matches the sockets that functions with network do not need. Needed are only network sockets of usual
-// protocols and the netlink sockets that resolvers use to query the kernel. Local sockets are not needed: those of
-// other programs are files without a Landlock rule, or abstract names.
+// otherSockets matches the sockets that functions with network do not need. They need only network sockets of the
+// usual protocols, and the netlink sockets that resolvers use to query the kernel. They do not need local (AF_UNIX)
+// sockets: the sockets of other programs are files without a Landlock rule, or have abstract names.
 func otherSockets() []match {
 	var families match
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
@@ -190,10 +195,11 @@ func otherSockets() []match {
 	return []match{families, protocols, {{0, bpf.JumpEqual, unix.AF_NETLINK}, {2, bpf.JumpNotEqual, unix.NETLINK_ROUTE}}}
 }
 
-// addSignals adds rules for kernels without Landlock's signal scope. A filter cannot tell to whom a process number
-// belongs. A process may signal its own group. It may also use tgkill, with which Go and C libraries signal their own
-// threads, but not on this program. A function that guesses thread numbers of another function can therefore signal
-// it.
+// addSignals adds rules for kernels on which Landlock cannot restrict signals. A filter cannot tell to whom a
+// process number belongs. Therefore a process may signal only its own process group.
+//
+// It may also use tgkill, with which Go and C libraries signal their own threads, but not on this program. A
+// function that guesses thread numbers of another function can therefore signal it.
 func addSignals(r rules) {
 	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}

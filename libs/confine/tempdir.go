@@ -15,14 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTempDepth limits the nesting of directories, so that they can be counted and removed.
+// maxTempDepth is the maximum nesting of directories in a temporary directory, so that they can be counted and
+// removed.
 const maxTempDepth = 64
 
-// TempDir is the temporary directory of a process. A nil TempDir does nothing.
+// TempDir is the temporary directory of a function's process. The methods of a nil TempDir do nothing.
 type TempDir struct {
 	dirs *tempDirs
 	path string
-	// shared are further directories that the process uses, usually none.
+	// shared contains the directories outside of the temporary directory that the process may also write to. It is
+	// usually empty.
 	shared sharedDirs
 }
 
@@ -45,15 +47,15 @@ func (d *TempDir) withTempDir(env []string) []string {
 	return append(env, "TMPDIR="+d.path, "HOME="+home)
 }
 
-// countShared adds the contents of the shared directories to the contents that the limits count.
+// countShared makes the limits of the temporary directory apply to the files in the shared directories as well.
 func (d *TempDir) countShared(shared sharedDirs) {
 	if d != nil {
 		d.shared = shared
 	}
 }
 
-// Remove removes the directory. If that fails, because a process still writes to it, the removal of a later directory
-// retries it.
+// Remove removes the directory. If that fails because a process still writes to the directory, the removal is
+// retried when a later directory is removed.
 func (d *TempDir) Remove() error {
 	if d == nil {
 		return nil
@@ -61,9 +63,9 @@ func (d *TempDir) Remove() error {
 	return d.dirs.removeDir(d.path)
 }
 
-// RemoveLater removes the directory in the background, so that the answer does not wait: on a file system with a
-// journal, a removal lasts as long as a small function runs. If too many removals are pending, it removes the
-// directory immediately.
+// RemoveLater removes the directory in the background, so that the answer to the caller is not delayed: on a file
+// system with a journal, a removal takes as long as a small function runs. If too many removals are pending,
+// RemoveLater removes the directory immediately.
 func (d *TempDir) RemoveLater() {
 	if d == nil {
 		return
@@ -96,7 +98,8 @@ type counter struct {
 	kept map[string]bool
 }
 
-// countTree counts the entries of the directory at a path, which may be missing.
+// countTree subtracts the files below path, which may be missing, from the limits. It returns false if a limit is
+// exceeded.
 func (c *counter) countTree(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -106,7 +109,7 @@ func (c *counter) countTree(path string) bool {
 	return c.countEntries(dir, maxTempDepth)
 }
 
-// countEntries counts the entries of dir, and reports whether they are within the limits.
+// countEntries subtracts the entries of dir from the limits, and reports whether they are within the limits.
 func (c *counter) countEntries(dir *os.File, depth int) bool {
 	if depth == 0 {
 		return false

@@ -18,12 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempPrefix starts the names of the directories in which programs keep the temporary directories of their functions.
-// No other directory may use it, because sweep removes such directories.
+// tempPrefix is the beginning of the names of the directories that contain the temporary directories of a program's
+// functions. No other directory may have this prefix, because sweep removes such directories after a crash.
 const tempPrefix = "fnr-function-files-"
 
-// tempDirs makes temporary directories below a base directory, which only this program uses. The lock on the base
-// directory shows other programs that it is in use, so that they do not remove it.
+// tempDirs creates temporary directories for functions below a base directory, which only this program uses. A lock
+// on the base directory shows other programs that it is in use, so that they do not remove it.
 type tempDirs struct {
 	base     string
 	lock     *os.File
@@ -37,11 +37,11 @@ type tempDirs struct {
 	closed    bool
 }
 
-// removeAfter is the delay of a removal: on two processors, an immediate removal would occupy a processor that the
-// answer still needs.
+// removeAfter is the delay before a directory is removed in the background. Without a delay, on two processors, the
+// removal would occupy a processor that is still needed to send the answer.
 const removeAfter = 5 * time.Millisecond
 
-// maxRemoving is the maximum number of pending removals.
+// maxRemoving is the maximum number of temporary directories that wait to be removed in the background.
 const maxRemoving = 16
 
 func (cfg Config) tempDir() string {
@@ -51,7 +51,8 @@ func (cfg Config) tempDir() string {
 	return cfg.TempDir
 }
 
-// newTempDirs also removes directories that crashed programs left behind.
+// newTempDirs creates the base directory for the temporary directories of functions. It first removes base
+// directories that crashed programs left behind.
 func newTempDirs(cfg Config) (*tempDirs, error) {
 	parent := cfg.tempDir()
 	sweep(parent)
@@ -79,7 +80,8 @@ func lockDir(path string) (*os.File, error) {
 	return dir, nil
 }
 
-// sweep removes the directories in parent that no program locks.
+// sweep removes the base directories in parent that no running program has locked. Crashed programs left them
+// behind.
 func sweep(parent string) {
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {
@@ -94,7 +96,8 @@ func sweep(parent string) {
 	}
 }
 
-// makeDir creates the temporary directory of a process. It returns nil if t is nil.
+// makeDir creates the temporary directory of a process. If t is nil, functions have no temporary directories, and
+// it returns nil.
 func (t *tempDirs) makeDir() (*TempDir, error) {
 	if t == nil {
 		return nil, nil //nolint:nilnil // functions go without
@@ -106,7 +109,7 @@ func (t *tempDirs) makeDir() (*TempDir, error) {
 	return &TempDir{dirs: t, path: path}, nil
 }
 
-// removeDir removes a directory, and also the directories whose earlier removal failed.
+// removeDir removes a temporary directory. It also retries earlier removals that failed.
 func (t *tempDirs) removeDir(path string) error {
 	t.mu.Lock()
 	paths := t.unremoved
@@ -134,8 +137,8 @@ func (t *tempDirs) restoreMode() error {
 	return t.lock.Chmod(0o700)
 }
 
-// removeLater removes a directory after removeAfter, in the background. It returns false if too many removals are
-// pending or t is closed.
+// removeLater removes a directory in the background, after the delay removeAfter. It returns false if too many
+// removals are pending or t is closed.
 func (t *tempDirs) removeLater(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,7 +170,8 @@ func (t *tempDirs) close() {
 	_ = t.lock.Close()
 }
 
-// removeAll removes a directory, even if a function has removed the permissions of directories in it.
+// removeAll removes a directory and its contents, even if a function has removed the permissions of directories in
+// it.
 func removeAll(path string) error {
 	if os.Remove(path) == nil { // most directories are empty
 		return nil

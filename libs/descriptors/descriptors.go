@@ -2,7 +2,7 @@
 
 //go:build unix
 
-// Package descriptors keeps open files of this program from the programs that it starts.
+// Package descriptors prevents programs that this program starts from inheriting its open files.
 package descriptors
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package descriptors keeps open files of this program from the programs that it starts.
+// Package descriptors prevents programs that this program starts from inheriting its open files.
 package descriptors
 
 // CloseOnExec does nothing: on Windows, a program inherits only the handles that its parent passes explicitly.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dial opens connections to addresses that have just been created: function pods and their Services.
+// Package dial opens connections to addresses that were created only a moment ago: function pods and their
+// Services.
 //
-// A node drops packets to an address until it has the network rules for it, and the kernel repeats a packet only
-// after a second. Therefore we make further attempts while the first attempt is unanswered, and use the connection of
-// the first attempt that succeeds.
+// A node drops packets to an address until it has the network rules for it. The kernel would send a dropped packet
+// again only after a second. Therefore we make further attempts while the first attempt is unanswered, and use the
+// connection of the first attempt that succeeds.
 package dial
 
 import (
@@ -16,20 +17,21 @@ import (
 )
 
 const (
-	// firstGap is the time between the first attempts. It doubles after each round of attempts.
+	// firstGap is the time between the starts of the first attempts to connect. It doubles after each round of
+	// attempts.
 	firstGap = 25 * time.Millisecond
-	// round is the number of attempts in a round, and the maximum number of concurrent attempts, because each attempt
-	// is cancelled after seven gaps. On slow networks, attempts of a later round succeed, because they have more
-	// time.
+	// round is the number of attempts to connect before the time between attempts doubles. It is also the maximum
+	// number of concurrent attempts, because each attempt is cancelled after seven gaps. On slow networks, attempts of
+	// a later round succeed, because they have more time.
 	round = 8
 )
 
 // Func makes a single attempt to connect, as [net.Dialer.DialContext] does.
 type Func func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Staggered opens a connection over TCP. It makes attempts until an attempt succeeds, ctx is done, or an attempt
-// fails for another reason than a missing answer. It does not retry refused connections, which callers may do. When
-// ctx is done, it returns the error of the last attempt that timed out, if any.
+// Staggered opens a TCP connection to address. It makes attempts until an attempt succeeds, ctx is done, or an
+// attempt fails for another reason than a missing answer. It does not retry refused connections, which callers may
+// do. When ctx is done, it returns the error of the last attempt that timed out, if any.
 func Staggered(ctx context.Context, attempt Func, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx) // cancels the remaining attempts
 	defer cancel()
@@ -81,7 +83,7 @@ func tryConnect(ctx context.Context, attempt Func, address string, timeout time.
 	}
 }
 
-// wasUnanswered reports whether an attempt timed out.
+// wasUnanswered reports whether an attempt to connect timed out, so that a further attempt may succeed.
 func wasUnanswered(err error) bool {
 	failed, ok := errors.AsType[net.Error](err)
 	return ok && failed.Timeout()

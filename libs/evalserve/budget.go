@@ -13,36 +13,39 @@ import (
 )
 
 const (
-	// retryAfter is the retry hint for rejected callers.
+	// retryAfter is the retry hint for callers whose request was rejected because the memory budget is used up.
 	retryAfter = time.Second
-	// timeout limits the time of a request in the queue. It is long, because a rejection costs callers that do not
-	// retry more than a wait.
+	// timeout is the maximum time for which a request waits in the queue for memory. It is long, because a rejection
+	// is worse than a wait for callers that do not retry.
 	timeout = 5 * time.Minute
-	// maxQueued is the maximum length of the queue. One address may use half of it.
+	// maxQueued is the maximum number of requests and answers that wait for memory. Half of them may belong to the
+	// same client address.
 	maxQueued = 1000
 
-	// shareDivisor determines shares: an address may use all but a fourth of the budget, and a function all but a
-	// fourth of an address's share.
+	// shareDivisor determines shares of the memory budget: a client address may use three quarters of the budget, and
+	// a function three quarters of an address's share.
 	shareDivisor = 4
-	// answerDivisor determines the extra room for answers: an answer that is larger than its request may exceed the
-	// budget and the address's share by an eighth of the budget. Otherwise the result of the evaluation would be
+	// answerDivisor determines the extra memory for answers that are larger than their requests: they may exceed the
+	// budget and their address's share by an eighth of the budget. Otherwise the result of the evaluation would be
 	// lost.
 	answerDivisor = 8
-	// unreadDivisor determines the memory for receive buffers of queued requests without a reservation: half of the
-	// budget, in addition to the budget. One address may use half of these buffers.
+	// unreadDivisor limits the receive buffers of requests that wait in the queue and have no reserved memory yet:
+	// these buffers may use half of the budget, in addition to the budget itself. One client address may use half of
+	// them.
 	unreadDivisor = 2
 )
 
-// Budget limits the bytes of requests and answers in memory. Each client address and each function may use only a
-// share of the budget. Other queues limit the number of evaluations, but a few large requests can use up the memory.
+// Budget limits the memory of requests and answers of a server. Each client address and each function may use only
+// a share of the budget. Other queues limit the number of evaluations, but a few large requests can use up the
+// memory.
 //
 // The budget reserves the whole size of a request before the request is read, so that requests with partial
 // reservations never wait for each other. A request that does not fit waits in the queue. A request that is larger
 // than the budget or than its address's share is admitted when the budget or the share is entirely unused.
 //
-// Requests from an address are admitted in order. They do not delay requests from other addresses when their address
-// has used up its share. The queue also contains requests whose function has used up its share, and answers that do
-// not fit.
+// Requests from the same address are admitted in order. If an address has used up its share, its requests do not
+// delay requests from other addresses. The queue also contains requests whose function has used up its share, and
+// answers that do not fit.
 type Budget struct {
 	limit   int64
 	windows serve.Windows
@@ -55,14 +58,14 @@ type Budget struct {
 	queue     []*waiter
 }
 
-// usage records the memory that the evaluations of a function use.
+// usage is the memory that the running evaluations of a function use.
 type usage struct {
 	bytes int64
 	ended time.Time // time at which the last evaluation ended, or the first began
 }
 
-// NewBudget returns a budget of limit bytes, for an endpoint with the given receive windows. Setting is the name of the
-// setting of limit, for errors. It may be empty.
+// NewBudget returns a budget of limit bytes, for a server with the given HTTP/2 receive windows. Setting is the
+// name of the user's setting for the limit. Errors mention it. It may be empty.
 func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
 	return &Budget{
 		limit: limit, windows: windows, setting: setting,
@@ -70,9 +73,9 @@ func NewBudget(limit int64, windows serve.Windows, setting string) *Budget {
 	}
 }
 
-// DefaultBytes returns the budget for a server in the container whose control group is at root, with messages of up
-// to maxMessage bytes: an eighth of the container's memory limit. If the container has no limit, it returns 128 MiB,
-// an eighth of a gigabyte, or the size of four of the largest messages if that is more.
+// DefaultBytes returns the default memory budget of a server in the container whose control group is at root: an
+// eighth of the container's memory limit. If the container has no limit, it returns 128 MiB (an eighth of a
+// gigabyte), or four times maxMessage, the maximum size of a message in bytes, if that is more.
 func DefaultBytes(root string, maxMessage int) int64 {
 	if limit, ok := cgroup.MemoryLimit(root); ok {
 		return limit / 8
@@ -80,7 +83,7 @@ func DefaultBytes(root string, maxMessage int) int64 {
 	return max(128<<20, 4*int64(maxMessage))
 }
 
-// Reserved returns the number of reserved bytes.
+// Reserved returns the number of bytes that requests and answers have reserved.
 func (b *Budget) Reserved() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,8 +97,8 @@ func (b *Budget) Queued() int64 {
 	return int64(len(b.queue))
 }
 
-// addressShare returns the maximum number of bytes for requests and answers of an address, and functionShare the
-// maximum for evaluations of a function.
+// addressShare returns the maximum number of bytes for requests and answers of a client address. functionShare
+// returns the maximum number of bytes for running evaluations of a function.
 func (b *Budget) addressShare() int64  { return b.limit - b.limit/shareDivisor }
 func (b *Budget) functionShare() int64 { return b.addressShare() - b.addressShare()/shareDivisor }
 
@@ -104,7 +107,7 @@ type source struct {
 	conn, peer string // client's address with port and without port
 }
 
-// stage is the stage of an evaluation at which its reservation waits.
+// stage is the stage of an evaluation at which its request or answer waits for memory.
 type stage int
 
 const (
@@ -113,7 +116,8 @@ const (
 	answered              // an answer waits to be written
 )
 
-// waiter is an entry of the queue: a reservation that waits for more memory or for its function's share.
+// waiter is an entry of the queue: a request or an answer that waits for memory of the budget, or of its function's
+// share.
 type waiter struct {
 	*Reservation
 	stage    stage
@@ -122,7 +126,8 @@ type waiter struct {
 	admitted chan struct{} // closed when the wait ends
 }
 
-// orderKey returns the key of the waiter's order: it must not overtake earlier waiters with the same key.
+// orderKey returns a key that determines the order of waiters: a waiter must not overtake an earlier waiter with
+// the same key.
 func (w *waiter) orderKey() string {
 	if w.stage == received {
 		return "function " + w.function
@@ -130,8 +135,8 @@ func (w *waiter) orderKey() string {
 	return "address " + w.from.peer
 }
 
-// enqueue admits w immediately if it fits, and otherwise appends it to the queue. It returns an error if the queue is
-// full.
+// enqueue admits the waiter w immediately if the budget has memory for it, and otherwise appends it to the queue.
+// It returns an error if the queue is full.
 func (b *Budget) enqueue(w *waiter) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +152,7 @@ func (b *Budget) enqueue(w *waiter) error {
 	return nil
 }
 
-// checkQueue returns an error if the queue has become too long with its last entry, w. The caller holds mu.
+// checkQueue returns an error if the queue is too long with w, which was just appended. The caller holds mu.
 func (b *Budget) checkQueue(w *waiter) error {
 	window := int64(b.windows.Request)
 	countPeer := 0
@@ -181,12 +186,12 @@ func (b *Budget) checkQueue(w *waiter) error {
 	return nil
 }
 
-// maxUnread is the maximum number of bytes in receive buffers for queued requests of a connection. Requests that are
-// being read need the rest of the connection's window.
+// maxUnread returns the maximum number of bytes that the queued requests of a connection may occupy in receive
+// buffers. The rest of the connection's HTTP/2 window is for requests that are being read.
 func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
-// leaveQueue calls reason if w is still in the queue. If reason returns an error, leaveQueue removes w from the queue
-// and returns the error.
+// leaveQueue calls reason if w still waits in the queue. If reason returns an error, leaveQueue removes w from the
+// queue and returns this error.
 func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,7 +207,7 @@ func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	return err
 }
 
-// changeReservations calls change, which may release memory, and then admits waiters that fit.
+// changeReservations calls change, which may release memory, and then admits waiters for which there is now memory.
 func (b *Budget) changeReservations(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +215,7 @@ func (b *Budget) changeReservations(change func()) {
 	b.admitFitting()
 }
 
-// admitFitting admits the waiters that fit, in the order of the queue. The caller holds mu.
+// admitFitting admits the waiters for which the budget has memory, in the order of the queue. The caller holds mu.
 func (b *Budget) admitFitting() {
 	blocked := make(map[string]bool)
 	b.queue = slices.DeleteFunc(b.queue, func(w *waiter) bool {
@@ -230,7 +235,7 @@ func (b *Budget) admitFitting() {
 	})
 }
 
-// fits reports whether the budget has space for the waiting request w. The caller holds mu.
+// fits reports whether the budget has memory for the waiting request or answer w. The caller holds mu.
 func (b *Budget) fits(w *waiter) bool {
 	if w.stage == received {
 		u := b.functions[w.function]
@@ -253,7 +258,8 @@ func (b *Budget) resizeReservation(r *Reservation, bytes int64) {
 	r.size = bytes
 }
 
-// beginUse adds the bytes of r to the usage of a function, and endUse subtracts them. The caller holds mu.
+// beginUse adds the reserved bytes of r to the memory that a function uses, and endUse subtracts them. The caller
+// holds mu.
 func (b *Budget) beginUse(r *Reservation, function string) {
 	u := b.functions[function]
 	if u == nil {
@@ -277,7 +283,7 @@ func (b *Budget) endUse(r *Reservation) {
 	r.function, r.used = "", 0
 }
 
-// errFull returns the error for a request that does not fit into the budget. The caller holds mu.
+// errFull returns the error for a request for which the budget has no memory. The caller holds mu.
 func (b *Budget) errFull() error {
 	return errExhausted("requests of %d bytes are being read, queued or evaluated, and the server's memory budget is %d: "+
 		"try again later, run more replicas, or give them more memory", b.reserved, b.limit)
