@@ -34,7 +34,7 @@ func equalBinaries(a, b Binary) bool {
 // gateway has reported yet.
 type Problems map[string]string
 
-// Source provides the list of binaries.
+// Source provides the list of images that run as local binaries.
 type Source interface {
 	// Watch calls the function use with the complete list of binaries as soon as the list is available, and again
 	// after each change. It returns when ctx is done or the connection to the source is lost. Calls of use do not

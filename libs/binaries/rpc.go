@@ -62,8 +62,8 @@ func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinar
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// untilStopped calls cancel when the program is about to stop, which h.stopping signals. Callers must call ended
-// after the watch, to free the goroutine that waits for the signal.
+// untilStopped calls cancel when h.stopping is closed because the program is stopping. Callers must call ended
+// after the watch, to end the goroutine that waits for h.stopping.
 func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
 	done := make(chan struct{})
 	go func() {
@@ -76,7 +76,8 @@ func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
 	return func() { close(done) }
 }
 
-// splitMessages splits a list into messages of bounded size. The last message is marked as complete.
+// splitMessages splits a list of binaries into messages below the size limit. The last message is marked as
+// complete, so that the receiver knows the end of the list.
 func splitMessages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
 	last := &podmanagerv1.WatchBinariesResponse{}
 	all := []*podmanagerv1.WatchBinariesResponse{last}

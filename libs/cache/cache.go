@@ -45,8 +45,8 @@ type Config[K comparable, V any] struct {
 	// FetchTimeout is the maximum duration of a fetch. A fetch continues after its callers have given up, so that the
 	// next caller finds the value.
 	FetchTimeout time.Duration
-	// StaleWait is the maximum time for which a caller waits for a fetch if the cache contains a stale value, which
-	// the caller then gets.
+	// StaleWait is the maximum time that a caller waits for a fetch if the cache contains a stale value. After this
+	// time, the caller gets the stale value.
 	StaleWait time.Duration
 	// KeepFor is the time after the last use of an entry during which the cache refreshes the entry in the background,
 	// so that its next caller does not wait for the source. If it is zero, an entry is refreshed only when it is used.
@@ -56,7 +56,7 @@ type Config[K comparable, V any] struct {
 	MaxKept int
 }
 
-// Answer is the answer to a query.
+// Answer is a value that the cache returns, with its age and origin.
 type Answer[V any] struct {
 	Value V
 	// Age is the time since the source returned the value.
@@ -68,7 +68,7 @@ type Answer[V any] struct {
 // Source says where the cache found an answer. Metrics use it as a label.
 type Source string
 
-// The sources of answers.
+// Values of Source, for an answer of the cache.
 const (
 	Hit     Source = "hit"     // found in an entry
 	Refresh Source = "renewal" // found in an entry that a background fetch now refreshes
@@ -90,12 +90,12 @@ type Cache[K comparable, V any] struct {
 	generation int
 }
 
-// fetch is a running fetch, shared by all callers that wait for it.
+// fetch is a running request to the source for the value of a key. All callers that need the value share it.
 type fetch[V any] struct {
 	since      time.Time
 	generation int
 	progress   atomic.Pointer[error]
-	// done closes when the result is set.
+	// done is closed when the result of the fetch is set.
 	done     chan struct{}
 	value    V
 	err      error
@@ -188,7 +188,7 @@ func (c *Cache[K, V]) Put(key K, value V) {
 	c.storeResult(key, value, nil, c.generation)
 }
 
-// Bytes returns the memory of all entries.
+// Bytes returns the memory that all entries use, as counted by Config.Size.
 func (c *Cache[K, V]) Bytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -381,7 +381,7 @@ func (c *Cache[K, V]) dueKeys(now time.Time) (due []K) {
 	return due
 }
 
-// progressKey is the context key of a fetch's progress.
+// progressKey is the context key under which [Progress] finds the running fetch.
 type progressKey struct{}
 
 // Progress records err as the reason why the fetch with the context ctx is not complete yet. Fetch functions call

@@ -21,7 +21,7 @@ const (
 	failureBytes = 512
 )
 
-// Lifetime is the lifetime of an entry.
+// Lifetime contains the periods for which an entry of the cache may be used.
 type Lifetime struct {
 	// TTL is the age up to which an entry is returned without waiting for the source. An entry older than half of the
 	// TTL is refreshed in the background when it is used. Zero means that the entry never expires.
@@ -47,7 +47,7 @@ type entry[V any] struct {
 	generation int
 }
 
-// state says how the entry may be used.
+// state determines how the cache may use an entry.
 type state int
 
 const (

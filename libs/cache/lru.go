@@ -40,7 +40,7 @@ func (l *LRU[K, V]) Get(key K) (V, bool) {
 	return s.value, ok
 }
 
-// Peek returns the value of a key, and does not count as a use.
+// Peek returns the value of a key without recording a use, so that the order of eviction does not change.
 func (l *LRU[K, V]) Peek(key K) (V, bool) {
 	s, ok := l.entries.Peek(key)
 	return s.value, ok
@@ -63,5 +63,5 @@ func (l *LRU[K, V]) Put(key K, value V) {
 // Keys returns the keys, the least recently used first.
 func (l *LRU[K, V]) Keys() []K { return l.entries.Keys() }
 
-// Bytes returns the memory of all entries.
+// Bytes returns the memory that all entries use, as counted by the function sizeOf of NewLRU.
 func (l *LRU[K, V]) Bytes() int64 { return l.bytes }

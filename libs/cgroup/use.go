@@ -41,7 +41,8 @@ func MemoryUse(root string) (used int64, ok bool) {
 	return 0, false
 }
 
-// readNumbers parses lines with a name and a number, and returns the numbers by their names.
+// readNumbers parses a file of a control group, whose lines contain a name and a number. It returns the numbers by
+// name.
 func readNumbers(content []byte) map[string]int64 {
 	values := map[string]int64{}
 	lines := bufio.NewScanner(bytes.NewReader(content))

@@ -20,8 +20,8 @@ import (
 // because Kubernetes injects variables with this prefix into pods if a Service is called function-runner.
 const Prefix = "FNR"
 
-// Validator is a configuration that can validate itself. Validate returns nil or the result of
-// [Checks.Err].
+// Validator is a configuration that can validate itself. Validate returns nil, or all problems as [Checks.Err]
+// returns them.
 type Validator interface {
 	Validate() error
 }
@@ -118,7 +118,7 @@ func changeProblems(err error, change func(Problem) *Problem) error {
 	return errors.Join(changed...)
 }
 
-// splitErrors returns a new slice with the errors that err joins, or with err itself.
+// splitErrors returns the errors that err joins (see errors.Join), or err itself, in a new slice.
 func splitErrors(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.Clone(joined.Unwrap())

@@ -88,8 +88,7 @@ func typeName(t reflect.Type) string {
 	return "text"
 }
 
-// Help writes the settings of cfg and their defaults to w. It omits each variable for which the function without
-// returns true.
+// Help writes the settings of cfg and their defaults to w. It omits a variable if without(variable) is true.
 func Help(w io.Writer, cfg any, without func(variable string) bool) {
 	_, _ = fmt.Fprintln(w, "Environment:")
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package confine restricts function processes without privileges: the files that they can read and write, and the
-// processes and addresses that they can reach.
+// Package confine restricts the processes of functions: the files that they can read and write, and the processes
+// and addresses that they can reach. The program needs no privileges for this.
 //
-// A thread of this program confines itself and then forks the function. The function's process inherits the thread's
-// restrictions and cannot remove them: no_new_privs, no capabilities, a Landlock domain and a seccomp filter. The
-// thread exits afterwards, so that no other thread of the program is restricted. This needs no other program, no user
-// namespace and no second exec. Each process gets its own Landlock domain. Processes of different domains cannot
-// trace each other. If Landlock supports scopes (Linux 6.12), they cannot signal each other either.
+// A thread of this program confines itself and then forks the function. The function's process inherits the
+// thread's restrictions and cannot remove them: no_new_privs, no capabilities, a Landlock domain and a seccomp
+// filter. The thread exits afterwards, so that no other thread of the program is restricted. This needs no other
+// program, no user namespace and no second exec.
+//
+// Each process gets its own Landlock domain. Processes of different domains cannot trace each other. If Landlock
+// supports scopes (Linux 6.12), they cannot signal each other either.
 //
 // A table in docs/security-tests.md lists the restrictions by kernel. On systems other than Linux there are none.
 package confine
@@ -48,7 +50,7 @@ type Function struct {
 	// Readable contains further files and directories that the function may read. Paths that do not exist are
 	// ignored.
 	Readable []string
-	// Network allows sockets.
+	// Network allows the function to use network sockets.
 	Network bool
 	// Shared allows the function to write to the directories of [Config.Shared]. The caller must then run no other
 	// function at the same time.
@@ -68,8 +70,8 @@ const (
 	KillFirst = 1000
 )
 
-// Limits contains resource limits of a process and its later children, in addition to [MaxFiles] and [MaxCore]. Zero
-// means no limit.
+// Limits contains resource limits of a process and of the children that it starts later. [MaxFiles] and [MaxCore]
+// apply in addition. Zero means no limit.
 type Limits struct {
 	// FileBytes limits the size of each file, and DataBytes the private memory of each process.
 	FileBytes, DataBytes int64

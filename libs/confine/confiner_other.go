@@ -36,7 +36,7 @@ func (c *Confiner) Start(_ Function, env []string,
 	return p, nil, err
 }
 
-// Set fails.
+// Set fails, because resource limits are set only on Linux.
 func (Limits) Set(int, uint32, uint32) error { return errors.ErrUnsupported }
 
 // TempDir is the temporary directory of a process. It is always nil on systems other than Linux.

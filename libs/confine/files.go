@@ -30,9 +30,9 @@ const (
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Files that functions may read if they run next to other functions and next to a server with secrets: programs,
-// libraries and information about the system. In /etc these are only public files, because other files there may
-// contain credentials.
+// Files that functions may read although they run next to other functions and next to a server with secrets:
+// programs, libraries and information about the system. The list of files in /etc contains only public files,
+// because other files there may contain credentials.
 var (
 	readable = []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt",
@@ -55,7 +55,7 @@ var (
 	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )
 
-// fileRule allows access to a file or directory and everything below it.
+// fileRule is a Landlock rule that allows access to a file, or to a directory and everything below it.
 type fileRule struct {
 	file   *os.File // opened with O_PATH
 	access uint64

@@ -27,15 +27,14 @@ const (
 	argumentsOffset = 16
 )
 
-// lastReviewed is the highest system call number for which we have decided whether functions may use the call:
-// file_setattr of Linux 6.17. The filter answers calls with higher numbers with "not implemented", so that programs
-// use older calls instead. It thereby also rejects the amd64 calls with 32-bit pointers (x32), whose numbers are
-// higher.
+// lastReviewed is the highest system call number that we reviewed for the rules: file_setattr of Linux 6.17. The
+// filter answers calls with higher numbers with "not implemented", so that programs use older calls instead. It
+// thereby also rejects the amd64 calls with 32-bit pointers (x32), whose numbers are higher.
 const lastReviewed = 469
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// newFilter returns a filter that allows all system calls except calls.
+// newFilter returns a filter that allows all system calls except the given calls.
 //
 // The filter finds a call by binary search. When a filter is loaded, the kernel runs it once for each call number.
 // With sequential comparisons, loading would take three times as long as starting a thread.
@@ -82,7 +81,8 @@ func searchCalls(calls []call) []bpf.Instruction {
 }
 
 func compareCalls(calls []call) []bpf.Instruction {
-	// The program is built from its end, because each comparison jumps to an answer at the end.
+	// We build the program from its end to its beginning, because each comparison jumps forward to one of the answers
+	// at the end.
 	program := []bpf.Instruction{allowed, forbidden, notImplemented}
 	for _, c := range slices.Backward(calls) {
 		beyond := uint8(len(program)) //nolint:gosec // eight calls have less than 256 instructions

@@ -11,7 +11,7 @@ import (
 // Level determines the reaction to a kernel that lacks restrictions for functions.
 type Level string
 
-// The levels.
+// Values of Level.
 const (
 	Require    Level = "require"     // do not start
 	BestEffort Level = "best-effort" // confine as far as possible

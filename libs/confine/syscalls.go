@@ -27,7 +27,7 @@ type rules map[string][]match
 // always lists the system calls that are forbidden with all arguments because no function needs them, grouped by
 // purpose.
 var always = []string{
-	// Other processes.
+	// Calls that read or control other processes.
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
 	"pidfd_getfd", "migrate_pages",
 	// Memory and message queues that outlive processes, and that all processes of a user share.
@@ -36,12 +36,12 @@ var always = []string{
 	// File watches (inotify) show the names of files in other functions' directories, which Landlock does not hide.
 	// The kernel also limits the number of inotify instances of a user on the whole machine.
 	"inotify_add_watch", "inotify_init", "inotify_init1",
-	// Parts of the kernel with a history of vulnerabilities.
+	// Calls of kernel subsystems with a history of vulnerabilities.
 	"bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "memfd_secret", "fanotify_init",
-	// File systems.
+	// Calls that mount or change file systems.
 	"mount", "umount2", "move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick",
 	"mount_setattr", "pivot_root", "chroot", "setns", "open_by_handle_at", "quotactl", "quotactl_fd",
-	// The machine.
+	// Calls that change the whole machine, such as its clock and its kernel modules.
 	"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff",
 	"acct", "syslog", "vhangup", "settimeofday", "clock_settime", "sethostname", "setdomainname", "iopl", "ioperm",
 }
@@ -66,7 +66,7 @@ var recent = map[string]uint32{"file_getattr": 468, "file_setattr": 469}
 // because programs use them to communicate with their children.
 var offline = []string{"socket", "connect", "bind", "listen", "accept", "accept4"}
 
-// namespaces contains the flags with which clone and unshare create namespaces.
+// namespaces contains the flags for creating namespaces with clone and unshare, which functions must not do.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
@@ -167,7 +167,7 @@ func othersProcesses() rules {
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
 	// Requests of ioctl that allocate space for a file, as fallocate does.
 	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
-	// Requests of ioctl that change the flags of a file, because flags persist after the function has exited.
+	// Requests of ioctl that change the flags of a file. Such flags would remain after the function has exited.
 	const fsSetFlags, fsSetAttributes, fsEnableVerity = 0x40086602, 0x401c5820, 0x40806685
 	for _, request := range []uint32{
 		fioSetOwn, siocSetGroup, unix.TIOCSTI, unix.TIOCLINUX, fsReserve, fsReserve64, fsZero,

@@ -91,10 +91,10 @@ func (d *TempDir) Free() (bytes int64, ok bool) {
 	return count.bytes, true
 }
 
-// counter counts down from the limits.
+// counter contains the bytes and files that a function may still write. It counts down from the limits.
 type counter struct {
 	bytes, files int64
-	// kept are the paths that do not count.
+	// kept contains the paths that do not count, because they existed before the function ran.
 	kept map[string]bool
 }
 

@@ -127,8 +127,8 @@ func (t *tempDirs) removeDir(path string) error {
 	return errors.Join(errs...)
 }
 
-// restoreMode restores the mode of the base directory. A function can change the mode, because the function's user
-// owns the directory.
+// restoreMode restores the permissions of the base directory. A function can change them, because the function's
+// user owns the directory.
 func (t *tempDirs) restoreMode() error {
 	info, err := t.lock.Stat()
 	if err != nil || info.Mode().Perm() == 0o700 {
@@ -157,7 +157,7 @@ func (t *tempDirs) removeLater(path string) bool {
 	return true
 }
 
-// close removes everything.
+// close removes the base directory with all temporary directories.
 func (t *tempDirs) close() {
 	if t == nil {
 		return

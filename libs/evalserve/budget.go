@@ -15,8 +15,8 @@ import (
 const (
 	// retryAfter is the retry hint for callers whose request was rejected because the memory budget is used up.
 	retryAfter = time.Second
-	// timeout is the maximum time for which a request waits in the queue for memory. It is long, because a rejection
-	// is worse than a wait for callers that do not retry.
+	// timeout is the maximum time that a request waits in the queue for memory. It is long, because a rejection is
+	// worse than a wait for callers that do not retry.
 	timeout = 5 * time.Minute
 	// maxQueued is the maximum number of requests and answers that wait for memory. Half of them may belong to the
 	// same client address.
@@ -102,7 +102,7 @@ func (b *Budget) Queued() int64 {
 func (b *Budget) addressShare() int64  { return b.limit - b.limit/shareDivisor }
 func (b *Budget) functionShare() int64 { return b.addressShare() - b.addressShare()/shareDivisor }
 
-// source is the origin of a request.
+// source is the client from which a request was received.
 type source struct {
 	conn, peer string // client's address with port and without port
 }
@@ -152,7 +152,7 @@ func (b *Budget) enqueue(w *waiter) error {
 	return nil
 }
 
-// checkQueue returns an error if the queue is too long with w, which was just appended. The caller holds mu.
+// checkQueue returns an error if appending w has made the queue too long. The caller holds mu.
 func (b *Budget) checkQueue(w *waiter) error {
 	window := int64(b.windows.Request)
 	countPeer := 0
@@ -207,7 +207,7 @@ func (b *Budget) leaveQueue(w *waiter, reason func() error) error {
 	return err
 }
 
-// changeReservations calls change, which may release memory, and then admits waiters for which there is now memory.
+// changeReservations calls change, which may release memory, and then admits waiters that now fit into the budget.
 func (b *Budget) changeReservations(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,7 +215,7 @@ func (b *Budget) changeReservations(change func()) {
 	b.admitFitting()
 }
 
-// admitFitting admits the waiters for which the budget has memory, in the order of the queue. The caller holds mu.
+// admitFitting admits the waiters that fit into the memory budget, in the order of the queue. The caller holds mu.
 func (b *Budget) admitFitting() {
 	blocked := make(map[string]bool)
 	b.queue = slices.DeleteFunc(b.queue, func(w *waiter) bool {
@@ -249,7 +249,7 @@ func (b *Budget) fits(w *waiter) bool {
 	return w.bytes <= w.size || ((others == 0 || others+w.bytes <= limit) && (peer == 0 || peer+w.bytes <= share))
 }
 
-// resizeReservation changes the number of bytes that r reserves. The caller holds mu.
+// resizeReservation changes the number of bytes that r reserves in the budget. The caller holds mu.
 func (b *Budget) resizeReservation(r *Reservation, bytes int64) {
 	b.reserved += bytes - r.size
 	if b.peers[r.from.peer] += bytes - r.size; b.peers[r.from.peer] == 0 {
@@ -283,13 +283,14 @@ func (b *Budget) endUse(r *Reservation) {
 	r.function, r.used = "", 0
 }
 
-// errFull returns the error for a request for which the budget has no memory. The caller holds mu.
+// errFull returns the error for a request that does not fit into the memory budget. The caller holds mu.
 func (b *Budget) errFull() error {
 	return errExhausted("requests of %d bytes are being read, queued or evaluated, and the server's memory budget is %d: "+
 		"try again later, run more replicas, or give them more memory", b.reserved, b.limit)
 }
 
-// errExhausted returns an error of class fault.Exhausted with a retry hint.
+// errExhausted returns an error for a request that is rejected for lack of memory: its class is fault.Exhausted,
+// and it has a retry hint.
 func errExhausted(format string, args ...any) error {
 	return fault.WithRetryAfter(fault.New(fault.Exhausted, format, args...), retryAfter)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evalserve serves an evaluator service over gRPC. It limits the memory of the messages, and does not copy
-// the resource lists in them.
+// Package evalserve serves Porch's function evaluator service over gRPC. It limits the memory of requests and
+// answers, and does not copy the resource lists in them.
 //
 // A request passes these steps, each of which has its own file:
 //
@@ -48,14 +48,15 @@ type Config struct {
 	Service evaluatorconnect.FunctionEvaluatorHandler
 	// Budget limits the memory of requests and answers.
 	Budget *Budget
-	// MaxMessageBytes limits each request and each response. Options must set the same limits for Connect.
+	// MaxMessageBytes is the maximum size of each request and each response. The handler options must set the same
+	// limits for Connect.
 	MaxMessageBytes int64
-	// Rejected is called for each request that was not read to its end. It may be nil.
+	// Rejected, if not nil, is called with the error of each request that was rejected before it was read to its end.
 	Rejected func(context.Context, error)
 }
 
-// call is the state of a request: its reservation, and the resource lists that bypass Connect. Only one goroutine may
-// use it.
+// call is the state of a request: its memory reservation, and its resource lists, which bypass Connect so that they
+// are not copied. Only one goroutine may use it.
 type call struct {
 	reservation       *Reservation
 	proto             bool   // true for protocol buffers over gRPC
@@ -65,7 +66,8 @@ type call struct {
 
 type callKey struct{}
 
-// Of returns the reservation of the request that ctx belongs to. It returns nil if the request has no reservation.
+// Of returns the memory reservation of the request that ctx belongs to. It returns nil if the request has no
+// reservation.
 func Of(ctx context.Context) *Reservation {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c.reservation
@@ -73,12 +75,12 @@ func Of(ctx context.Context) *Reservation {
 	return nil
 }
 
-// NewHandler returns the path and the handler of the service, as Connect's generated function does. The handler does
-// not compress responses.
+// NewHandler returns the HTTP path and the handler of the service, like the function that Connect generates. The
+// handler does not compress responses.
 func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, handler http.Handler) {
-	// exchangeLists is the first and therefore outermost interceptor, so that tracing measures whole messages.
+	// The interceptor exchangeLists comes first and is therefore outermost, so that tracing measures whole messages.
 	options = append([]connect.HandlerOption{connect.WithInterceptors(exchangeLists(cfg.MaxMessageBytes))}, options...)
-	// Connect must not compress messages, because response inserts the list into the message that Connect writes.
+	// Connect must not compress messages, because type response inserts the list into the message that Connect writes.
 	options = append(options, connect.WithCompressMinBytes(math.MaxInt))
 	path, next := evaluatorconnect.NewFunctionEvaluatorHandler(cfg.Service, options...)
 	return path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,8 +101,8 @@ func NewHandler(cfg Config, options ...connect.HandlerOption) (path string, hand
 	})
 }
 
-// wordEarlyDeadline replaces the error for a request whose deadline passed before its evaluation began, because
-// Connect's own error, the text of ctx's error, does not name the function.
+// wordEarlyDeadline replaces Connect's error for a request whose deadline passed before its evaluation began.
+// Connect's error has only the text of ctx's error and does not name the function.
 func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) error {
 	msg, isRequest := req.Any().(*evaluator.EvaluateFunctionRequest)
 	given, ok := errors.AsType[*connect.Error](err)
@@ -110,8 +112,9 @@ func wordEarlyDeadline(ctx context.Context, req connect.AnyRequest, err error) e
 	return rpcfault.ToConnect(function.Interrupted(ctx.Err(), msg.GetImage(), 0, "before it began"))
 }
 
-// exchangeLists puts the list of a request back into the message for the service, and removes the list of the
-// service's response from the message for Connect.
+// exchangeLists returns an interceptor for the resource lists that bypass Connect. It adds the list of a request to
+// the message before the service receives the message. It removes the list of a response from the message before
+// Connect serializes the message.
 func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
@@ -124,8 +127,8 @@ func exchangeLists(maxMessage int64) connect.UnaryInterceptorFunc {
 			if err != nil {
 				return nil, wordEarlyDeadline(ctx, req, err)
 			}
-			// A response that is too large keeps its list, so that Connect rejects it. In other encodings than
-			// protocol buffers of gRPC, Connect writes the list.
+			// A response that is too large keeps its list, so that Connect rejects it. The list also stays if the client
+			// does not use protocol buffers over gRPC: then Connect serializes the list itself.
 			msg, isResponse := resp.Any().(*evaluator.EvaluateFunctionResponse)
 			if ok && isResponse && c.proto && int64(proto.Size(msg)) <= maxMessage {
 				c.response = msg.GetResourceList()

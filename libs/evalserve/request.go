@@ -19,18 +19,20 @@ import (
 )
 
 const (
-	// maxRestBytes limits the size of the fields next to a list. If they are larger, Connect decodes the whole
-	// message: the list refers to the memory of the message, and would retain all of it.
+	// maxRestBytes is the maximum size of the fields of a message other than the resource list. If they are larger,
+	// Connect decodes the whole message. Otherwise these fields would stay in memory with the list, which is a part of
+	// the received message.
 	maxRestBytes = 64 << 10
-	// firstBytes is the number of bytes that must arrive before memory of the announced size is allocated.
+	// firstBytes is the number of bytes of a message that must arrive before memory for the whole message is
+	// allocated.
 	firstBytes = 64 << 10
 )
 
-// errSecondMessage rejects a request with a second message. The second message is not read, because memory is only
-// reserved for the first.
+// errSecondMessage rejects a request with a second message. The second message is not read, because memory is
+// reserved only for the first message.
 var errSecondMessage = connect.NewError(connect.CodeUnimplemented, errors.New("unary request has multiple messages"))
 
-// isGRPC reports whether requests of a content type begin with gRPC's prefix.
+// isGRPC reports whether messages of a content type begin with the 5-byte prefix of gRPC.
 func isGRPC(contentType string) bool {
 	return strings.HasPrefix(strings.ToLower(contentType), "application/grpc")
 }
@@ -46,7 +48,8 @@ func isProto(contentType string) bool {
 	}
 }
 
-// body is the request body that Connect reads. From a gRPC message, it leaves out the resource list.
+// body is the request body that Connect reads. It leaves out the resource list of a gRPC message, because the
+// service receives the list without a copy.
 type body struct {
 	io.ReadCloser
 	call *call
@@ -60,8 +63,9 @@ type body struct {
 	read     int64       // bytes that Connect has read of a request without prefix
 }
 
-// receiveRequest reserves memory for a request, and then reads the message if the request is gRPC. A request in
-// Connect's own protocol is left for Connect to read, because its message does not become larger when it is decoded.
+// receiveRequest reserves memory for a request, and then reads the message if the request uses gRPC. A request in
+// Connect's own protocol is left for Connect to read, because its message does not become larger when Connect
+// decodes it.
 func (b *body) receiveRequest(r *http.Request) {
 	if !isGRPC(r.Header.Get("Content-Type")) {
 		size := r.ContentLength
@@ -87,15 +91,15 @@ func (b *body) receiveRequest(r *http.Request) {
 	}
 }
 
-// reserveMemory reserves memory for a request. If that fails, Connect answers the request with the error.
+// reserveMemory reserves size bytes for a request. If that fails, Connect answers the request with the error.
 func (b *body) reserveMemory(ctx context.Context, size int64) {
 	if b.rejected = b.call.reservation.acquire(ctx, size); b.rejected != nil {
 		b.err = rpcfault.ToConnect(b.rejected)
 	}
 }
 
-// failRequest passes an error of reading the request to Connect. If package rpcserve rejected a client that sends too
-// slowly, the error is a *connect.Error and counts as a rejection.
+// failRequest makes Connect answer the request with err, an error of reading it. A *connect.Error comes from
+// package rpcserve, which rejects clients that send too slowly. The request then counts as rejected.
 func (b *body) failRequest(err error) {
 	b.err = err
 	if given, ok := errors.AsType[*connect.Error](err); ok {
@@ -103,8 +107,8 @@ func (b *body) failRequest(err error) {
 	}
 }
 
-// receiveMessage reads a message of size bytes and splits off its list. A message that ends early is passed to
-// Connect unchanged.
+// receiveMessage reads a message of size bytes and removes its resource list, which does not pass through Connect.
+// A message that ends early is passed to Connect unchanged.
 func (b *body) receiveMessage(prefix []byte, size int) error {
 	message, err := b.readMessage(size)
 	if err != nil {
@@ -145,7 +149,7 @@ func (b *body) readFull(p []byte) (int, error) {
 	return n, err
 }
 
-// pushAhead appends parts to the bytes that Connect reads next.
+// pushAhead appends parts to the bytes that Connect reads before the rest of the request.
 func (b *body) pushAhead(parts ...[]byte) {
 	for _, part := range parts {
 		if len(part) > 0 {

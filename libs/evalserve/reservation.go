@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// answerTimeout limits the wait of an answer for memory. It is short, because the answer itself uses memory while
-	// it waits.
+	// answerTimeout is the maximum time that an answer waits for memory. It is short, because the answer itself uses
+	// memory while it waits.
 	answerTimeout = 5 * time.Second
-	// stuckTimeout applies to requests that wait for their function's share. If no evaluation of the function ends
-	// for this time, and other requests of the same address wait for memory, the former are rejected.
+	// stuckTimeout is the time after which requests that wait for their function's share of the memory are rejected.
+	// This happens only if no evaluation of the function has ended for this time, and other requests of the same
+	// client address wait for memory.
 	stuckTimeout = time.Minute
 )
 
@@ -43,9 +44,11 @@ func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	})
 }
 
-// Claim waits until function may evaluate the request: until the function's evaluations leave room in its share of
-// the memory budget. A second call replaces the function. The error has the class fault.Exhausted if no evaluation of
-// the function ends and other requests of the address need memory, and the class of ctx's error if ctx is done.
+// Claim waits until function may evaluate the request, which means that the other evaluations of the function leave
+// enough of its share of the memory budget. A second call replaces the function of the first call.
+//
+// The error has the class fault.Exhausted if no evaluation of the function ends and other requests of the client
+// address need memory. It has the class of ctx's error if ctx is done.
 func (r *Reservation) Claim(ctx context.Context, function string) error {
 	if r == nil {
 		return nil
@@ -67,9 +70,9 @@ func (r *Reservation) Claim(ctx context.Context, function string) error {
 	})
 }
 
-// Answer ends the evaluation of a request, and waits until its answer of size bytes may be written. Only an answer
-// that is larger than its request waits, for the additional memory. The error has the class fault.Exhausted if the
-// client does not read its other answers. Callers must then drop the answer.
+// Answer ends the evaluation of a request, and waits until there is memory for its answer of size bytes. Only an
+// answer that is larger than its request waits, for the additional memory. The error has the class fault.Exhausted
+// if the client does not read its other answers. The caller must then drop the answer.
 func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
@@ -89,12 +92,12 @@ func (r *Reservation) Fail() {
 	}
 }
 
-// shrink reduces the reservation to the given number of bytes.
+// shrink reduces the reservation to the given number of bytes, so that other requests can use the rest.
 func (r *Reservation) shrink(to int64) {
 	r.budget.changeReservations(func() { r.budget.resizeReservation(r, min(r.size, to)) })
 }
 
-// release releases all bytes of the reservation. Further calls do nothing.
+// release releases all bytes of the reservation. Further calls of release do nothing.
 func (r *Reservation) release() {
 	r.budget.changeReservations(func() {
 		r.budget.endUse(r)
@@ -102,8 +105,9 @@ func (r *Reservation) release() {
 	})
 }
 
-// awaitAdmission waits until w is admitted. After each interval it calls reject with the budget locked, and returns
-// the error of reject if it is not nil. Text is the beginning of the error if ctx is done.
+// awaitAdmission waits until the queue admits the waiter w. After each interval it calls reject with the budget
+// locked. If reject returns an error, w leaves the queue and awaitAdmission returns the error. Text is the
+// beginning of the error if ctx is done.
 func (r *Reservation) awaitAdmission(
 	ctx context.Context, w *waiter, interval time.Duration, text string, reject func() error,
 ) error {

@@ -10,24 +10,25 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// response inserts a list into the message that Connect writes. It does not implement http.Flusher, because Connect
-// would flush the response after its message and again after its trailers, which would wake the client twice.
+// response is a ResponseWriter that inserts the resource list into the message that Connect writes. It does not
+// implement http.Flusher: Connect would flush the response after its message and again after its trailers, which
+// would wake the client twice.
 type response struct {
 	http.ResponseWriter
 	call *call
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the original ResponseWriter, for http.ResponseController.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// trailers is the flag in a gRPC-Web prefix for trailers instead of a message.
+// trailers is the flag in a gRPC-Web prefix that announces trailers instead of a message.
 const trailers = 0x80
 
-// errNotAPrefix is returned if Connect, in some later version, writes messages in another form. Otherwise the client
-// would get the message without its list.
+// errNotAPrefix is returned if the first bytes that Connect writes are not the prefix of a message, which may
+// happen with a later version of Connect. Otherwise the client would get the message without its list.
 var errNotAPrefix = errors.New("the response does not begin with the prefix of an uncompressed message of gRPC")
 
-// Write implements http.ResponseWriter. The first call by Connect contains the prefix of the message.
+// Write implements http.ResponseWriter. In its first call, Connect writes the prefix of the message.
 func (r *response) Write(p []byte) (int, error) {
 	list := r.call.response
 	if len(list) == 0 {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Start returns the first limit bytes of s, or less if limit would split a character of valid UTF-8. All is true if
-// start is the whole of s.
+// Start returns the first limit bytes of s, or slightly less so that it does not split a UTF-8 character. All is
+// true if start is the whole of s.
 func Start(s string, limit int) (start string, all bool) {
 	if len(s) <= limit {
 		return s, true
@@ -21,9 +21,9 @@ func Start(s string, limit int) (start string, all bool) {
 	return s[:limit], false
 }
 
-// Middle returns s if it is at most limit bytes long. Otherwise it returns the beginning and the end of s, at most
-// limit bytes in total, with a note between them about the length of the omitted part. It keeps characters of valid
-// UTF-8 whole.
+// Middle returns s if it is at most limit bytes long. Otherwise it returns the beginning and the end of s, with a
+// note between them about the number of omitted bytes. The result has at most limit bytes, and does not split UTF-8
+// characters.
 func Middle(s string, limit int) string {
 	if len(s) <= limit {
 		return s

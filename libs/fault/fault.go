@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault assigns errors to a few classes, which determine how callers react.
+// Package fault assigns each error to one of a few classes, which determine how callers react.
 //
 // Use [New] to classify an error where its meaning is clear. An error that wraps it, by fmt.Errorf with %w, has the
 // same class. Package rpcfault maps all classes to RPC codes. The only exception is the health service, which must
@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// Class is the class of an error. The comment on each class describes the errors that belong to it.
+// Class is the class of an error. The comment on each class describes the errors in this class.
 type Class int
 
 const (
-	// Internal is a defect of the program or a failing function. Retrying does not help.
+	// Internal is a defect of the program, or a function that failed. Retrying does not help.
 	Internal Class = iota
-	// Invalid is a request that can never succeed without changes to it.
+	// Invalid is a request that can succeed only after the caller has changed it.
 	Invalid
-	// NotFound is an image that no enabled evaluator serves, and nothing else. The chain of evaluators continues with the
-	// next evaluator; Porch stops the rendering, as with each error.
+	// NotFound is an image that no enabled evaluator serves, and nothing else. A chain of evaluators passes such a
+	// request to its next evaluator. Porch stops rendering, as with each error.
 	NotFound
 	// Denied is a request that policy rejects.
 	Denied
 	// Precondition is a state outside the program that must change before the request can succeed, such as an image that
 	// cannot be pulled.
 	Precondition
-	// Exhausted is a limit that was reached: a queue, a size, a quota.
+	// Exhausted is a limit that was reached, such as the length of a queue, a size or a quota.
 	Exhausted
 	// Unavailable is a component that currently cannot be reached. Retrying may help.
 	Unavailable
@@ -69,7 +69,7 @@ func New(class Class, format string, args ...any) error {
 	return classError{error: fmt.Errorf(format, args...), class: class}
 }
 
-// Of returns the class of the outermost classified error in err's chain. A context error without a class is
+// Of returns the class of the outermost error in err's chain that has a class. A context error without a class is
 // DeadlineExceeded or Canceled. All other errors are Internal.
 func Of(err error) Class {
 	if c, ok := errors.AsType[classError](err); ok {

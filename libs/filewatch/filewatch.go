@@ -19,26 +19,25 @@ import (
 )
 
 const (
-	// settle is the time without changes after which a file is read. Editors and Kubernetes change a file in several
-	// steps.
+	// settle is the time for which a file must stay unchanged before it is read, because editors and Kubernetes change
+	// a file in several steps.
 	settle = 50 * time.Millisecond
-	// poll is the interval at which a file is read even without a notification. Notifications are missing on some
-	// file systems, for a directory that did not exist before, and if the node has reached its inotify limit.
+	// poll is the interval at which a file is read even without a notification of a change. Notifications are missing
+	// on some file systems, for a directory that did not exist before, and if the node has reached its inotify limit.
 	poll = 10 * time.Second
 )
 
-// Watch calls changed with the content of the file at path whenever it differs from the previous content. Initially,
-// the previous content is last. When the file is no longer readable, Watch calls changed with an error. It returns
-// when ctx is done. Calls do not overlap.
+// Watch calls changed with the new content of the file at path whenever the content changes. The first content is
+// compared with last. When the file becomes unreadable, Watch calls changed with an error. It returns when ctx is
+// done. Calls of changed do not overlap.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.readChanges)
 }
 
-// Follow calls use with the parsed content of the file at path, whenever the content differs from the previous
-// content. Initially, the previous content is last; if last is nil, the file may be missing. If the content cannot be
-// read or parsed, Follow does not call use but logs an error, in which what describes the file. It returns when ctx
-// is done.
+// Follow calls use with the parsed content of the file at path whenever the content changes. The first content is
+// compared with last. If last is nil, the file may be missing at first. If the content cannot be read or parsed,
+// Follow does not call use, but logs an error with what, a description of the file. It returns when ctx is done.
 func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
 	parse func(content []byte) (T, error), use func(T),
 ) {
@@ -59,11 +58,11 @@ func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, las
 	})
 }
 
-// WatchDirectory calls look once immediately, whenever something in the directory at path may have changed, and
-// periodically. It returns when ctx is done. Calls do not overlap.
+// WatchDirectory calls look at the start, after changes in the directory at path, and periodically. It returns when
+// ctx is done. Calls of look do not overlap.
 //
-// A file is also watched through its directory: Kubernetes replaces the files of a mounted ConfigMap or Secret by
-// switching a symbolic link next to them.
+// Use it also for a single file: Kubernetes replaces the files of a mounted ConfigMap or Secret by switching a
+// symbolic link next to them.
 func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
 	followDirectory(ctx, log, path, look, fsnotify.NewWatcher)
 }
@@ -86,7 +85,8 @@ func followDirectory(ctx context.Context, log *slog.Logger, path string, look fu
 	runLoop(ctx, look, watcher, func() { _ = watcher.Add(path) })
 }
 
-// runLoop calls look after events of the watcher, and periodically, until ctx is done. It calls add before each wait.
+// runLoop calls look after events of the watcher, and periodically, until ctx is done. It calls add before each
+// wait, so that the watcher watches a directory that was created again.
 func runLoop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
@@ -117,7 +117,7 @@ type watch struct {
 	changed  func([]byte, error)
 }
 
-// readChanges reports the file if it has changed.
+// readChanges reads the file and calls w.changed if the content has changed or the file is no longer readable.
 func (w *watch) readChanges() {
 	content, err := os.ReadFile(w.path)
 	switch {

@@ -18,7 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// LimitError reports a function that was killed because it wrote too much. Its class is fault.Exhausted.
+// LimitError reports a function that was killed because its output or its temporary files exceeded a limit. Its
+// class is fault.Exhausted.
 type LimitError struct {
 	Stream string // "output", "temporary files", or the path of a directory
 	Unit   string // unit of Limit, bytes if empty
@@ -30,17 +31,17 @@ func (e *LimitError) Error() string {
 		e.Limit, cmp.Or(e.Unit, "bytes"), e.Stream)
 }
 
-// StoppedError reports a function that was killed, or not even started, because the context was canceled.
+// StoppedError reports a function that was killed, or not even started, because its context was canceled.
 type StoppedError struct {
 	Err   error // context.Canceled or context.DeadlineExceeded
 	Cause error // the context's cause, which is Err itself if no other cause was given
-	// OutputHeld is true if the function had exited while a process that it started kept its output open.
+	// OutputHeld is true if the function itself had exited, but a process that it started still kept its output open.
 	OutputHeld bool
 }
 
 func (e *StoppedError) Error() string { return fmt.Sprintf("the evaluation was stopped: %v", e.Cause) }
 
-// Unwrap returns the cause before Err, so that fault.Of finds the cause's class first.
+// Unwrap returns Cause before Err, so that fault.Of finds the class of Cause first.
 func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
 
 func limitError(stream string, limit int64) error {
@@ -69,8 +70,8 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// startError adds the probable cause to the error of starting cmd, because the system returns the same error for
-// different mistakes.
+// startError returns the error for cmd, which the system could not start because of err. It adds the probable
+// cause, because the system returns the same error for different mistakes.
 func startError(cmd Command, err error) error {
 	if isExhausted(err) {
 		return exhaustedError(cmd.Path, err)
@@ -89,14 +90,16 @@ func startError(cmd Command, err error) error {
 	}
 }
 
-// exhaustedError returns the error of a function for which the system had no resources left.
+// exhaustedError returns the error for a function that could not be started because memory, processes or open files
+// ran out.
 func exhaustedError(path string, err error) error {
 	start := &StartError{Path: path, Err: err, Hint: "the limit of processes, open files or memory is reached: " +
 		"try again later, or raise the container's limits"}
 	return fault.WithRetryAfter(fault.New(fault.Exhausted, "%w", start), tryAgain)
 }
 
-// tryAgain is the retry hint if a resource is exhausted. It is short because other functions exit soon.
+// tryAgain is the retry hint for a function that could not be started because memory, processes or open files ran
+// out. It is short because other functions soon exit and free them.
 const tryAgain = time.Second
 
 // isExhausted reports whether the container, or the machine, ran out of a resource.
@@ -105,10 +108,10 @@ func isExhausted(err error) bool {
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// OtherFormat is the probable cause if the system does not recognize the format of a program.
+// OtherFormat is the probable cause that users see if the system does not recognize the format of a program.
 const OtherFormat = "the file is for another architecture, or a script without a first line that names its interpreter"
 
-// guessCause returns the probable cause of the error err of starting cmd, or an empty string.
+// guessCause returns the probable cause of the system's error err for cmd, or an empty string.
 func guessCause(cmd Command, err error) string {
 	if cmd.Dir != "" {
 		if _, dirErr := os.Stat(cmd.Dir); dirErr != nil {
@@ -131,12 +134,12 @@ func guessCause(cmd Command, err error) string {
 	return ""
 }
 
-// LaunchError reports a launcher that failed before it started the function. The function is not to blame, so the
-// class is fault.Unavailable.
+// LaunchError reports that a launcher such as bubblewrap failed before it started the function. The function is not
+// to blame, so the class is fault.Unavailable.
 type LaunchError struct {
 	// Words is the text that the launcher wrote to stderr about its failure.
 	Words string
-	// Advice is the remedy, for users.
+	// Advice is a remedy for users, such as a setting to change.
 	Advice string
 }
 
@@ -144,17 +147,17 @@ func (e *LaunchError) Error() string {
 	return "the launcher of sandboxes failed: " + e.Words + ": " + e.Advice
 }
 
-// maxWords is the maximum length of the excerpt of a launcher's text, in bytes.
+// maxWords is the maximum length of a launcher's text in a LaunchError, in bytes.
 const maxWords = 600
 
-// limits contains the system's errors for exhausted resources.
+// limits contains the system's errors for exhausted memory, processes and open files.
 var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
-// tooLong is the probable cause if the system rejects the length of a launcher's command.
+// tooLong is the probable cause that users see if the system rejects the length of a launcher's command line.
 const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
 
-// unfit contains texts, in lower case, with which a launcher reports that the image is at fault, and the probable
-// cause for each.
+// unfit lists faults of images that make a launcher fail. Each entry contains the texts by which the launcher's
+// message is recognized, in lower case, and the probable cause that users see.
 var unfit = []struct {
 	texts []string
 	hint  string
@@ -171,8 +174,8 @@ var unfit = []struct {
 	},
 }
 
-// startError returns the error of a launcher that exited without starting the function. It returns nil if the
-// function was started.
+// startError returns the error of a launcher that exited without starting the function, with the class that fits
+// its message. It returns nil if the function was started.
 func (l *Launch) startError(out Outcome) error {
 	words, failed := l.failureText(out)
 	if !failed {
@@ -192,7 +195,7 @@ func (l *Launch) startError(out Outcome) error {
 	return fault.New(fault.Unavailable, "%w", &LaunchError{Words: words, Advice: l.Advice})
 }
 
-// matchesMessage reports whether a line begins with a message, in which "*" matches any text.
+// matchesMessage reports whether a line begins with the pattern message, in which "*" matches any text.
 func matchesMessage(line, message string) bool {
 	for i, part := range strings.Split(message, "*") {
 		at := strings.Index(line, part)
@@ -204,9 +207,9 @@ func matchesMessage(line, message string) bool {
 	return true
 }
 
-// failureText returns the launcher's text if the launcher failed before it started the function. It concludes this
-// from the log: each line matches a message of the launcher or continues the line before. The log of a started
-// function contains other lines.
+// failureText returns the launcher's text if the launcher failed before it started the function. It recognizes this
+// by the log, in which each line begins with a known message of the launcher or continues the line before. A
+// function that was started would have logged other lines.
 func (l *Launch) failureText(out Outcome) (words string, failed bool) {
 	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
 		return "", false

@@ -12,38 +12,41 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// Launch configures a launcher such as bubblewrap. The launcher is the command's program. It runs the function in a
-// sandbox and exits after it, with the function's exit code, or with 128 plus the number of the signal that killed
-// the function. Once its process group is killed, no process of the sandbox may be left.
+// Launch configures a launcher: a program such as bubblewrap that runs the function in a sandbox. The command's
+// program is then the launcher. It must exit after the function, with the function's exit code, or with 128 plus
+// the number of the signal that killed the function. When its process group is killed, no process of the sandbox
+// may remain.
 type Launch struct {
-	// Direct is true if the program is the function itself instead of a launcher, so that the Confiner confines it.
-	// Then only the fields Name, Key and Limits apply.
+	// Direct is true if the command's program is the function itself and not a launcher, so that the Confiner confines
+	// it. Then only the fields Name, Key and Limits apply.
 	Direct bool
-	// Name is the name of the function, because all functions of a launcher have the same program.
+	// Name is the name of the function. The path does not identify the function, because all functions of a launcher
+	// have the same program.
 	Name string
-	// Key identifies the command's arguments, which may be long. Commands with the same Key share spare processes. If
-	// it is empty, their arguments are compared.
+	// Key identifies the command's arguments, which may be long. Commands with the same Key can use the same processes
+	// that were started in advance. If Key is empty, the arguments are compared.
 	Key string
 	// Messages contains the beginnings of the lines that the launcher itself writes when it fails, such as "bwrap: ".
 	// In them, "*" stands for any text.
 	Messages []string
 	Advice   string
-	// Files contains paths of files. Each process inherits them, opened for reading, from descriptor 3 on.
+	// Files contains paths of files that each process inherits, opened for reading, with the descriptors from 3 on.
 	Files []string
-	// Arguments, if not empty, contains arguments that the launcher first reads from a pipe, whose descriptor follows
-	// those for Files. In contrast to the command's arguments, they do not appear in process lists.
+	// Arguments, if not empty, contains arguments that the launcher reads from a pipe before it starts the function.
+	// The descriptor of the pipe follows the descriptors of Files. In contrast to the command's arguments, Arguments
+	// do not appear in process lists.
 	Arguments []byte
-	// Limits, if not nil, returns the resource limits for a started process. They are set before Arguments is
-	// written.
+	// Limits, if not nil, returns the resource limits for a started launcher. They are set before Arguments is
+	// written, and thus before the function starts.
 	Limits func() confine.Limits
 	// TempFiles, if not zero, is the maximum number of files in the sandbox's /tmp and in its /dev/shm. It is for
-	// launchers that cannot set such a limit: the runner kills a function that creates more files. TempBytes is the
-	// size of these two file systems in memory, by which the runner identifies them.
+	// launchers that cannot set such a limit: the runner counts the files and kills a function that creates more.
+	// TempBytes is the size of each of these two file systems in memory. The runner recognizes them by this size.
 	TempFiles, TempBytes int64
 	// User and Group are the ids with which the launcher runs. User zero means the runner's user and group.
 	User, Group uint32
-	// Starter, if not nil, starts the launcher, so that the kernel kills the launcher when this program exits. The
-	// launcher must then kill the processes of its sandbox.
+	// Starter, if not nil, starts the launcher on a thread that lives as long as this program, so that the kernel
+	// kills the launcher when this program exits. The launcher must then kill the processes of its sandbox.
 	Starter *Starter
 }
 
@@ -56,7 +59,7 @@ func (c Command) Function() string {
 	return c.Path
 }
 
-// keyParts returns what distinguishes a command from other commands with the same program.
+// keyParts returns the values that distinguish a command from other commands with the same program.
 func (c Command) keyParts() []string {
 	switch {
 	case c.Launch == nil:
@@ -68,9 +71,9 @@ func (c Command) keyParts() []string {
 	}
 }
 
-// openFiles opens the files that the launcher inherits, including the reading side of a pipe for its arguments.
-// Arguments is the writing side, or nil if there are no arguments. The caller must close all of them, even after an
-// error.
+// openFiles opens the files that the launcher inherits, and a pipe for its arguments. Files includes the reading
+// side of the pipe. Arguments is the writing side, or nil if there are no arguments. The caller must close all of
+// them, even after an error.
 func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	if l == nil {
 		return nil, nil, nil
@@ -89,8 +92,8 @@ func (l *Launch) openFiles() (files []*os.File, arguments *os.File, err error) {
 	return append(files, theirs), arguments, err
 }
 
-// sendArguments sets the limits of the launcher's process, and then writes the arguments to pipe and closes it. It
-// returns no error if the process has already exited.
+// sendArguments sets the limits of the launcher's process, and then writes the arguments to pipe and closes it. If
+// the process has already exited, it returns no error.
 func (l *Launch) sendArguments(pid int, pipe *os.File, background *sync.WaitGroup) error {
 	if l != nil && l.Limits != nil {
 		if err := l.Limits().Set(pid, l.User, l.Group); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -119,7 +122,7 @@ func (l *Launch) launchStarter() *Starter {
 	return l.Starter
 }
 
-// userCredential returns the user and group of the process. It returns nil for the runner's user.
+// userCredential returns the user and group that the launcher runs as. It returns nil if they are the runner's own.
 func (l *Launch) userCredential() *syscall.Credential {
 	if l == nil || l.User == 0 {
 		return nil
@@ -127,8 +130,8 @@ func (l *Launch) userCredential() *syscall.Credential {
 	return &syscall.Credential{Uid: l.User, Gid: l.Group}
 }
 
-// chownPipes changes the owner of pipes to the launcher's user, because functions open them again as /dev/stdin or in
-// /proc/self/fd.
+// chownPipes changes the owner of the pipes to the launcher's user, because functions may open the pipes again as
+// /dev/stdin or in /proc/self/fd.
 func (l *Launch) chownPipes(pipes []*os.File) error {
 	if l == nil || l.User == 0 {
 		return nil
@@ -141,10 +144,12 @@ func (l *Launch) chownPipes(pipes []*os.File) error {
 	return nil
 }
 
-// signaled is added to a signal's number in the exit code of a launcher, as by shells and container runtimes.
+// signaled is the number that a launcher adds to a signal's number in its exit code, as shells and container
+// runtimes do.
 const signaled = 128
 
-// translateExit replaces an exit code that stands for a signal by the signal that killed the function.
+// translateExit replaces the exit code of a launcher by the signal that killed the function, if the code stands for
+// a signal.
 func (l *Launch) translateExit(out *Outcome) {
 	if l == nil || l.Direct || out.ExitCode <= signaled || out.ExitCode > signaled+64 {
 		return
@@ -154,23 +159,23 @@ func (l *Launch) translateExit(out *Outcome) {
 	out.Status = "signal: " + out.Signal.String()
 }
 
-// Starter starts launchers on a thread of its own. The kernel kills a launcher when the thread that started it exits.
-// This thread exits only with the program, even by a crash, or when the Starter is closed, whereas Go may stop other
-// threads at any time.
+// Starter starts launchers on a thread of its own, because the kernel kills a launcher when the thread that started
+// it exits. Go may stop other threads at any time. The Starter's thread exits only when the Starter is closed or
+// the program exits, even by a crash.
 type Starter struct {
 	starts chan func()
 	closed chan struct{}
 	ended  sync.WaitGroup
 }
 
-// NewStarter returns a starter. Callers must close it.
+// NewStarter returns a Starter with a new thread. Callers must close it.
 func NewStarter() *Starter {
 	s := &Starter{starts: make(chan func()), closed: make(chan struct{})}
 	s.ended.Go(func() { osthread.Own(s.serve) })
 	return s
 }
 
-// serve starts launchers until the starter is closed.
+// serve starts launchers on the Starter's thread until the Starter is closed.
 func (s *Starter) serve() {
 	for {
 		select {
@@ -182,7 +187,7 @@ func (s *Starter) serve() {
 	}
 }
 
-// Close stops the thread, so that the kernel kills the launchers that it started.
+// Close stops the Starter's thread, so that the kernel kills the launchers that the thread started.
 func (s *Starter) Close() {
 	close(s.closed)
 	s.ended.Wait()

@@ -13,30 +13,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// collector reads the output of a function from a pipe.
+// collector reads the stdout or stderr of a function from a pipe, up to a limit.
 type collector struct {
 	stream string
 	pipe   *os.File
 	limit  int64 // bytes
-	// cut is true if the collector leaves out the middle of an output above the limit. If false, such an output is an
-	// error.
+	// cut is true if the collector removes the middle of an output that exceeds the limit. If it is false, such an
+	// output is an error.
 	cut     bool
 	buf     []byte
 	omitted int64         // bytes that were left out
 	ended   chan struct{} // closed after the last read
-	// expected is the probable size of buf.
+	// expected is the probable size of the output, to which a full buffer is enlarged.
 	expected atomic.Int64
 }
 
-// newCollector returns a collector for at most limit bytes. Size is the expected number of bytes.
+// newCollector returns a collector that keeps at most limit bytes. Size is the expected number of bytes.
 func newCollector(stream string, pipe *os.File, limit int64, size int) *collector {
 	c := &collector{stream: stream, pipe: pipe, limit: limit, ended: make(chan struct{})}
 	c.buf = make([]byte, 0, min(int64(size), c.maxSize()))
 	return c
 }
 
-// maxSize returns the maximum size of buf. It exceeds the limit by a byte, to recognize an output above the limit. If
-// the middle is left out, it is even larger, because each removal of the middle copies the rest.
+// maxSize returns the maximum size of buf. It exceeds the limit by a byte, so that an output above the limit is
+// noticed. If the middle of such an output is removed, buf may become even larger, so that the middle is removed
+// less often: each removal copies the rest.
 func (c *collector) maxSize() int64 {
 	if c.cut {
 		return c.limit + c.limit/2 + minBuffer
@@ -44,12 +45,12 @@ func (c *collector) maxSize() int64 {
 	return c.limit + 1
 }
 
-// expectSize records the expected size, after the collector may have started.
+// expectSize records the expected size of the output. It may be called while the collector is already reading.
 func (c *collector) expectSize(size int) { c.expected.Store(int64(size)) }
 
-// readAll reads the pipe until it is closed. If the output exceeds the limit, readAll keeps the first limit bytes and
-// returns an error, or leaves out the middle. After each read it calls tooMuch, which reports whether a spare process
-// has written too much.
+// readAll reads the pipe until it is closed. If the output exceeds the limit, readAll removes the middle if c.cut
+// is true, and otherwise keeps the first limit bytes and returns an error. After each read it calls tooMuch, which
+// reports whether a process that has no input yet has written too much.
 func (c *collector) readAll(tooMuch func(size int) bool) error {
 	defer close(c.ended)
 	for {
@@ -70,8 +71,8 @@ func (c *collector) readAll(tooMuch func(size int) bool) error {
 	}
 }
 
-// freeSpace returns the free part of the buffer. It enlarges a full buffer to twice its size or to the expected size.
-// If the buffer has its maximum size, freeSpace removes the middle.
+// freeSpace returns the free part of the buffer. If the buffer is full, freeSpace enlarges it to twice its size or
+// to the expected size. If the buffer has its maximum size, freeSpace removes the middle of the output.
 func (c *collector) freeSpace() []byte {
 	if int64(len(c.buf)) == c.maxSize() {
 		c.leaveOut()
@@ -84,14 +85,14 @@ func (c *collector) freeSpace() []byte {
 	return c.buf[size:min(int64(cap(c.buf)), c.maxSize())]
 }
 
-// leaveOut removes the middle of buf, so that limit bytes remain.
+// leaveOut removes bytes from the middle of buf, so that limit bytes remain.
 func (c *collector) leaveOut() {
 	more := int64(len(c.buf)) - c.limit
 	c.buf = slices.Delete(c.buf, int(c.limit/2), int(c.limit/2+more))
 	c.omitted += more
 }
 
-// noteOmitted inserts a line with the number of omitted bytes in their place.
+// noteOmitted inserts a line that says how many bytes were removed from the middle.
 func (c *collector) noteOmitted() {
 	if int64(len(c.buf)) > c.limit {
 		c.leaveOut()
@@ -113,7 +114,8 @@ func writeAvailable(pipe *os.File, data []byte) (n int) {
 }
 
 // readAvailable reads from pipe and blocks until the pipe's read deadline. After the deadline, it reads without
-// blocking until the pipe is empty, and then returns io.EOF.
+// blocking until the pipe is empty, and then returns io.EOF. Output that was written before the deadline is
+// therefore not lost.
 func readAvailable(pipe *os.File, buf []byte) (int, error) {
 	n, err := pipe.Read(buf)
 	if !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefork states whether an evaluation used a spare process.
+// Prefork states whether an evaluation used a spare process: a process of the function that was started in advance.
 type Prefork int
 
-// The ways to get a process.
+// Values of Prefork, for an evaluation.
 const (
 	PreforkOff  Prefork = iota // the command gets no spare processes
 	PreforkMiss                // no spare process was available: a new process was started
@@ -26,12 +26,12 @@ const (
 
 func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
 
-// beginEvaluation records the beginning of an evaluation of cmd. It returns the command's set of spare processes and
-// a process from it. The set is nil if the command gets no spare processes. The process is nil if none is usable.
-// Callers must call endEvaluation.
+// beginEvaluation records the beginning of an evaluation of cmd. It returns the command's set of spare processes
+// (started in advance) and a process from the set. The set is nil if the command has no spare processes. The
+// process is nil if no process is usable. Callers must call endEvaluation.
 //
-// An evaluation without input gets no spare process, because usedSpare could not detect whether the process has read
-// it.
+// An evaluation without input gets no spare process: usedSpare could not detect whether the process has read the
+// input.
 func (r *Runner) beginEvaluation(cmd Command, stdin []byte) (*spareSet, *process) {
 	file, ok := identifyProgram(cmd)
 	r.mu.Lock()
@@ -73,8 +73,9 @@ func (r *Runner) endEvaluation(set *spareSet) {
 	}
 }
 
-// usedSpare records whether an evaluation could use its spare process, and returns used. Used is false if the process
-// exited without reading its input, because it was about to exit when it was chosen.
+// usedSpare records whether a spare process served an evaluation, and returns used. Used is false if the process
+// exited without reading its input, because it was already exiting when it was chosen. The caller must then start a
+// new process.
 func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +87,8 @@ func (r *Runner) usedSpare(set *spareSet, used bool) bool {
 	return used
 }
 
-// Changed makes the Runner call Config.Keep again. Callers must call it when Keep returns other numbers than before.
+// Changed makes the Runner call Config.Keep again, and start or kill spare processes accordingly. Callers must call
+// it when Keep returns other numbers than before.
 func (r *Runner) Changed() {
 	select {
 	case r.nudge <- struct{}{}:
@@ -94,14 +96,14 @@ func (r *Runner) Changed() {
 	}
 }
 
-// Spares returns the number of spare processes.
+// Spares returns the number of spare processes, which were started in advance and wait for an evaluation.
 func (r *Runner) Spares() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.policy.kept
 }
 
-// Prepare starts the spare processes of cmd before its first evaluation.
+// Prepare makes the Runner start the spare processes of cmd before the first evaluation of cmd.
 func (r *Runner) Prepare(cmd Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,9 +111,9 @@ func (r *Runner) Prepare(cmd Command) {
 	r.Changed()
 }
 
-// Forget kills the spare processes of the functions that which selects by their names (see [Command.Function]). The
-// Runner starts further spare processes only after another evaluation of the function. Forget returns after the
-// processes have exited. Running evaluations continue.
+// Forget kills the spare processes of a function if which(name) is true for its name (see [Command.Function]). It
+// returns after the processes have exited. Running evaluations continue. The Runner starts further spare processes
+// only after another evaluation of the function.
 func (r *Runner) Forget(which func(function string) bool) {
 	r.mu.Lock()
 	ending := r.policy.forgetFunctions(which)
@@ -124,7 +126,8 @@ func (r *Runner) Forget(which func(function string) bool) {
 	}
 }
 
-// keepSpares starts and kills spare processes as planned until ctx is canceled, and then kills all of them.
+// keepSpares starts and kills spare processes as the prefork policy plans until ctx is canceled. Then it kills all
+// of them.
 func (r *Runner) keepSpares(ctx context.Context) {
 	for ctx.Err() == nil {
 		todo := r.nextPlan()
@@ -141,7 +144,7 @@ func (r *Runner) keepSpares(ctx context.Context) {
 	r.ends.Wait()
 }
 
-// nextPlan retires superfluous processes and returns the policy's next plan.
+// nextPlan kills the spare processes that are no longer needed, and returns the policy's next plan.
 func (r *Runner) nextPlan() plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +155,8 @@ func (r *Runner) nextPlan() plan {
 	return todo
 }
 
-// waitForWork waits until the given time, a call of Changed, or the cancellation of ctx. A zero time means no time.
+// waitForWork waits until the time until, a call of Changed, or the cancellation of ctx. If until is zero, only the
+// last two end the wait.
 func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	var timeUp <-chan time.Time
 	if !until.IsZero() {
@@ -165,7 +169,7 @@ func (r *Runner) waitForWork(ctx context.Context, until time.Time) {
 	}
 }
 
-// startPlanned starts a spare process and adds it to its set.
+// startPlanned starts a spare process and adds it to the set of its command.
 func (r *Runner) startPlanned(set *spareSet) {
 	p, err := r.startSpare(set.cmd)
 	r.mu.Lock()
@@ -182,8 +186,8 @@ func (r *Runner) startPlanned(set *spareSet) {
 	r.ends.Go(func() { r.awaitSpareEnd(set, p) })
 }
 
-// awaitSpareEnd waits until a spare process exits. Unless an evaluation uses the process, it frees the process and
-// records a failure if the process was not retired.
+// awaitSpareEnd waits until a spare process exits. If an evaluation uses the process, the evaluation frees it.
+// Otherwise awaitSpareEnd frees it, and records a failure unless the Runner itself killed the process.
 func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	<-p.exited
 	p.spare.retire()
@@ -207,15 +211,16 @@ func (r *Runner) awaitSpareEnd(set *spareSet, p *process) {
 	r.Changed()
 }
 
-// recordFailure records and logs that a spare process of the set was not usable. The caller holds mu.
+// recordFailure records and logs that a spare process of the set exited before an evaluation could use it. The
+// caller holds mu.
 func (r *Runner) recordFailure(set *spareSet, why string) {
 	wait := set.recordFailure(time.Now())
 	r.cfg.Log.Info("spare process ended before it was used",
 		"path", set.cmd.Function(), "reason", why, "next_in", wait)
 }
 
-// maxSpareBytes is the maximum number of bytes that a spare process may write to stdout, and also to stderr. A
-// process that waits for its input has usually written nothing, or a short greeting.
+// maxSpareBytes is the maximum number of bytes that a spare process may write to stdout, and also to stderr, before
+// it gets its input. A process that waits for its input has usually written nothing, or a short greeting.
 const maxSpareBytes = 64 << 10
 
 var (
@@ -223,28 +228,29 @@ var (
 	errNotNeeded        = errors.New("it is no longer needed")
 )
 
-// spareState records whether a process is spare. The zero value means in use: it is the state of a process that was
-// started for an evaluation.
+// spareState records whether a process is spare: started in advance and not used by an evaluation yet. The zero
+// value means in use, which is the state of a process that was started for an evaluation.
 type spareState struct {
 	state atomic.Int32
 	file  fileID
-	// input is the function's side of its stdin. The runner keeps it open to query the number of unread bytes.
+	// input is the side of the stdin pipe from which the function reads. The runner keeps it open to query the number
+	// of bytes that the function has not read.
 	input *os.File
 }
 
-// States of a process. Only stateSpare can change, and only once.
+// States of a process. Only a process in stateSpare changes its state, and only once.
 const (
 	stateInUse int32 = iota // owned by an evaluation
 	stateSpare              // available
 	stateEnded              // no longer usable
 )
 
-// startSpare starts a spare process of cmd. The evaluation that uses the process must call finish, or else the Runner
-// must.
+// startSpare starts a process of cmd before an evaluation needs it. The evaluation that uses the process must call
+// finish. If no evaluation uses it, the Runner must call finish.
 func (r *Runner) startSpare(cmd Command) (*process, error) {
 	p := r.newProcess(cmd)
 	p.spare.state.Store(stateSpare)
-	// We identify the file before the start, so that a change during the start counts as a new program.
+	// We identify the program's file before the start, so that a change during the start counts as a new program.
 	p.spare.file, _ = identifyProgram(cmd)
 	if err := p.start(minBuffer); err != nil {
 		return nil, err
@@ -252,7 +258,7 @@ func (r *Runner) startSpare(cmd Command) (*process, error) {
 	return p, nil
 }
 
-// takeOver reserves the spare process for the caller's evaluation. It returns false if the process has exited or is
+// takeOver reserves a spare process for the caller's evaluation. It returns false if the process has exited or is
 // about to be killed.
 func (p *process) takeOver() bool {
 	select {
@@ -263,7 +269,7 @@ func (p *process) takeOver() bool {
 	return p.spare.changeState(stateInUse)
 }
 
-// retire kills the process unless an evaluation uses it.
+// retire kills a spare process, unless an evaluation uses it.
 func (p *process) retire() {
 	if p.spare.retire() {
 		p.kill(errNotNeeded)
@@ -277,11 +283,11 @@ func (s *spareState) changeState(state int32) bool { return s.state.CompareAndSw
 
 func (s *spareState) inUse() bool { return s.state.Load() == stateInUse }
 
-// tooMuch reports whether the process is spare and has written too much. If so, it marks the process as unusable.
+// tooMuch reports whether a process without input has written too much. If so, it marks the process as unusable.
 func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.retire() }
 
-// readNothing reports whether the function has read none of the written bytes. It returns false for processes that
-// were never spare.
+// readNothing reports whether the function has read none of the written bytes of its input. It returns false for
+// processes that were never spare.
 func (s *spareState) readNothing(written int) bool {
 	if s.input == nil {
 		return false
@@ -298,7 +304,7 @@ func (s *spareState) readNothing(written int) bool {
 	return readErr == nil && unread == written
 }
 
-// fileID distinguishes versions of a program's file.
+// fileID identifies a version of a program's file, so that spare processes of an older version are not used.
 type fileID struct {
 	device, inode   uint64
 	size            int64

@@ -9,21 +9,23 @@ import (
 	"time"
 )
 
-// Delays before the next spare process of a command whose spare processes exit before they are used. The delay
-// doubles with each such process, from firstBackoff to maxBackoff.
+// Delays before the next start of a spare process if spare processes of the same command exit before they are used.
+// The delay doubles with each such exit, from firstBackoff to maxBackoff.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
 )
 
-// calm is the time for which a processor must be free before a spare process is started. Callers that send their next
-// request right after an answer leave shorter gaps, in which the start would only delay their next evaluation. calm
-// is also the delay before a process that an evaluation took is replaced, if the set contains further processes,
-// because the start would slow down a short evaluation.
+// calm is the time for which a processor must be free before a spare process is started. Callers that send their
+// next request right after an answer leave shorter gaps. A start in such a gap would only delay their next
+// evaluation.
+//
+// calm is also the delay before a process that an evaluation took is replaced, because the start would slow down a
+// short evaluation. If the set has no other process, the replacement starts without this delay.
 const calm = 20 * time.Millisecond
 
-// preforkPolicy decides when to start and when to kill spare processes. It does no I/O and reads no clock. It is not
-// safe for concurrent use.
+// preforkPolicy decides when to start and when to kill spare processes (started in advance of evaluations). It does
+// no I/O and reads no clock. It is not safe for concurrent use.
 type preforkPolicy struct {
 	cfg       Config
 	running   int       // number of evaluations
@@ -33,7 +35,8 @@ type preforkPolicy struct {
 	wake      time.Time // next time at which nextPlan is due, or zero for never
 }
 
-// spareSet contains the spare processes of a command.
+// spareSet contains the spare processes of a command: processes that were started in advance and wait for an
+// evaluation.
 type spareSet struct {
 	cmd       Command
 	processes []*process // oldest first
@@ -48,7 +51,7 @@ func newPolicy(cfg Config) *preforkPolicy {
 	return &preforkPolicy{cfg: cfg, byKey: map[string]*spareSet{}}
 }
 
-// commandKey returns a key that is equal for commands whose processes are interchangeable.
+// commandKey returns the same key for commands that can use the same spare processes.
 func commandKey(cmd Command) string {
 	own := cmd.keyParts()
 	parts := []string{
@@ -67,8 +70,8 @@ func (policy *preforkPolicy) ended(now time.Time) {
 	policy.running--
 }
 
-// recordUse records a use of cmd and returns its set of spare processes. It returns nil if cmd gets no spare
-// processes.
+// recordUse records that cmd is evaluated or prepared now, and returns its set of spare processes. It returns nil
+// if cmd gets no spare processes.
 func (policy *preforkPolicy) recordUse(cmd Command, now time.Time) *spareSet {
 	if cmd.Shared || policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil
@@ -97,7 +100,7 @@ func (policy *preforkPolicy) putProcess(set *spareSet, p *process) {
 	policy.kept++
 }
 
-// dropProcess removes p from the set, and reports whether the set contained it.
+// dropProcess removes the process p from the set, and reports whether the set contained it.
 func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	i := slices.Index(set.processes, p)
 	if i < 0 {
@@ -108,7 +111,8 @@ func (policy *preforkPolicy) dropProcess(set *spareSet, p *process) bool {
 	return true
 }
 
-// forgetFunctions removes the sets of the functions that which selects, and returns the processes in the sets.
+// forgetFunctions removes the sets of a function if which(name) is true for its name. It returns the processes in
+// these sets, so that the caller can kill them.
 func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (ending []*process) {
 	for k, set := range policy.byKey {
 		if !which(set.cmd.Function()) {
@@ -123,10 +127,11 @@ func (policy *preforkPolicy) forgetFunctions(which func(function string) bool) (
 	return ending
 }
 
-// recordSuccess records that an evaluation used a process of the set.
+// recordSuccess records that an evaluation used a spare process of the set, which ends the delay after failures.
 func (set *spareSet) recordSuccess() { set.failures, set.notUntil = 0, time.Time{} }
 
-// recordFailure records that a process of the set was not usable, and returns the delay before the next start.
+// recordFailure records that a spare process of the set exited before its use, and returns the delay before the
+// next start.
 func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	wait := maxBackoff
 	if doublings := set.failures; doublings < 16 {
@@ -137,15 +142,17 @@ func (set *spareSet) recordFailure(now time.Time) time.Duration {
 	return wait
 }
 
-// plan is the next step of a Runner: processes to kill and a process to start.
+// plan is the next step of a Runner: spare processes to kill and a spare process to start.
 type plan struct {
 	retire []*process
 	start  *spareSet // set to start a process for, or nil
-	// wake is the time at which the Runner must plan again if nothing changes before. It is zero if it need not.
+	// wake is the time at which the Runner must make a new plan if nothing changes before. It is zero if there is no
+	// such time.
 	wake time.Time
 }
 
-// nextPlan returns the next step. It has removed the processes to retire from their sets.
+// nextPlan returns the next step: spare processes to kill and a process to start. The processes to kill are already
+// removed from their sets.
 func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	var todo plan
 	for k, set := range policy.byKey {
@@ -170,20 +177,20 @@ func (policy *preforkPolicy) nextPlan(now time.Time) plan {
 	return todo
 }
 
-// isUrgent reports whether the Runner must plan immediately for a set, because an evaluation has just taken a process
-// from it. If the replacement is due later, the Runner plans when the evaluation ends, because waking a goroutine now
-// would delay the evaluation.
+// isUrgent reports whether the Runner must make a new plan immediately, because an evaluation has just taken a
+// process from the set. If the replacement is due later, the Runner plans when the evaluation ends. To wake a
+// goroutine now would delay the evaluation.
 func (policy *preforkPolicy) isUrgent(set *spareSet, now time.Time) bool {
 	return policy.isEarly(set) && !policy.dueTime(set).After(now)
 }
 
-// isEarly reports whether a process of a set may be due before the Runner plans again. We do not plan after each
-// evaluation, because that would cost processor time under constant load.
+// isEarly reports whether a process of the set is due before the Runner makes its next plan. We do not plan after
+// each evaluation, because that would cost processor time under constant load.
 func (policy *preforkPolicy) isEarly(set *spareSet) bool {
 	return policy.hasCapacity() && (policy.wake.IsZero() || policy.dueTime(set).Before(policy.wake))
 }
 
-// dueTime returns the earliest time at which a process may be started for a set.
+// dueTime returns the earliest time at which a spare process may be started for a set.
 func (policy *preforkPolicy) dueTime(set *spareSet) time.Time {
 	due := policy.freeSince.Add(calm)
 	if len(set.processes) > 0 {
@@ -199,12 +206,14 @@ func latestOf(a, b time.Time) time.Time {
 	return b
 }
 
-// hasCapacity reports whether the numbers of evaluations and spare processes permit another spare process.
+// hasCapacity reports whether another spare process may be started: fewer than Config.Busy evaluations are running,
+// and there are fewer than Config.Total spare processes.
 func (policy *preforkPolicy) hasCapacity() bool {
 	return policy.running < policy.cfg.Busy && policy.kept < policy.cfg.Total
 }
 
-// keepCount returns the number of spare processes that a set should contain.
+// keepCount returns the number of spare processes that a set should contain now. It is zero if the command was not
+// used for a while.
 func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	if !policy.expiryTime(set).After(now) {
 		return 0
@@ -212,12 +221,12 @@ func (policy *preforkPolicy) keepCount(set *spareSet, now time.Time) int {
 	return max(0, policy.cfg.Keep(set.cmd.Function()))
 }
 
-// expiryTime returns the time at which a set's processes are killed if the command is not used again.
+// expiryTime returns the time at which the spare processes of a set are killed if their command is not used again.
 func (policy *preforkPolicy) expiryTime(set *spareSet) time.Time {
 	return set.lastUse.Add(policy.cfg.Unused)
 }
 
-// wakeAt makes wake at most t.
+// wakeAt makes the Runner plan again at time t, or earlier.
 func (p *plan) wakeAt(t time.Time) {
 	if p.wake.IsZero() || t.Before(p.wake) {
 		p.wake = t

@@ -18,7 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/descriptors"
 )
 
-// process is a started function, with our sides of its pipes. Goroutines collect its output from the start on.
+// process is a started function, with this program's ends of its pipes. Goroutines collect its output from the
+// start on.
 type process struct {
 	*os.Process
 	cmd                   Command
@@ -41,8 +42,8 @@ type process struct {
 	mu     sync.Mutex // guards the following fields
 	reaped bool       // if true, its ids may belong to another process
 	reason error      // reason for killing it, or nil
-	// exhausted is the resource that the container had run out of when the Watch killed the process. Unlike reason,
-	// it counts as a failure of the function.
+	// exhausted is the resource that the container had run out of when the Watch killed the process. It is then
+	// reported as a failure of the function, whereas reason becomes an error of the runner.
 	exhausted resource
 }
 
@@ -56,8 +57,8 @@ func (r *Runner) newProcess(cmd Command) *process {
 // start starts the process as the leader of a new session. Size is the expected number of output bytes. If start
 // returns no error, callers must call finish, which frees the resources of the process.
 //
-// A process group would be cheaper, because Linux creates a scheduling group for each session, but it is not enough:
-// a function could move to this program's own process group.
+// A process group would be cheaper, because Linux creates a scheduling group for each session. But a function could
+// leave its own group by moving to the process group of this program.
 func (p *process) start(size int) error {
 	pidfd := -1 // not changed by a kernel without pidfds
 	theirs, err := p.openPipes()
@@ -94,13 +95,14 @@ func (p *process) start(size int) error {
 	return nil
 }
 
-// confined returns the program with its permissions, for the Confiner.
+// confined returns the command's program and permissions in the form that the Confiner needs.
 func (p *process) confined() confine.Function {
 	c := p.cmd
 	return confine.Function{Path: c.Path, Dir: c.Dir, Readable: c.Readable, Network: c.Network, Shared: c.Shared}
 }
 
-// sendArguments sends the arguments to the launcher. If that fails, it kills the launcher.
+// sendArguments writes the arguments of the function to the pipe from which the launcher reads them. If that fails,
+// it kills the launcher.
 func (p *process) sendArguments() error {
 	err := p.cmd.Launch.sendArguments(p.Pid, p.arguments, &p.background)
 	if err != nil {
@@ -111,8 +113,8 @@ func (p *process) sendArguments() error {
 	return err
 }
 
-// openPipes creates the pipes and returns the files that the function inherits, from its stdin on. The caller must
-// close them even after an error.
+// openPipes creates the pipes of the process. It returns the files that the function inherits, in the order of
+// their descriptors, beginning with stdin. The caller must close them even after an error.
 func (p *process) openPipes() (theirs []*os.File, err error) {
 	theirs = make([]*os.File, 3)
 	if theirs[0], p.stdin, err = os.Pipe(); err != nil {
@@ -136,14 +138,15 @@ func (p *process) closePipes() {
 	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.arguments, p.spare.input, p.handle})
 }
 
-// closeAll closes files. It ignores errors, because some files are nil or already closed.
+// closeAll closes files. It ignores errors, because some of the files are nil or already closed.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()
 	}
 }
 
-// gatherOutput reads the pipe of c, and kills the process if that fails.
+// gatherOutput reads the pipe of the collector c to its end. If that fails, for example because the output is too
+// large, it kills the process.
 func (p *process) gatherOutput(c *collector) {
 	if err := c.readAll(p.spare.tooMuch); err != nil {
 		p.spare.retire()
@@ -160,7 +163,7 @@ func (p *process) awaitExit() {
 	}
 }
 
-// kill kills the process and records the reason, unless a reason was recorded before.
+// kill kills the process with its process group. It records the reason, unless an earlier call recorded a reason.
 func (p *process) kill(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +173,7 @@ func (p *process) kill(reason error) {
 	p.killLocked()
 }
 
-// killedFor returns the reason that kill recorded, or nil if kill was not called.
+// killedFor returns the first reason that was passed to kill, or nil if kill was not called.
 func (p *process) killedFor() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,8 +190,8 @@ func (p *process) killLocked() {
 	_ = unix.Kill(-p.Pid, unix.SIGKILL)
 }
 
-// finish kills the rest of an exited process's group, frees its resources and returns its state. The owner of the
-// process must call it once.
+// finish kills the remaining processes in the group of an exited process, frees its resources and returns its
+// state. The evaluation or the Runner, whichever owns the process, must call it once.
 func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Lock()
 	p.killLocked() // kills the rest of the group
@@ -207,12 +210,13 @@ func (p *process) finish() (*os.ProcessState, error) {
 	return state, err
 }
 
-// logPatience is the time for which the log of a function may stay open after its output was closed.
+// logPatience is the time for which we wait until all processes have closed a function's stderr after its stdout
+// was closed.
 const logPatience = 2 * time.Second
 
 // awaitOutput waits until all processes that can write to a function's output have closed it, because a truncated
-// list must not pass as a complete list. It kills them when ctx is canceled. It also waits for the log, for up to
-// logPatience.
+// resource list must not pass as a complete list. If ctx is canceled, it kills them. It also waits for the end of
+// the log, for at most logPatience.
 func (p *process) awaitOutput(ctx context.Context) {
 	select {
 	case <-p.output.ended:
@@ -237,7 +241,7 @@ func (p *process) awaitOutput(ctx context.Context) {
 	}
 }
 
-// interruptPipes unblocks reads and writes of the function's pipes.
+// interruptPipes ends reads and writes of the function's pipes that would otherwise block.
 func (p *process) interruptPipes() {
 	past := time.Unix(1, 0)
 	_ = p.stdin.SetWriteDeadline(past)
@@ -246,7 +250,8 @@ func (p *process) interruptPipes() {
 	_ = p.stderr.SetReadDeadline(past)
 }
 
-// reap frees the process's entry in the kernel's table and returns its state.
+// reap waits for the exited process, so that the kernel frees its entry in the process table, and returns its
+// state.
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.evaluationEnded()
 	defer functions.forgetProcess(p.Pid)
@@ -256,7 +261,7 @@ func (p *process) reap() (*os.ProcessState, error) {
 	return p.Wait()
 }
 
-// minBuffer is the initial size of a buffer without an expected size, in bytes.
+// minBuffer is the initial size of a buffer for output of unknown size, in bytes.
 const minBuffer = 4 << 10
 
 // evaluate writes stdin to the process, waits until the process has exited, and calls finish. Callers may call it
@@ -292,8 +297,9 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	return out, nil
 }
 
-// feedInput writes stdin to the process and then closes the pipe. It writes as much as the pipe accepts immediately,
-// and the rest in the background. It ignores errors, because a function may exit without reading its input.
+// feedInput writes stdin to the process and then closes the pipe. It immediately writes as much as the pipe
+// accepts, and the rest in the background. It ignores errors, because a function may exit without reading its
+// input.
 func (p *process) feedInput(stdin []byte) {
 	p.fed = writeAvailable(p.stdin, stdin)
 	if p.fed == len(stdin) {
@@ -307,7 +313,7 @@ func (p *process) feedInput(stdin []byte) {
 	})
 }
 
-// outcomeOf returns the outcome of a process with the given state, which is nil if unknown.
+// outcomeOf returns the outcome of an exited process. State is nil if it is unknown.
 func outcomeOf(state *os.ProcessState) Outcome {
 	if state == nil {
 		return Outcome{ExitCode: -1}
@@ -319,25 +325,25 @@ func outcomeOf(state *os.ProcessState) Outcome {
 	return out
 }
 
-// registry contains the running functions. There is only one per program, because a program has one set of children,
-// whatever its number of Reapers and Runners.
+// registry contains the running functions. There is a single registry per program, because the program has a single
+// set of children, even if it has several Reapers and Runners.
 type registry struct {
-	// starts is held for reading during the start of a function, so that its pid is registered before a Reaper can
-	// mistake it for an orphan.
+	// starts is held for reading while a function is started, so that the Reaper sees the function's pid only after
+	// its registration. Otherwise the Reaper would mistake the function for an orphan.
 	starts sync.RWMutex
 	mu     sync.Mutex
-	// running maps the pid of each function, which is also the id of its session, to the number of registrations. The
-	// number is briefly two if the kernel reuses a pid before its last owner is removed.
+	// running maps the pid of each function, which is also the id of its session, to the number of its registrations.
+	// The number is briefly two if the kernel reuses a pid before the registration of its last process is removed.
 	running map[int]int
-	// outputs contains the pipes from which the output of functions is being read, as targets of links in
-	// /proc/PID/fd.
+	// outputs contains the pipes from which the output of functions is being read. The keys are the targets that links
+	// to these pipes have in /proc/PID/fd.
 	outputs map[string]bool
 }
 
 var functions = registry{running: map[int]int{}, outputs: map[string]bool{}}
 
-// addOutput registers the pipe of an output. A Reaper does not kill processes that can write to the pipe, because
-// their output would be truncated.
+// addOutput registers the output pipe of a function. The Reaper does not kill processes that can write to the pipe,
+// because the output would be truncated.
 func (r *registry) addOutput(pipe *os.File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -350,7 +356,7 @@ func (r *registry) removeOutput(pipe *os.File) {
 	delete(r.outputs, pipeLink(pipe))
 }
 
-// pipeLink returns the target of a pipe's link in /proc/PID/fd.
+// pipeLink returns the name of a pipe as the target of a link in /proc/PID/fd, such as "pipe:[4026]".
 func pipeLink(pipe *os.File) string {
 	info, err := pipe.Stat()
 	if err != nil {
@@ -363,7 +369,7 @@ func pipeLink(pipe *os.File) string {
 	return fmt.Sprintf("pipe:[%d]", stat.Ino)
 }
 
-// holdsOutput reports whether a process can write to a registered pipe. The caller holds mu.
+// holdsOutput reports whether a process can write to a registered output pipe. The caller holds mu.
 func (r *registry) holdsOutput(pid int) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	descriptors, _ := os.ReadDir(dir)
@@ -373,8 +379,8 @@ func (r *registry) holdsOutput(pid int) bool {
 	})
 }
 
-// startProgram starts the program of a function and registers its process. A Reaper never sees the process
-// unregistered. The process inherits the thread's timer slack.
+// startProgram starts the program of a function and registers its process. A Reaper cannot see the process before
+// it is registered. The process inherits the timer slack of the calling thread.
 func (r *registry) startProgram(cmd Command, attr *os.ProcAttr) (*os.Process, error) {
 	r.starts.RLock()
 	defer r.starts.RUnlock()
@@ -390,8 +396,8 @@ func (r *registry) startProgram(cmd Command, attr *os.ProcAttr) (*os.Process, er
 	return p, nil
 }
 
-// forgetProcess removes a process from the registry. Callers must call it after reaping the process, because a Reaper
-// would mistake an unregistered process for an orphan and take its exit status.
+// forgetProcess removes a process from the registry. Callers must reap the process first, because a Reaper would
+// mistake an unregistered process for an orphan and take its exit status.
 func (r *registry) forgetProcess(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -400,8 +406,9 @@ func (r *registry) forgetProcess(pid int) {
 	}
 }
 
-// holdStarts waits until no start of a function is in progress. It blocks startProgram and forgetProcess until
-// release is called.
+// holdStarts waits until no function is being started, and prevents further starts and the removal of processes
+// from the registry until release is called. Meanwhile, a Reaper can compare its list of children with the
+// registry.
 func (r *registry) holdStarts() (release func()) {
 	r.starts.Lock()
 	r.mu.Lock()

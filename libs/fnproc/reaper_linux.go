@@ -17,31 +17,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Delays until the next scan: after the Reaper killed an orphan, and otherwise. The first is short, because a killed
-// process exits soon, and its children then become our children.
+// Delays until the next scan for orphans: afterKill if the Reaper has just killed an orphan, and otherwise
+// scanInterval. The first delay is short, because a killed process exits soon, and its children then become our
+// children.
 const (
 	afterKill    = 20 * time.Millisecond
 	scanInterval = time.Second
 )
 
-// gatherEnds is the delay between the end of an evaluation and the next scan, so that one scan serves several
-// evaluations.
+// gatherEnds is the delay between the end of an evaluation and the next scan for orphans, so that one scan serves
+// several evaluations.
 const gatherEnds = 100 * time.Millisecond
 
-// abandoned is the time after which an exited, unreaped child in the program's own session counts as an orphan. Until
-// then, we assume that other code of the program will reap it.
+// abandoned is the time after which an exited child in the program's own session counts as an orphan if no code has
+// waited for it. Until then, we assume that other code of the program will do so.
 const abandoned = time.Minute
 
 // Reaper kills orphans: processes that functions started and left behind. The kernel makes them children of this
 // process.
 //
-// Each function leads its own session. The processes that it starts cannot move to the session of this program or of
-// another function. The Reaper kills an orphan after the end of the evaluation whose session contains it or whose
-// output it can write to. It kills all other orphans within a second.
+// Each function leads its own session. The processes that it starts cannot move to the session of this program or
+// of another function. The Reaper kills an orphan after the end of the evaluation whose session contains it or
+// whose output it can write to. It kills all other orphans within a second.
 //
-// Other code of the program may start processes in the program's session (without Setsid), because the Reaper does
-// not kill those. No code may wait for unknown children, as wait4(-1) does. A program that is the first process of
-// its container needs a Reaper, because orphans become its children in any case.
+// The Reaper does not kill processes that other code starts in this program's own session (without Setsid). No code
+// may wait for unknown children, as wait4(-1) does. A program that is the first process of its container needs a
+// Reaper, because orphans become its children in any case.
 type Reaper struct {
 	log     *slog.Logger
 	ending  bool              // true while the program shuts down
@@ -50,8 +51,8 @@ type Reaper struct {
 	ended   map[int]time.Time // time since which children in our own session have been zombies
 }
 
-// NewReaper returns a Reaper. From then on, orphans among the descendants of this process become its children.
-// Callers must call Run, which kills them.
+// NewReaper returns a Reaper and makes this process the parent of all orphans among its descendants. Callers must
+// call Run, which kills the orphans.
 func NewReaper(log *slog.Logger) (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphaned processes: %w", os.NewSyscallError("prctl", err))
@@ -65,7 +66,7 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	}, nil
 }
 
-// evaluationEnded requests a scan after gatherEnds. A nil Reaper does nothing.
+// evaluationEnded requests a scan for orphans after the delay gatherEnds. A nil Reaper does nothing.
 func (r *Reaper) evaluationEnded() {
 	if r == nil {
 		return
@@ -97,11 +98,11 @@ func (r *Reaper) Run(ctx context.Context) {
 	}
 }
 
-// maxFinalScans limits the scans during shutdown to a second.
+// maxFinalScans limits the scans for orphans during shutdown to a second in total.
 const maxFinalScans = int(time.Second / afterKill)
 
-// finalScan scans until no orphan is left. It does not warn about orphans, because the shutdown has killed the
-// functions that could have waited for them.
+// finalScan scans for orphans until none is left. It does not warn about orphans, because the shutdown has killed
+// the functions that could have waited for them.
 func (r *Reaper) finalScan() {
 	r.ending = true
 	for range maxFinalScans {
@@ -112,15 +113,15 @@ func (r *Reaper) finalScan() {
 	}
 }
 
-// scanOrphans reaps and kills orphans, and returns the delay until the next scan.
+// scanOrphans frees orphans that have exited, kills the other orphans, and returns the delay until the next scan.
 func (r *Reaper) scanOrphans() time.Duration {
 	children, err := childrenOf(os.DirFS("/proc"), os.Getpid())
 	if err != nil {
 		r.log.Error("cannot scan for orphans of functions", "error", err)
 		return scanInterval
 	}
-	// Once no start is in progress, all functions in the list are registered. All other children in the list are
-	// orphans, or belong to other code of the program.
+	// While the lock is held, no function is being started, so all functions in the list are registered. All other
+	// children in the list are orphans, or belong to other code of the program.
 	defer functions.holdStarts()()
 	again := scanInterval
 	seen := r.ended
@@ -133,9 +134,9 @@ func (r *Reaper) scanOrphans() time.Duration {
 	return again
 }
 
-// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns true if
-// the next scan should follow soon, because children of the orphan may become our children. Since is the time at
-// which a scan first saw the orphan as a zombie, or zero.
+// handleOrphan reaps an orphan that has exited, and kills an orphan that belongs to no evaluation. It returns true
+// if the next scan should follow soon, because children of the orphan may become our children. Since is the time at
+// which an earlier scan found the orphan exited but not reaped, or zero.
 func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	session, err := unix.Getsid(pid)
 	if err != nil {
@@ -150,7 +151,7 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	if functions.running[session] > 0 || (!r.ending && functions.holdsOutput(pid)) {
 		return false
 	}
-	// Processes that were killed with their group may need a moment to exit, such as the rest of a sandbox.
+	// Processes that were killed with their process group, such as the rest of a sandbox, may need a moment to exit.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && isEnding(stat) {
 		return true
 	}
@@ -167,8 +168,8 @@ func (r *Reaper) handleOrphan(pid int, since time.Time) (more bool) {
 	return true
 }
 
-// isAbandoned reports whether a child in our own session exited so long ago that no code seems to wait for it. Such a
-// child is the orphan of a process that other code of the program started.
+// isAbandoned reports whether a child in our own session exited so long ago that no code seems to wait for it. Such
+// a child is the orphan of a process that other code of this program started.
 func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -183,8 +184,8 @@ func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 }
 
 // childrenOf returns children of pid. Proc is the file system at /proc. The result contains at least the orphans
-// among the children: the kernel makes an orphan a child of the first thread of its new parent, so that we only read
-// the list of that thread.
+// among the children. The kernel makes an orphan a child of the first thread of its new parent, so we only read the
+// list of this thread.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +217,7 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 		if err != nil {
 			continue // not a process
 		}
-		// An error means that the process has exited.
+		// An error means that the process has exited, and the scan skips it.
 		if stat, err := fs.ReadFile(proc, entry.Name()+"/stat"); err == nil && parentOf(stat) == pid {
 			pids = append(pids, child)
 		}

@@ -28,11 +28,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// Command is a function's program, with its arguments and environment.
+// Command is a function's program, or a launcher that runs it, with arguments and environment.
 type Command struct {
 	// Path is the program's file. The runner does not search in PATH. A relative path is relative to Dir.
 	Path string
-	// Args contains the arguments without the program's name.
+	// Args contains the arguments, without the program's name as the first argument.
 	Args []string
 	// Env is the complete environment, as KEY=value. The function inherits no variables of this program.
 	Env []string
@@ -42,12 +42,14 @@ type Command struct {
 	Readable []string
 	// Network allows a confined function to use the network.
 	Network bool
-	// Shared allows the function to use the shared directories of the Confiner. Such a command gets no spare processes.
+	// Shared allows the function to use the directories that the Confiner shares between functions, such as /tmp. For
+	// such a command, no processes are started in advance.
 	Shared bool
-	// Launch is set if the program is a launcher of sandboxes. The runner does not confine launchers.
+	// Launch is set if the program is a launcher such as bubblewrap, which runs the function in a sandbox. The runner
+	// does not confine launchers.
 	Launch *Launch
 	// MaxOutput is the maximum number of bytes that the function may write to stdout. MaxLog is the maximum number of
-	// bytes of the log; the runner leaves out the middle of a longer log.
+	// bytes of the log that are kept: the runner leaves out the middle of a longer log.
 	MaxOutput, MaxLog int64
 }
 
@@ -62,32 +64,34 @@ type Outcome struct {
 	Signal syscall.Signal
 	// Status describes how the main process ended, as os/exec does: "exit status 1", "signal: killed".
 	Status string
-	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container ran out of memory,
-	// or of processes.
+	// OutOfMemory and OutOfProcesses are true if the [Watch] killed the function because the container had almost no
+	// memory, or no processes, left.
 	OutOfMemory, OutOfProcesses bool
-	// Prefork states whether the process was started before its evaluation.
+	// Prefork states whether the evaluation used a process that was started in advance.
 	Prefork Prefork
 }
 
-// Config configures a [Runner]. With the zero value, functions are not confined and there are no spare processes.
+// Config configures a [Runner]. With the zero value, functions are not confined and no processes are started in
+// advance.
 type Config struct {
-	// Reaper kills orphans. It is optional.
+	// Reaper kills orphans, the processes that functions leave behind. It is optional.
 	Reaper *Reaper
-	// Confiner confines functions. It is optional.
+	// Confiner restricts the files, addresses and processes that functions can reach. It is optional.
 	Confiner *confine.Confiner
-	// Watch kills functions before the container is exhausted. It is optional.
+	// Watch kills functions before they use up the container's memory or processes. It is optional.
 	Watch *Watch
-	// Keep returns the number of spare processes for a function, whose name is [Command.Function]. If Keep is nil,
-	// the number is 0. The Runner calls Keep often and concurrently. Keep must not call the Runner.
+	// Keep returns the number of spare processes (started in advance) for a function, whose name is
+	// [Command.Function]. If Keep is nil, the number is 0. The Runner calls Keep often and concurrently. Keep must not
+	// call the Runner.
 	Keep func(function string) int
-	// Total is the maximum number of spare processes of all functions.
+	// Total is the maximum number of spare processes of all functions together.
 	Total int
-	// Unused is the time for which the spare processes of a command are kept after its last evaluation.
+	// Unused is the time after a command's last evaluation for which its spare processes are kept.
 	Unused time.Duration
-	// Busy is the number of concurrent evaluations at which the Runner stops starting spare processes, because the
-	// evaluations need the processors. Zero means one per processor.
+	// Busy is the number of concurrent evaluations from which on the Runner starts no spare processes, because the
+	// evaluations need the processors. Zero means one evaluation per processor.
 	Busy int
-	// Log receives a line for each spare process that exited unused. It is optional.
+	// Log receives a line for each spare process that exited before it was used. It is optional.
 	Log *slog.Logger
 }
 
@@ -97,10 +101,12 @@ type Config struct {
 // spare process serves a single evaluation. This saves the start-up time of a function and keeps evaluations
 // isolated.
 //
-// A command gets spare processes after its first evaluation or after Prepare. If a spare process writes to stdout or
-// stderr before it gets its input, these bytes become part of its evaluation's output or log. It is killed if it
-// writes more than 64 KiB. A process that exited early is never used, and each such failure doubles the delay before
-// the next start. If the program's file has changed, the command's next evaluation kills the spare processes.
+// A command gets spare processes after its first evaluation or after Prepare. Bytes that a spare process writes to
+// stdout or stderr before it gets its input become part of its evaluation's output or log. A spare process that
+// writes more than 64 KiB is killed.
+//
+// A process that exited early is never used, and each such failure doubles the delay before the next start. If the
+// program's file has changed, the command's next evaluation kills the spare processes.
 type Runner struct {
 	cfg   Config
 	nudge chan struct{} // wakes keepSpares; of size one, because keepSpares checks all sets
@@ -110,8 +116,8 @@ type Runner struct {
 	policy *preforkPolicy
 }
 
-// NewRunner returns a Runner. Callers must call [Runner.Maintain], which maintains spare processes, orphans and
-// temporary directories.
+// NewRunner returns a Runner. Callers must call [Runner.Maintain], which starts spare processes, kills orphans, and
+// finally removes temporary directories.
 func NewRunner(cfg Config) *Runner {
 	if cfg.Keep == nil {
 		cfg.Keep = func(string) int { return 0 }
@@ -125,8 +131,9 @@ func NewRunner(cfg Config) *Runner {
 	return &Runner{cfg: cfg, nudge: make(chan struct{}, 1), policy: newPolicy(cfg)}
 }
 
-// Run starts cmd, or uses a spare process, writes stdin to it, and returns after it has exited. It does not modify
-// stdin. The function need not read its input to the end.
+// Run writes stdin to a process of cmd and returns after the process has exited. The process is a spare process
+// (started in advance) or a new process. Run does not modify stdin. The function need not read its input to the
+// end.
 //
 // If a function exits non-zero or is killed by a signal that Run did not send, Run returns its Outcome without an
 // error. Errors are a [*StartError], a [*LaunchError], a [*LimitError], a [*StoppedError], or a failure to wait for
@@ -158,8 +165,8 @@ func (r *Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, e
 	return out, err
 }
 
-// Maintain keeps spare processes, kills orphans and removes temporary directories until ctx is canceled. When it
-// returns, no spare process and no temporary directory is left. All evaluations should have finished before.
+// Maintain starts and kills spare processes and kills orphans until ctx is canceled. When it returns, no spare
+// process and no temporary directory is left. All evaluations should have ended before ctx is canceled.
 func (r *Runner) Maintain(ctx context.Context) {
 	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tasks sync.WaitGroup

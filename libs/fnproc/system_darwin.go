@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unreadBytes is the ioctl that returns the number of unread bytes of a pipe: FIONREAD.
+// unreadBytes is the ioctl request that returns the number of unread bytes in a pipe: FIONREAD.
 const unreadBytes = 0x4004667f
 
-// attributes returns attributes that make the process the leader of a session. macOS has no pidfds.
+// attributes returns attributes that make the new process the leader of a session. macOS has no pidfds.
 func attributes(launch *Launch, _ *int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Credential: launch.userCredential()}
 }
@@ -30,7 +30,7 @@ func idOf(stat *syscall.Stat_t) fileID {
 // newHandle returns nil, because macOS has no pidfds.
 func newHandle(int) *os.File { return nil }
 
-// awaitHandle returns false, so that callers use awaitEnd.
+// awaitHandle returns false, so that callers use awaitEnd instead.
 func awaitHandle(*os.File) (ended bool) { return false }
 
 func awaitEnd(pid int) error {
@@ -68,7 +68,7 @@ func enlargePipes(int, ...*os.File) {}
 // setSlack does nothing, because macOS has no timer slack.
 func setSlack() (restore func()) { return func() {} }
 
-// Reaper does nothing, because orphans become children of this process only on Linux.
+// Reaper does nothing on macOS, because orphans become children of this process only on Linux.
 type Reaper struct{}
 
 // NewReaper returns nil, the Reaper that does nothing.

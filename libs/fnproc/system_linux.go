@@ -13,11 +13,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// unreadBytes is the ioctl that returns the number of unread bytes of a pipe.
+// unreadBytes is the ioctl request that returns the number of unread bytes in a pipe.
 const unreadBytes = unix.TIOCINQ
 
-// attributes returns attributes that make the process the leader of a session and store its pidfd. If the launcher
-// uses a Starter, the kernel kills the process when the starter's thread exits.
+// attributes returns attributes that make the new process the leader of a session and store its pidfd. If the
+// launcher has a Starter, the kernel kills the process when the Starter's thread exits.
 func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.userCredential()}
 	if launch.launchStarter() != nil {
@@ -30,8 +30,9 @@ func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
 
-// filesInMemory returns the number of files in the file system of path. It returns 0 unless this is a file system in
-// memory of the given size: before a launcher changes its root directory, path is in another file system.
+// filesInMemory returns the number of files in the file system that contains path. It returns 0 unless this is a
+// file system in memory of the given size. Until a launcher has changed its root directory, path is in another file
+// system.
 func filesInMemory(path string, size int64) int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
@@ -44,7 +45,8 @@ func filesInMemory(path string, size int64) int64 {
 	return files
 }
 
-// newHandle returns a file that owns the pidfd. It returns nil if pidfd is negative.
+// newHandle returns a file that owns the pidfd, so that goroutines can wait for the process in Go's poller. It
+// returns nil if pidfd is negative.
 func newHandle(pidfd int) *os.File {
 	if pidfd < 0 {
 		return nil
@@ -53,10 +55,10 @@ func newHandle(pidfd int) *os.File {
 	return os.NewFile(uintptr(pidfd), "pidfd")
 }
 
-// awaitHandle returns true when the process of a pidfd has exited, and false if it cannot wait.
+// awaitHandle returns true when the process of a pidfd has exited. It returns false if it cannot wait for a pidfd.
 //
-// A goroutine that waits in the poller costs nothing. A blocking system call occupies a thread, and for a while also
-// a processor of Go's scheduler.
+// A goroutine that waits in Go's network poller costs nothing. A blocking system call would occupy a thread, and
+// for a while also a processor of Go's scheduler.
 func awaitHandle(handle *os.File) (ended bool) {
 	raw, err := handle.SyscallConn()
 	if err != nil {
@@ -80,16 +82,18 @@ func awaitEnd(pid int) error {
 	}
 }
 
-// Sizes of pipes in bytes. A large pipe saves context switches: a sixth of the time of an evaluation with a megabyte
-// of input. Even larger pipes save nothing more. Linux limits the pipes of a user (64 MiB in total by default), and
-// makes new pipes tiny above the limit. Therefore only inputs that exceed a usual pipe get a large pipe.
+// Sizes of pipes in bytes. A large pipe saves context switches, which are a sixth of the time of an evaluation with
+// a megabyte of input. Even larger pipes save nothing more.
+//
+// Linux limits the pipes of a user (64 MiB in total by default), and makes new pipes tiny above the limit.
+// Therefore only inputs that do not fit into a usual pipe get a large pipe.
 const (
 	usualPipe = 64 << 10
 	largePipe = 256 << 10
 )
 
-// enlargePipes makes pipes larger if size bytes do not fit into a usual pipe. It ignores errors, because the pipes
-// also work with their old size.
+// enlargePipes makes pipes larger if size bytes do not fit into a pipe of the usual size. It ignores errors,
+// because the pipes also work with their old size.
 func enlargePipes(size int, pipes ...*os.File) {
 	if size <= usualPipe {
 		return

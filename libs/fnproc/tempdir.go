@@ -10,36 +10,38 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// tempCheck is the maximum time between checks of a temporary directory during an evaluation, and spareTempCheck the
-// time between checks for a spare process. The fewer bytes may still be written, the sooner the next check.
+// tempCheck is the maximum time between checks of a function's temporary directory during an evaluation.
+// spareTempCheck is the time between checks while a process waits for an evaluation. The fewer bytes the function
+// may still write, the sooner the next check.
 const (
 	tempCheck      = 50 * time.Millisecond
 	spareTempCheck = time.Second
 	// minTempCheck is the minimum time between checks, to limit their cost. A function can exceed the limit by the
-	// bytes that it writes in this time and before it is killed.
+	// bytes that it writes between two checks and before it is killed.
 	minTempCheck = time.Millisecond
 	// writeRate is the maximum number of bytes per second that a function can write to files in memory, with all its
-	// threads. The kernel clears each page before it copies the bytes.
+	// threads together. It is limited because the kernel clears each page before it copies the bytes.
 	writeRate = 8 << 30
 )
 
-// nextTempCheck returns the delay until the next check of a directory. It is shorter than the time in which a
-// function can write free bytes, down to minTempCheck.
+// nextTempCheck returns the delay until the next check of a temporary directory. Free is the number of bytes that
+// the function may still write there. The delay is shorter than the time that the function needs to write them, but
+// at least minTempCheck.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)
 }
 
-// tempWatch regularly checks the temporary directory of a process. It uses a timer instead of a goroutine, because
-// waking a goroutine for each evaluation would occupy a processor when the function starts.
+// tempWatch regularly checks the size of a process's temporary directory. It uses a timer instead of a goroutine,
+// because waking a goroutine for each evaluation would occupy a processor when the function starts.
 type tempWatch struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil without a temporary directory
 	ended bool
 }
 
-// watchTempDir starts the checks of the temporary directory, if there is one. A check kills the process if it exceeds
-// a limit.
+// watchTempDir starts regular checks of the temporary directory, if there is one. A check kills the process if the
+// directory exceeds a limit.
 func (p *process) watchTempDir() {
 	if p.temp == nil && !p.cmd.Launch.boundsFiles() {
 		return
@@ -50,7 +52,8 @@ func (p *process) watchTempDir() {
 	p.tempWatch.timer = time.AfterFunc(p.tempCheckAfter(p.tempLimit()), p.checkTempDir)
 }
 
-// tempCheckAfter returns the delay until the next check if the process may still write free bytes.
+// tempCheckAfter returns the delay until the next check of the temporary directory. Free is the number of bytes
+// that the process may still write there.
 func (p *process) tempCheckAfter(free int64) time.Duration {
 	if p.spare.inUse() {
 		return nextTempCheck(free)
@@ -58,8 +61,8 @@ func (p *process) tempCheckAfter(free int64) time.Duration {
 	return spareTempCheck
 }
 
-// hurryTempDir shortens the delay until the next check of the temporary directory. An evaluation calls it when it
-// takes over a spare process, because only processes in use need frequent checks.
+// hurryTempDir makes the next check of the temporary directory happen sooner. An evaluation calls it when it takes
+// a spare process, because only processes in use need frequent checks.
 func (p *process) hurryTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
@@ -69,7 +72,8 @@ func (p *process) hurryTempDir() {
 	}
 }
 
-// unwatchTempDir stops the checks. It does not wait for a running check, which counts in p.background.
+// unwatchTempDir stops the checks of the temporary directory. A check may still be running afterwards:
+// p.background.Wait waits for it.
 func (p *process) unwatchTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
@@ -80,7 +84,7 @@ func (p *process) unwatchTempDir() {
 	}
 }
 
-// tempLimit returns the maximum number of bytes in the temporary directory.
+// tempLimit returns the maximum number of bytes that the process may write to its temporary directory.
 func (p *process) tempLimit() int64 {
 	if p.temp == nil {
 		return p.cmd.Launch.TempBytes
@@ -88,7 +92,8 @@ func (p *process) tempLimit() int64 {
 	return p.temp.Limit()
 }
 
-// tempFree returns the number of bytes that may still be written, or an error if a limit is exceeded.
+// tempFree returns the number of bytes that the process may still write to its temporary directory, or an error if
+// a limit is exceeded.
 func (p *process) tempFree() (free int64, err error) {
 	if p.temp == nil {
 		return p.tempLimit(), p.cmd.Launch.checkFiles(p.Pid)
@@ -100,7 +105,8 @@ func (p *process) tempFree() (free int64, err error) {
 	return free, nil
 }
 
-// boundsFiles reports whether the runner must count the files in the sandbox.
+// boundsFiles reports whether the runner must count the files in the sandbox, because the launcher cannot limit
+// them.
 func (l *Launch) boundsFiles() bool { return l != nil && l.TempFiles > 0 }
 
 // checkFiles returns an error if a function created too many files in its sandbox. Launcher is the pid of the

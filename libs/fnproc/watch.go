@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Maximum and minimum interval of a [Watch]'s checks while functions run. The less of a resource is free, the shorter
-// the interval.
+// Maximum and minimum interval between the checks of a [Watch] while functions run. The less memory or the fewer
+// processes are free, the shorter the interval.
 const (
 	watchInterval    = 20 * time.Millisecond
 	minWatchInterval = 2 * time.Millisecond
@@ -23,11 +23,11 @@ const (
 // startRate is the maximum number of processes that a function can start per second.
 const startRate = 20_000
 
-// victimDivisor determines which functions a [Watch] may kill: those that use more than an eighth of the container's
-// limit. If all functions use less, something else exhausts the container.
+// victimDivisor determines which functions a [Watch] may kill: functions that use more than an eighth of the
+// container's limit. If all functions use less, something else exhausts the container.
 const victimDivisor = 8
 
-// resource is a limited resource of a container.
+// resource is a resource of a container that functions can use up: memory or processes.
 type resource int
 
 const (
@@ -36,10 +36,10 @@ const (
 	processes
 )
 
-// Usage is a container's usage of a resource, in bytes of memory or in processes and threads.
+// Usage is the usage of a resource in a container, in bytes of memory or in processes and threads.
 type Usage struct {
 	Limit int64
-	// Free is the amount that functions may still use. It is negative if they use too much.
+	// Free is the amount that functions may still use. It is negative if they use more than they may.
 	Free int64
 }
 
@@ -55,8 +55,8 @@ type Watch struct {
 	timer   *time.Timer        // nil while no function runs
 }
 
-// NewWatch returns a watch. Memory and processes return the container's usage of a resource, and false if it is
-// unknown. Processes may be nil.
+// NewWatch returns a Watch. The functions memory and processes return the container's usage of the resource, and
+// false if the usage is unknown. The function processes may be nil.
 func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	if processes == nil {
 		processes = func() (Usage, bool) { return Usage{}, false }
@@ -64,7 +64,7 @@ func NewWatch(memory, processes func() (Usage, bool)) *Watch {
 	return &Watch{memory: memory, processes: processes, running: map[*process]int64{}}
 }
 
-// addProcess makes p a candidate to be killed, until removeProcess is called.
+// addProcess makes the Watch consider p when it must kill a function, until removeProcess is called.
 func (w *Watch) addProcess(p *process) {
 	if w == nil {
 		return
@@ -89,7 +89,8 @@ func (w *Watch) removeProcess(p *process) {
 	}
 }
 
-// checkUsage kills functions if the container is almost exhausted, and sets the timer for the next check.
+// checkUsage kills a function if the container has almost no memory or processes left, and sets the timer for the
+// next check.
 func (w *Watch) checkUsage() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +108,8 @@ func (w *Watch) checkUsage() {
 	w.timer.Reset(next)
 }
 
-// checkMemory kills a function if no memory is free, counting the memory of killed functions as free. It returns the
-// delay until the next check.
+// checkMemory kills the largest function if no memory is free. Memory of functions that were killed but have not
+// exited yet counts as free. It returns the delay until the next check.
 func (w *Watch) checkMemory(usage Usage) time.Duration {
 	free := usage.Free
 	for _, freed := range w.running {
@@ -124,8 +125,8 @@ func (w *Watch) checkMemory(usage Usage) time.Duration {
 	return watchAgain(free, writeRate)
 }
 
-// checkProcesses kills a function if the container can start almost no more processes, unless a killed function is
-// still exiting. It returns the delay until the next check.
+// checkProcesses kills the function with the most processes if the container can start almost no more, unless a
+// killed function is still exiting. It returns the delay until the next check.
 func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	ending := false
 	for p := range w.running {
@@ -140,15 +141,15 @@ func (w *Watch) checkProcesses(usage Usage) time.Duration {
 	return watchAgain(usage.Free, startRate)
 }
 
-// watchAgain returns the delay until the next check. Free is the unused amount of a resource, and rate the maximum
+// watchAgain returns the delay until the next check of a resource. Free is its unused amount, and rate the maximum
 // amount that functions can use up per second.
 func watchAgain(free, rate int64) time.Duration {
 	inTime := time.Duration(float64(free) / float64(rate) * float64(time.Second))
 	return min(max(inTime, minWatchInterval), watchInterval)
 }
 
-// largestFunction returns the running function with the largest size and that size. It returns nil if no size exceeds
-// least.
+// largestFunction returns the running function that is largest by sizeOf, and its size. It returns nil if no size
+// exceeds least. Functions that were already killed for memory do not count.
 func (w *Watch) largestFunction(least int64, sizeOf func(*process) int64) (largest *process, most int64) {
 	most = least
 	for p, freed := range w.running {
@@ -172,7 +173,7 @@ func countTasks() map[int]int64 {
 	return tasks
 }
 
-// Fields of the file /proc/PID/stat after the program's name.
+// Positions of fields in the file /proc/PID/stat, counted after the program's name.
 const (
 	parentField  = 1
 	sessionField = 3
@@ -181,8 +182,8 @@ const (
 	pendingField = 28
 )
 
-// statNumber returns the number in a field of a stat file, or 0. It counts fields from the last parenthesis, because
-// the program's name before it may contain any character.
+// statNumber returns the number in a field of the file /proc/PID/stat, or 0. It counts fields from the last
+// parenthesis, because the program's name before it may contain any character.
 func statNumber(stat []byte, field int) uint64 {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) <= field {
@@ -192,11 +193,11 @@ func statNumber(stat []byte, field int) uint64 {
 	return number
 }
 
-// maxMeasured is the maximum number of processes whose memory is measured per function.
+// maxMeasured is the maximum number of a function's processes whose memory is measured.
 const maxMeasured = 64
 
-// residentTree returns the memory of a process and its descendants in bytes. It includes the descendants because the
-// function may be a child of its launcher.
+// residentTree returns the resident memory of a process and its descendants in bytes. The descendants count because
+// the function may be a child of its launcher.
 func residentTree(pid int) (size int64) {
 	pids := []int{pid}
 	for measured := 0; len(pids) > 0 && measured < maxMeasured; measured++ {
@@ -235,8 +236,8 @@ func residentSize(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// killExhausted kills the process because the container ran out of the given resource. The evaluation ends as if the
-// kernel had killed the process.
+// killExhausted kills the process because the container has almost none of a resource left. The evaluation ends as
+// if the kernel had killed the process.
 func (p *process) killExhausted(what resource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +245,8 @@ func (p *process) killExhausted(what resource) {
 	p.killLocked()
 }
 
-// exhaustedBy returns the argument of killExhausted. It returns nothing if killExhausted was not called.
+// exhaustedBy returns the resource with which killExhausted was called. It returns nothing, the zero resource, if
+// killExhausted was not called.
 func (p *process) exhaustedBy() resource {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // Reason is the reason why a function failed.
 type Reason = functionrunnerv1.FunctionFailure_Reason
 
-// The reasons.
+// Values of Reason.
 const (
 	Exited         = functionrunnerv1.FunctionFailure_REASON_EXITED
 	Signaled       = functionrunnerv1.FunctionFailure_REASON_SIGNALED
@@ -27,14 +27,15 @@ const (
 	TimedOut       = functionrunnerv1.FunctionFailure_REASON_TIMED_OUT
 )
 
-// Maximum sizes of the parts of a status detail, in bytes. They are small, because the detail is sent in a header.
+// Maximum sizes of the log and the results in the gRPC status detail of a failure, in bytes. They are small,
+// because the detail is sent in a header.
 const (
 	maxDetailStderr  = 4 << 10
 	maxDetailResults = 8 << 10
 )
 
-// Failure is the error for a failed function. Its text has Porch's wording. Its detail contains the same information
-// for programs.
+// Failure is the error for a failed function. Its text is worded as in Porch, for users. Its gRPC status detail
+// contains the same information for programs.
 type Failure struct {
 	// Image is the function's image as its caller wrote it.
 	Image    string
@@ -52,15 +53,16 @@ type Failure struct {
 	received *functionrunnerv1.FunctionFailure
 }
 
-// Error returns the failure in words.
+// Error returns the text of the failure, for users.
 func (f *Failure) Error() string { return f.message }
 
 // Unwrap returns the cause: the error of parsing the output, the exceeded limit, or the error of starting or stopping
 // the process. It may be nil.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Resolved replaces the image in the detail of err by image, the resolved name, if err's chain contains a Failure.
-// The text of err keeps the name that the caller wrote.
+// Resolved returns err with another image in the gRPC status detail: image is the resolved name of the function's
+// image. The text of err keeps the name that the caller wrote. If err's chain contains no Failure, Resolved returns
+// err unchanged.
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return &resolvedFailure{error: err, failure: f, image: image}
@@ -68,7 +70,7 @@ func Resolved(err error, image string) error {
 	return err
 }
 
-// resolvedFailure wraps an error whose chain contains failure. Its detail names the resolved image.
+// resolvedFailure wraps an error whose chain contains failure. Its gRPC status detail names the resolved image.
 type resolvedFailure struct {
 	error
 	failure *Failure
@@ -91,7 +93,7 @@ func (s *Service) fail(f Failure, reason Reason, cause error) error {
 	return fault.New(class, "%w", &f)
 }
 
-// Detail implements rpcfault.Detailer: it returns a FunctionFailure.
+// Detail implements rpcfault.Detailer: it returns a FunctionFailure message for the gRPC status.
 func (f *Failure) Detail() proto.Message { return f.detailFor(f.Image) }
 
 func (f *Failure) detailFor(image string) proto.Message {
@@ -115,7 +117,8 @@ func (f *Failure) detailFor(image string) proto.Message {
 // validUTF8 replaces invalid UTF-8 in s, which protocol buffers reject.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// fittingResults returns as many of the first of n results as fit into a detail.
+// fittingResults returns as many results as fit into a gRPC status detail, at most n. The function result returns
+// the result with a given index.
 func fittingResults(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
 	var out []*functionrunnerv1.Result
 	left := maxDetailResults
@@ -156,11 +159,12 @@ func resultMessage(r resourcelist.Result) *functionrunnerv1.Result {
 	return msg
 }
 
-// maxDetail limits the size of another process's detail, in bytes.
+// maxDetail is the maximum size of a gRPC status detail that another process sent, in bytes. Larger details are
+// shortened.
 const maxDetail = 16 << 10
 
-// Received returns a failure with the message and the detail that another process sent. It shortens a detail that is
-// too large. The failure's Results contain only messages and severities.
+// Received returns the failure that another process sent as an error message and a gRPC status detail. It shortens
+// a detail that is too large. The failure's Results contain only messages and severities.
 func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure {
 	detail = boundDetail(detail)
 	f := &Failure{
@@ -178,7 +182,8 @@ func Received(message string, detail *functionrunnerv1.FunctionFailure) *Failure
 	return f
 }
 
-// boundDetail returns detail unchanged if it fits into a header, and otherwise a shortened copy of its known fields.
+// boundDetail returns the gRPC status detail unchanged if it fits into a header, and otherwise a shortened copy.
+// Fields that this version does not know are missing in the copy.
 func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.FunctionFailure {
 	if proto.Size(detail) <= maxDetail {
 		return detail
@@ -196,5 +201,5 @@ func boundDetail(detail *functionrunnerv1.FunctionFailure) *functionrunnerv1.Fun
 	}
 }
 
-// maxSignalBytes exceeds the length of every signal's name.
+// maxSignalBytes limits the name of a signal that another process sent. No signal has a longer name.
 const maxSignalBytes = 64

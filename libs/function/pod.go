@@ -13,26 +13,29 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// pod limits the concurrent evaluations of a function in a pod. A fixed limit is enough, because the pod-manager,
-// from which callers lease the pod, limits the number of callers.
+// pod limits the concurrent evaluations of the function in a pod. A fixed limit is enough, because callers lease
+// the pod from the pod-manager, which limits the number of callers.
 //
-// A function may also need writable directories such as /tmp, the directories [ServiceConfig.Shared]. Concurrent
-// evaluations must not see each other's files there, so that a function first runs without access to these directories.
-// If the function is denied a file, or fails without saying why, it runs again, alone and with access to the
-// directories, which are emptied before and after. If that helps, all later evaluations run alone. Running a function
-// again is safe, because functions are pure.
+// A function may need writable directories such as /tmp (see [ServiceConfig.Shared]). Concurrent evaluations must
+// not see each other's files there. Therefore a function first runs without access to these directories.
+//
+// If the function is denied access to a file, or fails without a log, it runs again with access. No other
+// evaluation runs at the same time, and the directories are emptied before and after. If that helps, all later
+// evaluations run in this way. Running a function again is safe, because functions are pure.
 type pod struct {
 	slots *semaphore.Weighted
 	count int64 // number of slots
-	// alone is true once all evaluations run alone.
+	// alone is true if each evaluation must run alone, without other evaluations at the same time, because the
+	// function needs the shared directories.
 	alone atomic.Bool
-	// pointless is true once a function that ran alone with the directories failed all the same. From then on, a
-	// function runs again only if its log names one of the directories.
+	// pointless is true if access to the shared directories has not helped a function that failed. From then on, a
+	// function runs again with access only if its log names one of the directories.
 	pointless atomic.Bool
 }
 
-// Evaluate runs a function in a pod as [Service.Run] does, when a slot is free. If the function may need the shared
-// directories, it runs again, with them.
+// Evaluate runs a function in its pod when fewer than the maximum number of evaluations are running. If the
+// function seems to need writable directories such as /tmp, Evaluate runs it again with access to them. The result
+// and the errors are the same as of [Service.Run].
 func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	if s.pod.alone.Load() {
 		return s.runInSlot(ctx, e, true)
@@ -52,8 +55,8 @@ func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	return second, againErr
 }
 
-// runInSlot runs a function when a slot is free. If alone is true, it waits until no other evaluation runs, and the
-// function may use the shared directories.
+// runInSlot waits for a free slot and runs a function. If alone is true, it waits until no other evaluation runs,
+// and the function may use the shared directories such as /tmp.
 func (s *Service) runInSlot(ctx context.Context, e Evaluation, alone bool) (Result, error) {
 	slots := int64(1)
 	if alone {
@@ -75,21 +78,21 @@ func (s *Service) runInSlot(ctx context.Context, e Evaluation, alone bool) (Resu
 	return s.Run(ctx, e)
 }
 
-// mayHelp reports whether running the function again with the directories may help.
+// mayHelp reports whether the function may succeed if it runs again with access to shared directories such as /tmp.
 func (s *Service) mayHelp(result Result, err error) bool {
 	dirs := s.cfg.Shared
 	return len(dirs) > 0 && (wasDenied(result, err) || isSilent(err)) &&
 		(!s.pod.pointless.Load() || containsAny(logOf(result, err), dirs))
 }
 
-// denials contains texts that programs log when they are denied a file.
+// denials contains the texts by which we recognize in a log that a program was denied access to a file.
 var denials = []string{"ermission denied", "EACCES", "AccessDenied"}
 
-// wasDenied reports whether a function logged that it was denied a file.
+// wasDenied reports whether a function logged that it was denied access to a file.
 func wasDenied(result Result, err error) bool { return containsAny(logOf(result, err), denials) }
 
-// isSilent reports whether a function failed with neither a log nor results. Programs that use kyaml's framework do so
-// if they do not print its error, which may be that they were denied a file.
+// isSilent reports whether a function failed with neither a log nor results. Programs that use kyaml's framework
+// fail silently if they do not print its error. This error may be that they were denied access to a file.
 func isSilent(err error) bool {
 	failure, ok := errors.AsType[*Failure](err)
 	return ok && failure.ExitCode != 0 && strings.TrimSpace(failure.Stderr) == "" && len(failure.Results) == 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package function runs KRM functions as local processes, decides whether they succeeded, and words the errors for
-// callers.
+// Package function runs KRM functions as local processes, decides whether they succeeded, and writes the error
+// texts that callers see.
 package function
 
 import (
@@ -32,44 +32,48 @@ type ServiceConfig struct {
 	Program string
 	Settings
 	Confinement
-	// Pod is true in a function's own pod. There the function may read all files except Hidden.
+	// Pod is true if the service runs in a pod for a single function. The function may then read all files except
+	// Hidden.
 	Pod bool
-	// Shared contains directories that the function of a pod may write to while it runs alone. The service empties
-	// them before and after such an evaluation.
+	// Shared contains directories, such as /tmp, that the function of a pod may write to while no other evaluation
+	// runs. The service empties them before and after such an evaluation.
 	Shared []string
 	// Hidden contains the files and directories that functions must not read.
 	Hidden []string
-	// OwnFiles limits the files of functions to harmless devices, their program and the readable files of their
-	// command.
+	// OwnFiles limits the files that functions may use to harmless devices, their own program and the readable files
+	// of their command.
 	OwnFiles bool
-	// Sandboxed is true if all commands are launchers, so that the service need not confine functions.
+	// Sandboxed is true if all commands are launchers such as bubblewrap. The service then need not confine functions.
 	Sandboxed bool
 	// MaxMessageBytes is the maximum size of a response.
 	MaxMessageBytes int
 	// Env is the environment of all functions.
 	Env []string
-	// Keep returns the number of spare processes for a function, whose name is [fnproc.Command.Function]. If it is
-	// nil, the number is Prefork. PreforkTotal is the maximum number of spare processes of all functions.
+	// Keep returns the number of spare processes (started in advance) for a function, whose name is
+	// [fnproc.Command.Function]. If Keep is nil, the number is Prefork. PreforkTotal is the maximum number of spare
+	// processes of all functions together.
 	Keep         func(function string) int
 	PreforkTotal int
-	// Wording returns the text of a failure. FlattenLog, if true, joins the lines of each log, in results and in
-	// failures.
+	// Wording returns the error text of a failure. If FlattenLog is true, the lines of each log are joined into a
+	// single line, in results and in failures.
 	Wording    Wording
 	FlattenLog bool
 	Telemetry  *telemetry.Telemetry
 }
 
-// PreforkUnused is the time for which a function's spare processes are kept after its last evaluation.
+// PreforkUnused is the time after a function's last evaluation for which its spare processes (started in advance)
+// are kept.
 const PreforkUnused = 10 * time.Minute
 
-// Service runs functions for callers. It confines functions and uses spare processes.
+// Service runs functions for callers. It confines functions, and starts processes in advance so that evaluations
+// begin faster.
 type Service struct {
 	cfg      ServiceConfig
 	runner   *fnproc.Runner
 	confiner *confine.Confiner
 	pod      pod // slots of Evaluate
 	env      []string
-	// kills recognizes killed functions that ran out of memory.
+	// kills finds out whether a killed function had run out of memory.
 	kills    *cgroup.Kills
 	tracer   trace.Tracer
 	preforks metric.Int64Counter
@@ -104,7 +108,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	return s, nil
 }
 
-// newConfiner returns a confiner, or nil if launchers confine the functions.
+// newConfiner returns a confiner, or nil if functions run in the sandboxes of launchers, which confine them.
 func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	if c.Sandboxed {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
@@ -115,8 +119,8 @@ func (c ServiceConfig) newConfiner() (*confine.Confiner, error) {
 	})
 }
 
-// goMemory returns the memory limit for the Go runtime of functions, in bytes. It returns zero if the limit is
-// unknown.
+// goMemory returns the memory that functions may use, in bytes, to set the memory limit of Go. It returns zero if
+// the launcher sets the limit or the memory is unknown.
 func (c ServiceConfig) goMemory() int64 {
 	if c.Sandboxed {
 		return 0 // the launcher sets the limit
@@ -125,7 +129,8 @@ func (c ServiceConfig) goMemory() int64 {
 	return limit
 }
 
-// spareCount returns the number of spare processes for a function. It returns 0 once evaluations in this pod run alone.
+// spareCount returns the number of spare processes (started in advance) for a function. It returns 0 if each
+// evaluation in this pod runs alone, because such evaluations cannot use spare processes.
 func (s *Service) spareCount(function string) int {
 	switch {
 	case s.pod.alone.Load():
@@ -137,8 +142,9 @@ func (s *Service) spareCount(function string) int {
 	}
 }
 
-// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. It keeps a
-// sixteenth of the limit free for the server, and for what functions use until they are killed.
+// memoryUsage returns the memory usage of the container, or of the machine if the container has no limit. A
+// sixteenth of the limit does not count as free: it is for the server, and for the memory that functions use until
+// they are killed.
 func memoryUsage() (usage fnproc.Usage, ok bool) {
 	if limit, limited := cgroup.MemoryLimit(cgroup.Container); limited {
 		used, known := cgroup.MemoryUse(cgroup.Container)
@@ -148,8 +154,8 @@ func memoryUsage() (usage fnproc.Usage, ok bool) {
 	return fnproc.Usage{Limit: total, Free: available - total/16}, known
 }
 
-// processUsage returns the usage of processes and threads in the container. It keeps a quarter of the limit free for
-// the server, and for what functions start until they are killed.
+// processUsage returns the number of processes and threads in the container. A quarter of the limit does not count
+// as free: it is for the server, and for the processes that functions start until they are killed.
 func processUsage() (usage fnproc.Usage, ok bool) {
 	limit, used, ok := cgroup.Processes(cgroup.Container)
 	return fnproc.Usage{Limit: limit, Free: limit - limit/4 - used}, ok
@@ -159,16 +165,16 @@ func processUsage() (usage fnproc.Usage, ok bool) {
 type Evaluation struct {
 	// Image is the function's image as its caller wrote it. It appears in errors.
 	Image string
-	// Command runs the function. The service adds the environment and the limits.
+	// Command is the program of the function. The service adds the environment and the limits.
 	Command      fnproc.Command
 	ResourceList []byte
 	// Limit limits the duration of the run.
 	Limit TimeLimit
 }
 
-// Run runs a function at once. Callers must validate the input by [CheckInput] and limit the number of concurrent runs.
-// If the function fails, the error's chain contains a [*Failure]. If ctx was canceled, the error has the class of ctx's
-// error.
+// Run runs a function immediately. Callers must validate the input by [CheckInput] and limit the number of
+// concurrent runs. If the function fails, the error's chain contains a [*Failure]. If ctx was canceled, the error
+// has the class of ctx's error.
 func (s *Service) Run(ctx context.Context, e Evaluation) (Result, error) {
 	ctx, cancel := e.Limit.Context(ctx)
 	defer cancel()
@@ -187,11 +193,11 @@ func (s *Service) Run(ctx context.Context, e Evaluation) (Result, error) {
 	return result, err
 }
 
-// framing is the maximum number of bytes in a response in addition to its output and its log.
+// framing is the maximum number of bytes of a response message in addition to the function's output and log.
 const framing = 64
 
-// command returns cmd with the service's output limits, and with the service's environment unless cmd contains an
-// environment.
+// command returns cmd with the output limits of the service. It also sets the service's environment, unless cmd has
+// an environment.
 func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	if cmd.Env == nil {
 		cmd.Env = s.env
@@ -200,7 +206,8 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 	return cmd
 }
 
-// countPrefork counts an evaluation by whether it used a spare process, if the function gets spare processes.
+// countPrefork counts an evaluation in the metric of spare processes, by whether it used a process that was started
+// in advance. Functions without spare processes do not count.
 func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork fnproc.Prefork) {
 	if prefork == fnproc.PreforkOff {
 		return
@@ -210,41 +217,43 @@ func (s *Service) countPrefork(ctx context.Context, cmd fnproc.Command, prefork 
 		attribute.String("function", name), attribute.String("outcome", prefork.String())))
 }
 
-// Prepare starts the spare processes of cmd before its first evaluation.
+// Prepare starts processes of cmd in advance, before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
-// Forget kills the spare processes of the functions that which selects by their names (see
+// Forget kills the spare processes (started in advance) of a function if which(name) is true for its name (see
 // [fnproc.Command.Function]). It returns after the processes have exited.
 func (s *Service) Forget(which func(function string) bool) { s.runner.Forget(which) }
 
-// NotStarted returns the error that [Service.Run] returns for a function of image if its start fails with err.
-// It is for callers that detect this earlier.
+// NotStarted returns the same error as [Service.Run] if the function of image cannot be started because of err. It
+// is for callers that detect this before they call Run.
 func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
 	return s.platformFailure(Failure{Image: image}, err)
 }
 
-// Changed makes the service call Keep again. Callers must call it when Keep returns other numbers than before.
+// Changed makes the service call ServiceConfig.Keep again. Callers must call it when Keep returns other numbers
+// than before.
 func (s *Service) Changed() { s.runner.Changed() }
 
-// Maintain keeps spare processes and kills orphans until ctx is canceled, and then closes the service.
+// Maintain starts and kills spare processes and kills orphans until ctx is canceled. Then it closes the service.
 func (s *Service) Maintain(ctx context.Context) error {
 	s.runner.Maintain(ctx)
 	return nil
 }
 
-// Close frees the resources of a service that is not maintained.
+// Close frees the resources of a service for which Maintain was not called.
 func (s *Service) Close() { s.confiner.Close() }
 
-// WithGo adds settings of Go's runtime to env, the environment of a function, except for variables that env contains
-// already. Memory is the number of bytes that the function may use, or zero if unknown. Functions in other languages
-// ignore the settings.
+// WithGo adds settings of Go's runtime to env, the environment of a function, except for variables that env
+// contains already. Memory is the number of bytes that the function may use, or zero if unknown. Functions in other
+// languages ignore the settings.
 //
 // Most functions are sequential Go programs that run for milliseconds. They use further processors only for garbage
-// collection, which costs more on several processors: with GOMAXPROCS=1, set-namespace needs a fifteenth less
-// processor time for a single resource, and two fifths less for thousands of resources. GOGC=200 causes fewer
-// collections, which saves a seventh of the rest but needs more memory. Therefore GOMEMLIMIT makes Go collect as
-// often as necessary once a function uses half of the memory. A function whose live data need more than half would
-// run out of memory with Go's defaults too.
+// collection, which costs more on several processors. With GOMAXPROCS=1, set-namespace needs a fifteenth less
+// processor time for a single resource, and two fifths less for thousands of resources.
+//
+// GOGC=200 causes fewer collections, which saves a seventh of the remaining processor time but needs more memory.
+// Therefore GOMEMLIMIT makes Go collect as often as necessary once a function uses half of the memory. A function
+// whose live data need more than half would run out of memory with Go's defaults too.
 func WithGo(env []string, memory int64) []string {
 	env = withVariable(env, "GOMAXPROCS", "1")
 	env = withVariable(env, "GOGC", "200")
@@ -254,7 +263,7 @@ func WithGo(env []string, memory int64) []string {
 	return env
 }
 
-// withVariable returns env with a variable, unless env contains it.
+// withVariable returns env with the variable name set to value, unless env already contains the variable.
 func withVariable(env []string, name, value string) []string {
 	if slices.ContainsFunc(env, func(variable string) bool { return strings.HasPrefix(variable, name+"=") }) {
 		return env

@@ -10,10 +10,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// MaxPrefork is the maximum number of spare processes of a function.
+// MaxPrefork is the maximum number of processes of a function that are started in advance.
 const MaxPrefork = 64
 
-// MaxLogBytes is the maximum size of a function's log.
+// MaxLogBytes is the maximum size of a function's log. The middle of a longer log is left out.
 const MaxLogBytes = 1 << 20
 
 // Settings configures the execution of functions, in all programs that run functions.
@@ -25,8 +25,8 @@ type Settings struct {
 	Prefork int `default:"2"`
 }
 
-// CheckSettings records the problems of s in checks, under names that begin with prefix. It is a function instead of
-// a method, because Config types embed Settings and define their own checks.
+// CheckSettings records the problems of s in checks. Prefix is the beginning of the settings' names. It is a
+// function instead of a method, because Config types embed Settings and define their own checks.
 func CheckSettings(checks *config.Checks, prefix string, s Settings) {
 	checks.That(s.Concurrency >= 0, prefix+"Concurrency", s.Concurrency, "0 or more")
 	checks.That(s.Prefork >= 0 && s.Prefork <= MaxPrefork, prefix+"Prefork", s.Prefork,
@@ -58,10 +58,10 @@ func CheckConfinement(checks *config.Checks, c Confinement) {
 	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")
 }
 
-// minMessageBytes is the smallest sensible limit of messages, in bytes.
+// minMessageBytes is the smallest limit of message sizes that users may set, in bytes.
 const minMessageBytes = 64 << 10
 
-// CheckMessageBytes records a problem if bytes, the message limit in the given field, is out of range.
+// CheckMessageBytes records a problem if bytes, the maximum message size set by the given field, is out of range.
 func CheckMessageBytes(checks *config.Checks, field string, bytes int) {
 	checks.That(bytes >= minMessageBytes && bytes <= 1<<30, field, bytes, "65536 to 1073741824 bytes")
 }

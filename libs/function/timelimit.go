@@ -13,19 +13,21 @@ import (
 type TimeLimit struct {
 	// For is the maximum duration; zero or less means no limit.
 	For time.Duration
-	// Until is the resulting deadline.
+	// Until is the deadline that results from For.
 	Until time.Time
-	// Setting names the setting of the limit, for users.
+	// Setting is the name of the setting that contains the limit. Errors mention it, so that users can raise the
+	// limit.
 	Setting string
 }
 
-// NewTimeLimit returns a limit of the duration d that begins now.
+// NewTimeLimit returns a time limit of duration d that begins now. Setting is the name of the setting that contains
+// d.
 func NewTimeLimit(d time.Duration, setting string) TimeLimit {
 	return TimeLimit{For: d, Until: time.Now().Add(d), Setting: setting}
 }
 
-// Context returns ctx with the limit as its deadline, unless its own deadline is earlier. If the limit cancels the
-// context, its cause is a *TimeLimitError.
+// Context returns ctx with the time limit as its deadline, unless ctx has an earlier deadline. If the limit cancels
+// the context, its cause is a *TimeLimitError.
 func (l TimeLimit) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.For <= 0 {
 		return ctx, func() {}
@@ -33,18 +35,19 @@ func (l TimeLimit) Context(ctx context.Context) (context.Context, context.Cancel
 	return context.WithDeadlineCause(ctx, l.Until, &TimeLimitError{l})
 }
 
-// TimeLimitError is the cause of a context that was canceled because its limit was exceeded. It wraps
-// context.DeadlineExceeded.
+// TimeLimitError is the cause of a context that was canceled because the time limit of an evaluation was exceeded.
+// It wraps context.DeadlineExceeded.
 type TimeLimitError struct{ Limit TimeLimit }
 
 func (e *TimeLimitError) Error() string {
 	return fmt.Sprintf("the evaluation may take %v: raise %s, or have the function do less", e.Limit.For, e.Limit.Setting)
 }
 
-// Unwrap returns the error of a context whose deadline has passed.
+// Unwrap returns context.DeadlineExceeded, so that callers recognize an exceeded deadline.
 func (e *TimeLimitError) Unwrap() error { return context.DeadlineExceeded }
 
-// ContextErr returns the reason why ctx is done: the exceeded limit, or else ctx.Err.
+// ContextErr returns the reason why ctx is done: a *TimeLimitError if a time limit was exceeded, and otherwise
+// ctx.Err.
 func ContextErr(ctx context.Context) error {
 	if passed, ok := errors.AsType[*TimeLimitError](context.Cause(ctx)); ok {
 		return passed
@@ -52,8 +55,8 @@ func ContextErr(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Explain adds a TimeLimitError to err if the deadline of ctx is the limit's and not the caller's. It is for errors
-// of services that stop shortly before the deadline.
+// Explain adds a TimeLimitError to err if ctx has this time limit as its deadline, and not an earlier deadline of
+// the caller. It is for errors of services that give up shortly before the deadline.
 func (l TimeLimit) Explain(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && l.For > 0 && end.Equal(l.Until) {
 		return fmt.Errorf("%w: %w", &TimeLimitError{l}, err)

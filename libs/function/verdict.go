@@ -23,12 +23,12 @@ type Result struct {
 	ResourceList []byte
 	// Log contains the bytes that the function wrote to stderr.
 	Log []byte
-	// Results contains the results in the resource list.
+	// Results contains the function's results, which are a part of the resource list.
 	Results []resourcelist.Result
 }
 
-// maxImageBytes is the maximum length of an image's name, as in package imagename. A wrapper server, which does not
-// parse the name, must not write longer names to texts and headers either.
+// maxImageBytes is the maximum length of an image's name, as in package imagename. Names are checked here too,
+// because a wrapper server does not parse them and writes them to error texts and headers.
 const maxImageBytes = 1 << 10
 
 // CheckInput returns an error of class fault.Invalid if list is not a valid input or the image name is too long. If
@@ -54,8 +54,8 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	}
 }
 
-// conclude converts the outcome and the error of a process into a result or an error. Took is the duration of the
-// run.
+// conclude converts the outcome and the error of a function's process into the result or the error for the caller.
+// Took is the duration of the run.
 func (s *Service) conclude(
 	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
 ) (Result, error) {
@@ -89,7 +89,7 @@ func (s *Service) conclude(
 	return Result{ResourceList: out.Output, Log: s.fitLog(out.Output, log), Results: envelope.Results}, nil
 }
 
-// explainKill returns the cause of a SIGKILL in parentheses, as Porch words it. It returns an empty string if the
+// explainKill returns the cause of a SIGKILL in parentheses, in Porch's wording. It returns an empty string if the
 // cause is unknown.
 func (s *Service) explainKill(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
@@ -111,7 +111,8 @@ func (s *Service) explainKill(out fnproc.Outcome) string {
 	return " (" + why + ")"
 }
 
-// platformFailure converts an error of running the process into the error for the caller.
+// platformFailure returns the error for the caller if a function could not be run, or was killed because it
+// exceeded a limit.
 func (s *Service) platformFailure(failure Failure, err error) error {
 	if _, ok := errors.AsType[*fnproc.LimitError](err); ok {
 		return s.fail(failure, OutputTooLarge, err)
@@ -122,7 +123,7 @@ func (s *Service) platformFailure(failure Failure, err error) error {
 	return s.fail(failure, NotStarted, err)
 }
 
-// flattenLog joins the lines of a log if FlattenLog is set.
+// flattenLog joins the lines of a log into a single line if the configuration requires it (FlattenLog).
 func (s *Service) flattenLog(log []byte) []byte {
 	if !s.cfg.FlattenLog {
 		return log
@@ -130,8 +131,8 @@ func (s *Service) flattenLog(log []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimRight(log, "\n"), []byte("\n"), []byte(" | "))
 }
 
-// fitLog shortens the log of a successful function if the response would be too large, so that the output arrives,
-// with the beginning and the end of the log.
+// fitLog returns the log of a successful function. If the response would be too large with it, fitLog returns only
+// the beginning and the end of the log, so that the response with the output can be sent.
 func (s *Service) fitLog(output, log []byte) []byte {
 	const note = 64
 	left := s.cfg.MaxMessageBytes - framing - len(output)
@@ -144,10 +145,12 @@ func (s *Service) fitLog(output, log []byte) []byte {
 	return []byte(excerpt.Middle(string(log), left-note))
 }
 
-// Interrupted returns the error for an evaluation of image that was canceled. Cause is the error of the context, took
-// the duration until then, and doing the activity at that moment. The text for a deadline is Porch's, which its users
-// know. If our own limit was exceeded, the error is a [*Failure], whose detail shows other services that it was not
-// their deadline.
+// Interrupted returns the error for an evaluation of image that was canceled. Cause is the error of the context,
+// took the duration until then, and doing a description of what happened at that moment. For a deadline, the text
+// is worded as in Porch, because users know this text.
+//
+// If our own time limit was exceeded, the error is a [*Failure]. Other services see from its detail that the
+// deadline was not theirs.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

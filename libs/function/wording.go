@@ -11,20 +11,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// Limits of a failure's text, in bytes. The text is sent in a header, and package rpcfault leaves out the middle of a
-// text longer than maxText. The log may use maxStderr. The results may use the rest, except for the text that callers
-// prepend: prefix bytes and the image's name.
+// Limits of a failure's text, in bytes. The text is sent in a header. If it is longer than maxText, package
+// rpcfault leaves out its middle. The log may use maxStderr. The results may use the rest. Space for the text that
+// callers prepend is left: prefix bytes and the name of the image.
 const (
 	maxText   = 8 << 10
 	maxStderr = 3 << 10
 	prefix    = 64
 )
 
-// Wording returns the text of a failure. There are two wordings, because two programs of Porch word failures
-// differently. Porch's users see only this text.
+// Wording returns the error text of a failure. There are two implementations, because two programs of Porch word
+// failures differently. Porch's users see only this text.
 type Wording func(*Failure) string
 
-// ExecWording words failures as Porch's exec evaluator does.
+// ExecWording returns the same error text for a failure as Porch's exec evaluator.
 func ExecWording(f *Failure) string {
 	switch f.Reason {
 	case Exited, Signaled:
@@ -34,8 +34,8 @@ func ExecWording(f *Failure) string {
 	}
 }
 
-// WrapperWording words failures as Porch's wrapper server does. If a failed function wrote a resource list, the text
-// contains the list's results.
+// WrapperWording returns the same error text for a failure as Porch's wrapper server. If a failed function wrote a
+// resource list, the text contains the list's results.
 func WrapperWording(f *Failure) string {
 	switch {
 	case f.Reason != Exited && f.Reason != Signaled:
@@ -50,7 +50,7 @@ func WrapperWording(f *Failure) string {
 	}
 }
 
-// commonWording words the failures for which both wordings are the same.
+// commonWording returns the error text for failures that ExecWording and WrapperWording describe in the same way.
 func commonWording(f *Failure) string {
 	switch f.Reason {
 	case OutputInvalid:
@@ -66,7 +66,8 @@ func notParsed(f *Failure, why string) string {
 	return fmt.Sprintf("failed to parse the output of function %q with stderr '%s': %s", f.Image, stderr(f), why)
 }
 
-// notExecuted returns a text with the function's log, or with its results if the log is empty.
+// notExecuted returns the error text "Failed to execute function", with the function's log, or with its results if
+// the log is empty.
 func notExecuted(f *Failure, why string) string {
 	text := func(output string) string {
 		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, output)
@@ -77,8 +78,8 @@ func notExecuted(f *Failure, why string) string {
 	return withResults(f, text)
 }
 
-// withUnloggedResults appends to text the results whose messages are missing in the log, because functions of the SDK
-// log that they failed but report the reason only in results.
+// withUnloggedResults appends to text the results whose messages are missing in the log. Functions that use the SDK
+// log that they failed, but report the reason only in their results.
 func withUnloggedResults(f *Failure, text string) string {
 	logged := stderr(f)
 	if logged == "" {
@@ -98,13 +99,14 @@ func stderr(f *Failure) string {
 	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-// withResults calls text with the results, as many as fit into maxText.
+// withResults returns the result of calling text with the function's results, or with as many of them as fit into
+// maxText.
 func withResults(f *Failure, text func(results string) string) string {
 	return text(formatResults(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
 
-// formatResults returns the texts of as many results as fit into limit bytes, followed by the number of omitted
-// results. It always includes the first result, shortened if necessary.
+// formatResults returns the texts of the results. If they are longer than limit bytes, it returns the first results
+// that fit and the number of omitted results. It always includes the first result, shortened if necessary.
 func formatResults(all []resourcelist.Result, limit int) string {
 	if whole := resourcelist.FormatResults(all); len(whole) <= limit {
 		return whole
