@@ -7,7 +7,7 @@
 package imagename
 
 import (
-	// A digest is checked for its length only if its algorithm is linked in.
+	// Package reference checks the length of a digest only if the digest's algorithm is linked in.
 	_ "crypto/sha256"
 	_ "crypto/sha512"
 	"fmt"
@@ -19,7 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// DefaultPrefix is the default prefix of short names.
+// DefaultPrefix is prepended to image names without a slash, such as "set-namespace:v0.4", unless a setting
+// overrides it.
 const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
 
 // MaxBytes is the maximum length of an image's name, in bytes. No registry has longer names. The limit keeps longer
@@ -75,8 +76,8 @@ func checkLength(image string) error {
 	return nil
 }
 
-// checkName returns n, or an error if n is too long. A canonical name may exceed MaxBytes although the original name
-// did not.
+// checkName returns n, or an error if n is longer than MaxBytes. Parse calls it because the added registry and tag
+// may make a canonical name too long, although the user's name was short enough.
 func (n Name) checkName() (Name, error) {
 	if err := checkLength(n.String()); err != nil {
 		return Name{}, err
@@ -84,16 +85,17 @@ func (n Name) checkName() (Name, error) {
 	return n, nil
 }
 
-// IsPrefix reports whether [Parse] accepts prefix as defaultPrefix. An empty prefix means docker.io.
+// IsPrefix reports whether a setting may use prefix as the defaultPrefix of [Parse]. An empty prefix is valid:
+// names without a slash then belong to docker.io.
 func IsPrefix(prefix string) bool {
 	_, err := Parse("name", prefix)
 	return err == nil
 }
 
-// PrefixWanted describes the prefixes that IsPrefix accepts.
+// PrefixWanted describes the prefixes that IsPrefix accepts, for the error message about an invalid setting.
 const PrefixWanted = "a registry and a path, such as " + DefaultPrefix + ", or nothing"
 
-// parseName parses a name and returns it as a reference, with the registry in lower case.
+// parseName parses the name of an image and converts its registry to lower case.
 func parseName(image string) (reference.Named, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -113,7 +115,8 @@ func parseName(image string) (reference.Named, error) {
 	return reference.ParseNormalizedNamed(lower + strings.TrimPrefix(image, registry))
 }
 
-// WithTag returns n with tag instead of its own tag and digest. An invalid tag is an error of class fault.Invalid.
+// WithTag returns the name of the same repository with the given tag, and without the tag and the digest of n. If
+// tag is not a valid tag, the error has the class fault.Invalid.
 func (n Name) WithTag(tag string) (Name, error) {
 	named, err := reference.WithName(n.Repository)
 	if err != nil {
@@ -126,8 +129,9 @@ func (n Name) WithTag(tag string) (Name, error) {
 	return Name{Repository: n.Repository, Tag: tag}.checkName()
 }
 
-// Key identifies the image. It consists of repository and digest if the name contains a digest, because a tag next to
-// a digest has no effect, and otherwise of repository and tag.
+// Key returns a text that is the same for all names of an image, for use as a map key: "repository@digest" if the
+// name contains a digest, and otherwise "repository:tag". The tag of a name with a digest is left out, because
+// registries ignore it.
 func (n Name) Key() string {
 	if n.Digest != "" {
 		return n.Repository + "@" + n.Digest
@@ -147,8 +151,8 @@ func (n Name) String() string {
 	return s
 }
 
-// Short returns the last path segment and the tag, such as "set-namespace:v0.4.5", by which users know the function.
-// It may be the same for images of different registries.
+// Short returns the last path segment and the tag, such as "set-namespace:v0.4.5", for display to users. Images of
+// different registries may have the same short name.
 func (n Name) Short() string {
 	base := path.Base(n.Repository)
 	if n.Tag == "" {

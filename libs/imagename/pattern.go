@@ -11,17 +11,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
-// Pattern matches canonical repositories, such as "docker.io/library/busybox". In a pattern, "*" matches any text
-// without a slash, and "**" matches any text.
+// Pattern is a pattern of image repositories, for settings such as allow lists. "*" matches any text without a
+// slash, and "**" matches any text: ghcr.io/example/** matches all repositories below ghcr.io/example.
 type Pattern struct {
-	// prefix is the text before the first "*", and suffix the text after the last. exact is true if the pattern
-	// contains no "*": prefix is then the whole pattern. open is true if its only "*" are a "**" at the end.
+	// prefix is the text before the first "*" of the pattern, and suffix the text after the last "*". exact is true if
+	// the pattern contains no "*": prefix is then the whole pattern. open is true if the pattern ends in "**" and
+	// contains no other "*".
 	prefix, suffix string
 	exact, open    bool
 	expr           *regexp.Regexp // nil if exact or open is true
 }
 
-// ParsePattern parses a pattern. The pattern may contain any name of its registry.
+// ParsePattern parses a pattern. It converts the pattern's registry to the canonical name, so that a pattern for
+// index.docker.io also matches images of docker.io.
 func ParsePattern(text string) (Pattern, error) {
 	if text == "" || strings.ContainsAny(text, " @") {
 		return Pattern{}, fmt.Errorf("%q is not a pattern of repositories, such as ghcr.io/example/**", text)
@@ -73,17 +75,17 @@ func (p *Pattern) Match(repository string) bool {
 	}
 }
 
-// Exact returns the repository of an exact pattern.
+// Exact returns the only repository that the pattern matches. It returns false if the pattern contains "*".
 func (p *Pattern) Exact() (repository string, ok bool) { return p.prefix, p.exact }
 
-// Prefix returns the text with which each matching repository begins.
+// Prefix returns the text before the first "*". Each repository that the pattern matches begins with this text.
 func (p *Pattern) Prefix() string { return p.prefix }
 
 // Patterns is a list of patterns. It matches an image if any of the patterns matches the image's repository. An empty
 // list matches no image.
 type Patterns []Pattern
 
-// ParsePatterns parses each pattern of a list.
+// ParsePatterns parses a list of patterns. It returns the error of the first invalid pattern.
 func ParsePatterns(list []string) (Patterns, error) {
 	var patterns Patterns
 	for _, text := range list {
@@ -96,18 +98,20 @@ func ParsePatterns(list []string) (Patterns, error) {
 	return patterns, nil
 }
 
-// Match reports whether a pattern matches the repository of an image. The name may contain any name of its registry.
+// Match reports whether a pattern of the list matches the repository of an image. It converts the registry to the
+// canonical name first, so that all names of a registry, such as index.docker.io, are treated alike.
 func (ps Patterns) Match(name Name) bool {
 	return len(ps) > 0 && ps.MatchRepository(CanonicalRepository(name.Repository))
 }
 
-// MatchRepository reports whether a pattern matches a canonical repository.
+// MatchRepository reports whether a pattern of the list matches a repository. The repository must have its
+// canonical spelling.
 func (ps Patterns) MatchRepository(repository string) bool {
 	return slices.ContainsFunc(ps, func(p Pattern) bool { return p.Match(repository) })
 }
 
-// CanonicalRepository returns the canonical spelling of a repository or of a pattern, so that another spelling of a
-// registry cannot circumvent a rule.
+// CanonicalRepository returns the canonical spelling of a repository or of a pattern. Without it, a user could
+// evade a rule for docker.io by another name of the same registry, such as index.docker.io.
 func CanonicalRepository(repository string) string {
 	host, path, ok := strings.Cut(strings.ToLower(repository), "/")
 	if !ok {

@@ -17,10 +17,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// finishTimeout limits the time for closing the stream of a finished lease.
+// finishTimeout limits how long a finished lease waits until the pod-manager has closed the stream.
 const finishTimeout = 10 * time.Second
 
-// Client is a Manager that calls a pod-manager in another process.
+// Client is a Manager that requests leases from a pod-manager in another process.
 type Client struct {
 	url string
 	rpc podmanagerv1connect.PodManagerServiceClient
@@ -33,14 +33,15 @@ func NewClient(httpClient connect.HTTPClient, url string, options ...connect.Cli
 	return &Client{url: url, rpc: podmanagerv1connect.NewPodManagerServiceClient(httpClient, url, options...)}
 }
 
-// stream is the client's side of a Lease stream.
+// stream is the client's side of the RPC stream that represents a lease. The lease ends when the stream ends.
 type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]
 
-// Lease implements Manager. If the pod-manager cannot be reached, or the connection breaks while the lease waits, the
-// error has the class fault.Unavailable. A connection that breaks later is not reported, because the pod still
-// exists.
+// Lease implements Manager. If the pod-manager cannot be reached, or the connection breaks before the lease is
+// granted, the error has the class fault.Unavailable. If the connection breaks later, the holder of the lease gets
+// no error, because it can still use the pod.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
-	// The stream must not end with ctx, because closing the stream returns the lease.
+	// The stream must outlive ctx: the end of the stream returns the lease, and ctx limits only the wait for the
+	// lease.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s, err := c.rpc.Lease(streamCtx)
 	if err != nil {
@@ -49,12 +50,13 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	}
 	leave := context.AfterFunc(ctx, func() {
 		cancel()
-		// An HTTP/2 client notices a cancelled context only between two reads of the request body, and the current
-		// read blocks until the body is closed.
+		// Without this call, the cancellation would have no effect: the HTTP/2 client checks its context only between two
+		// reads of the request body, and the current read returns only when the body is closed.
 		_ = s.CloseRequest()
 	})
 	granted, err := awaitGrant(s, open, waiting)
-	// If leave returns false, ctx was done, and the function that AfterFunc started has broken the stream.
+	// leave returns false if ctx was done first: the function above has then broken the stream, so that the lease is
+	// lost even if it was granted.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}
@@ -68,7 +70,7 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 
 // awaitGrant requests a lease over s and waits until it is granted.
 func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
-	// We ignore this error, because Receive returns it too.
+	// We ignore the error of Send, because Receive returns the same error.
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	for {
 		resp, err := s.Receive()
@@ -84,8 +86,8 @@ func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error)
 	}
 }
 
-// callError converts the error of a call into the error for the caller: with a class, and marked by [Elsewhere] if
-// another replica may succeed.
+// callError converts the error of a call into the error for the caller of Lease. The returned error has a fault
+// class. It is marked by [Elsewhere] if another replica of the pod-manager may grant the lease.
 func (c *Client) callError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -103,7 +105,7 @@ func (c *Client) callError(ctx context.Context, err error) error {
 	return rpcfault.FromConnect(err)
 }
 
-// clientLease is a lease granted over a stream.
+// clientLease is a granted lease. Its stream to the pod-manager stays open until Finish.
 type clientLease struct {
 	granted *Granted
 	stream  *stream
@@ -114,13 +116,14 @@ type clientLease struct {
 // Granted implements Lease.
 func (l *clientLease) Granted() *Granted { return l.granted }
 
-// Finish implements Lease. It sends the message in the background.
+// Finish implements Lease. It sends the outcome in the background, so that the caller does not wait for the
+// network.
 func (l *clientLease) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.closeStream(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// closeStream sends the last message and waits up to finishTimeout until the server has closed the stream. It ignores
-// errors, because they break the stream, which also returns the lease.
+// closeStream sends the outcome of the lease and waits up to finishTimeout until the server has closed the stream.
+// It ignores errors: they break the stream, and a broken stream also ends the lease.
 func (l *clientLease) closeStream(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)

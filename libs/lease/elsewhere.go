@@ -10,14 +10,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Parts of the error detail with which a server tells clients that an error is marked by [Elsewhere].
+// Content of the ErrorInfo detail by which a server marks an error as [Elsewhere] for its clients.
 const (
 	elsewhereReason = "ASK_ANOTHER_REPLICA"
 	elsewhereDomain = "functionrunner.podmanager"
 	elsewhereOwner  = "owner"
 )
 
-// elsewhere is an error that concerns only one replica and not the requested image.
+// elsewhere is an error of a single replica of the pod-manager. Another replica may grant the lease.
 type elsewhere struct {
 	error
 	owner string // the replica to use, as host:port; empty means any other replica
@@ -34,14 +34,16 @@ func (e elsewhere) Detail() proto.Message {
 	return info
 }
 
-// Elsewhere marks an error that results from the state of a single replica and not from the requested image: the
-// replica is shutting down, or has not synchronized with the cluster yet. Another replica may grant the lease.
+// Elsewhere marks an error as caused by the state of a single replica, and not by the requested image: the replica
+// is shutting down, or is not synchronized with the cluster yet. Clients then retry at another replica.
 func Elsewhere(err error) error { return elsewhere{error: err} }
 
-// OwnedBy marks an error as [Elsewhere] does, and adds the address of the replica that owns the image, as host:port.
+// OwnedBy marks an error like [Elsewhere], and adds the address (host:port) of the replica that owns the image.
+// Clients call this replica next.
 func OwnedBy(owner string, err error) error { return elsewhere{err, owner} }
 
-// OwnerOf returns the address that [OwnedBy] added to an error. It returns an empty string if there is none.
+// OwnerOf returns the address that [OwnedBy] added to an error, or an empty string if the error contains no
+// address.
 func OwnerOf(err error) string {
 	if e, ok := errors.AsType[elsewhere](err); ok {
 		return e.owner
@@ -49,15 +51,15 @@ func OwnerOf(err error) string {
 	return ""
 }
 
-// IsElsewhere reports whether [Elsewhere] or [OwnedBy] marked err, in this process or in the server, so that callers
-// should try another replica.
+// IsElsewhere reports whether err is marked by [Elsewhere] or [OwnedBy], in this process or in the server. If so,
+// callers should try another replica.
 func IsElsewhere(err error) bool {
 	_, ok := errors.AsType[elsewhere](err)
 	return ok
 }
 
-// elsewhereInWire reports whether the server marked an error that a client received, and returns the owner in the
-// error.
+// elsewhereInWire reports whether the server marked the error of an RPC by [Elsewhere] or [OwnedBy]. It also
+// returns the address that OwnedBy added.
 func elsewhereInWire(err error) (owner string, marked bool) {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {

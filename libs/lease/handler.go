@@ -14,13 +14,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// MaxRequestBytes limits each message of a client, which contains the name of an image or the reason why a pod is
-// broken.
+// MaxRequestBytes limits each message of a client to a pod-manager. The largest parts of a message are an image's
+// name and the reason why a pod is broken.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns a PodManagerService that passes calls to m. When stopping is closed, waiting leases and watches
-// fail with an error of class fault.Unavailable, so that clients turn to another replica. Granted leases stay until
-// their holders finish them. A nil channel is never closed.
+// Handler returns the RPC service of a pod-manager, which passes calls to m. When stopping is closed, waiting
+// leases and watches fail with fault.Unavailable, so that clients call another replica. Granted leases stay valid
+// until their holders finish them. If stopping is nil, the service never stops waiting leases.
 func Handler(m Manager, stopping <-chan struct{}) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping}
 }
@@ -30,7 +30,7 @@ type handler struct {
 	stopping <-chan struct{}
 }
 
-// Lease implements the service. The lease lasts as long as the stream.
+// Lease implements the RPC of the same name. The client holds the lease for as long as the stream is open.
 func (h *handler) Lease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
 ) error {
@@ -51,7 +51,8 @@ func (h *handler) Lease(ctx context.Context,
 	return nil
 }
 
-// receiveOpen receives the first message of a client, which must be Open.
+// receiveOpen receives the first message of a client. It returns an error unless the message is Open, the request
+// for a lease.
 func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (*Open, error) {
 	req, err := stream.Receive()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -63,7 +64,8 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 	return req.GetOpen(), nil
 }
 
-// awaitLease waits for the lease. Until then, it sends the causes of the wait to the client.
+// awaitLease waits until the lease is granted. During the wait, it sends the reason for the wait to the client, and
+// sends it again when it changes.
 func (h *handler) awaitLease(ctx context.Context,
 	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
 ) (Lease, error) {
@@ -71,13 +73,14 @@ func (h *handler) awaitLease(ctx context.Context,
 	defer stop.stopWatching()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
 		stop.watchStop() // not earlier: a lease that need not wait should not cost a goroutine
-		// We ignore the error, because the loss of the client also cancels ctx.
+		// We ignore the error: if the client is gone, ctx is canceled too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
 	return lease, waitError(ctx, err)
 }
 
-// receiveFinish waits for the client's last message or the end of the stream, and returns the outcome of the lease.
+// receiveFinish waits for the client's last message, and returns the outcome in it. If the stream ends without this
+// message, the outcome is Abandoned.
 func receiveFinish(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (outcome Outcome,
 	reason string,
 ) {

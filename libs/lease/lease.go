@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease contains the pod-manager's API for Go: callers request a lease on a function pod, use the pod and
-// finish the lease.
+// Package lease contains the Go API of the pod-manager. A caller requests a lease on a function pod, evaluates a
+// function in the pod and finishes the lease.
 //
-// A [Manager] grants leases. It is the pod-manager itself in the same process, or a [Client] of a pod-manager in
-// another process, where [Handler] serves the calls. Evaluations do not pass through the Manager, because the holder
-// of a lease calls the pod directly.
+// A [Manager] grants leases. It is either the pod-manager itself, in the same process, or a [Client] that calls a
+// pod-manager in another process, where [Handler] serves the calls. Resource lists do not pass through the Manager,
+// because the holder of a lease calls the pod directly.
 package lease
 
 import (
@@ -17,11 +17,11 @@ import (
 type (
 	// Open requests a lease.
 	Open = podmanagerv1.LeaseRequest_Open
-	// Waiting reports the cause of a wait for a lease.
+	// Waiting reports why a lease was not granted yet, for example that the pod is being created.
 	Waiting = podmanagerv1.LeaseResponse_Waiting
 	// Granted reports the pod of a lease.
 	Granted = podmanagerv1.LeaseResponse_Granted
-	// Outcome is the state of the pod as the holder of a lease observed it.
+	// Outcome is the state of the pod after the evaluation, as the holder of the lease observed it.
 	Outcome = podmanagerv1.LeaseRequest_Outcome
 )
 
@@ -33,15 +33,15 @@ const (
 )
 
 // Manager grants leases on function pods, and lists the existing pods. Its errors have fault classes, but never
-// fault.NotFound. Messages are shared, so that neither the caller nor the Manager may change a message after passing
-// it on.
+// fault.NotFound. Neither the caller nor the Manager may change a message after passing it on, because other
+// goroutines may still read it.
 type Manager interface {
-	// Lease waits until a pod has capacity, and returns a lease on it. The caller must call the lease's Finish.
-	// Cancelling ctx stops the wait, but does not affect a granted lease.
+	// Lease waits until a pod can run another evaluation, and returns a lease on it. The caller must call Finish on
+	// the lease. Canceling ctx stops the wait, but does not affect a granted lease.
 	//
-	// Lease calls waiting when a wait begins, and whenever the cause of the wait changes. It calls waiting in the
-	// caller's goroutine, and therefore never after it has returned. The function waiting may block: a Manager passes
-	// the latest state, and may skip states in between.
+	// Lease calls waiting when the wait begins, and whenever the cause of the wait changes. It calls waiting in the
+	// caller's goroutine, and therefore not after it has returned. The function waiting may block: Lease may skip the
+	// states of that time, and then passes the latest state.
 	Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error)
 
 	// ListPools returns the current pools.
@@ -50,9 +50,9 @@ type Manager interface {
 
 // Lease is the right to use a pod for a single evaluation.
 type Lease interface {
-	// Granted returns the pod's address and how it was obtained.
+	// Granted returns the pod's address, and the phases that the lease waited for, such as the creation of the pod.
 	Granted() *Granted
-	// Finish returns the lease to the Manager and reports the state of the pod. Reason explains an outcome other than
-	// Done. Only the first call has an effect. Finish does not wait for the network.
+	// Finish returns the lease to the Manager and reports the state of the pod. If outcome is not Done, reason
+	// explains it. Only the first call has an effect. Finish does not wait for the network.
 	Finish(outcome Outcome, reason string)
 }

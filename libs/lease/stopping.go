@@ -10,23 +10,25 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// errStopping is the error of waits that the shutdown of the pod-manager interrupts.
+// errStopping is the error of leases and watches that still wait when the pod-manager shuts down.
 var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: call another replica"))
 
-// stopper cancels the context of a wait when the process stops.
+// stopper cancels the context of a waiting RPC when the process shuts down.
 type stopper struct {
 	stopping, done <-chan struct{}
 	cancel         context.CancelCauseFunc
 	once           sync.Once
 }
 
-// untilStopping returns the context of a wait, and the stopper that cancels it.
+// untilStopping returns a context for the wait of an RPC, and the stopper that can cancel it. The stopper starts
+// with watchStop.
 func (h *handler) untilStopping(ctx context.Context) (context.Context, *stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &stopper{stopping: h.stopping, done: ctx.Done(), cancel: cancel}
 }
 
-// watchStop starts to watch for the shutdown of the process.
+// watchStop starts a goroutine that cancels the wait when the process shuts down. Only the first call has an
+// effect.
 func (s *stopper) watchStop() {
 	if s.stopping == nil {
 		return
@@ -42,11 +44,11 @@ func (s *stopper) watchStop() {
 	})
 }
 
-// stopWatching cancels the wait and stops watching the process.
+// stopWatching cancels the context of the wait, and thereby ends the goroutine of watchStop.
 func (s *stopper) stopWatching() { s.cancel(nil) }
 
-// waitError returns the error for the client whose wait failed with err: errStopping if the shutdown interrupted the
-// wait, and otherwise err.
+// waitError returns the error for a client whose wait failed with err. It returns errStopping if the shutdown of
+// the process interrupted the wait, and otherwise err.
 func waitError(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping

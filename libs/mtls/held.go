@@ -10,15 +10,16 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Hold returns an identity without a certificate, for programs whose certificate is not in files. Callers must set
-// the certificate with [Identity.Replace], and must call Run for as long as they use the identity.
+// Hold returns an identity that has no certificate yet, for programs that receive their certificate over the
+// network instead of from files. Callers must set the certificate with [Identity.Replace], and must call Run for as
+// long as they use the identity.
 func Hold(log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	i := &Identity{log: log, told: make(map[string]time.Time), available: make(chan struct{})}
 	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
-// Replace sets the certificate for new connections. Files maps the names of the files in [Config.Directory] to their
-// contents. If the files are invalid, Replace returns an error and the current certificate stays.
+// Replace sets the certificate for new connections. The keys of files are the file names of [Config.Directory],
+// such as "tls.crt". If the files are invalid, Replace returns an error and the current certificate stays in use.
 func (i *Identity) Replace(files map[string][]byte) error {
 	found, err := parseFiles(files, time.Now())
 	if err != nil {

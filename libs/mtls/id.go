@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// maxIDBytes is the maximum length of a SPIFFE ID according to the specification.
+// maxIDBytes is the maximum length of a SPIFFE ID in the SPIFFE specification.
 const maxIDBytes = 2048
 
 // ID is a SPIFFE ID, such as spiffe://function-runner/gateway. The zero ID stands for no ID.
@@ -23,7 +23,8 @@ var (
 	validSegment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 )
 
-// ParseID parses a SPIFFE ID. It accepts only the canonical spelling.
+// ParseID parses a SPIFFE ID. It rejects other spellings of a valid ID, such as capitals in the trust domain, so
+// that equal IDs have equal texts.
 func ParseID(text string) (ID, error) {
 	rest, ok := strings.CutPrefix(text, "spiffe://")
 	domain, path, found := strings.Cut(rest, "/")
@@ -49,13 +50,15 @@ func (i ID) String() string {
 	return "spiffe://" + i.domain + i.path
 }
 
-// URL returns the ID as a URL, for certificates.
+// URL returns the ID as a URL, which is the form that x509.Certificate requires.
 func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, Path: i.path} }
 
-// Sibling returns the ID with another path in the same trust domain. The path must be valid.
+// Sibling returns the ID with another path in the same trust domain, such as spiffe://function-runner/pod-manager
+// for spiffe://function-runner/gateway. The path must be valid.
 func (i ID) Sibling(path string) ID { return ID{domain: i.domain, path: "/" + path} }
 
-// IDOf returns the SPIFFE ID of a certificate, which must contain the ID as its only URI.
+// IDOf returns the SPIFFE ID of a certificate. The SPIFFE specification requires that the ID is the certificate's
+// only URI.
 func IDOf(cert *x509.Certificate) (ID, error) {
 	if len(cert.URIs) != 1 {
 		return ID{}, fmt.Errorf("the certificate has %d URIs, want one, a SPIFFE ID", len(cert.URIs))
@@ -63,8 +66,8 @@ func IDOf(cert *x509.Certificate) (ID, error) {
 	return ParseID(cert.URIs[0].String())
 }
 
-// Patterns is a list of patterns of SPIFFE IDs. A pattern is an ID, or the beginning of IDs followed by "/*". An
-// empty list matches no ID.
+// Patterns is a list of SPIFFE IDs and prefixes, such as the callers that a port admits. The pattern
+// "spiffe://example/a/*" matches all IDs below spiffe://example/a. An empty list matches no ID.
 type Patterns []pattern
 
 type pattern struct {
@@ -72,7 +75,7 @@ type pattern struct {
 	below bool
 }
 
-// ParsePatterns parses a list of patterns.
+// ParsePatterns parses a list of patterns. Its error names all invalid patterns.
 func ParsePatterns(list []string) (Patterns, error) {
 	patterns, problems := Patterns(nil), []error(nil)
 	for _, text := range list {
@@ -86,7 +89,7 @@ func ParsePatterns(list []string) (Patterns, error) {
 	return patterns, nil
 }
 
-// Match reports whether a pattern matches an ID.
+// Match reports whether at least one pattern matches the ID.
 func (p Patterns) Match(id ID) bool {
 	return id != ID{} && slices.ContainsFunc(p, func(p pattern) bool {
 		if p.below {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Names of the files in [Config.Directory]. cert-manager uses the same names in Secrets.
+// Names of the certificate files in [Config.Directory]. They are the keys that cert-manager uses in Secrets.
 const (
 	CertificateFile = "tls.crt"
 	KeyFile         = "tls.key"
 	AuthoritiesFile = "ca.crt"
 )
 
-// material contains the parsed files of a directory. It is immutable.
+// material contains the certificate, the key and the authorities that were read from a directory. It is immutable.
 type material struct {
 	certificate tls.Certificate
 	id          ID
@@ -28,17 +28,17 @@ type material struct {
 	// bundle contains the authorities as PEM.
 	bundle   string
 	expiries []expiry
-	// content contains the text of all files, to detect changes.
+	// content is the concatenated text of all files. If it is unchanged, the files need not be used again.
 	content string
 }
 
-// expiry is the expiry of the certificate or of its issuer.
+// expiry describes when the certificate of this program, or the issuer's certificate, expires.
 type expiry struct {
 	// what is "certificate" or "issuer".
 	what string
 	at   time.Time
-	// warn is the time at which the expiry is first reported: an hour before the expiry, or a quarter of the certificate's
-	// lifetime if that is shorter.
+	// warn is the time from which the expiry is reported: an hour before the expiry or, for a certificate that is
+	// valid for less than four hours, when three quarters of its lifetime have passed.
 	warn time.Time
 }
 
@@ -46,11 +46,12 @@ func newExpiry(what string, begin, end time.Time) expiry {
 	return expiry{what: what, at: end, warn: end.Add(-min(expiryWarning, end.Sub(begin)/4))}
 }
 
-// expiryWarning is the maximum time from the first report of an expiry to the expiry.
+// expiryWarning is the time between the first report of an expiry and the expiry. It is shorter for certificates
+// that are valid for less than four hours.
 const expiryWarning = time.Hour
 
-// readDirectory returns the material of a directory. It rejects a certificate that is not valid now or not issued by
-// one of the authorities, because peers would reject it too.
+// readDirectory reads and checks the certificate files in a directory. It rejects a certificate that is not valid
+// now, or that none of the authorities issued, because peers would reject it too.
 func readDirectory(directory string, now time.Time) (*material, error) {
 	if now, err := filepath.EvalSymlinks(filepath.Join(directory, "..data")); err == nil {
 		directory = now // Kubernetes replaces all files of a volume at once by changing this link
@@ -87,7 +88,7 @@ func parseFiles(content map[string][]byte, now time.Time) (*material, error) {
 	return m, nil
 }
 
-// addAuthorities adds all certificates in the content of a file to the trusted authorities.
+// addAuthorities parses the PEM text of ca.crt and adds all its certificates to the trusted authorities.
 func (m *material) addAuthorities(content []byte) error {
 	count := 0
 	for {
@@ -108,8 +109,8 @@ func (m *material) addAuthorities(content []byte) error {
 	return nil
 }
 
-// findExpiries sets the expiries of the certificate and its issuer. While an issuer is being replaced, the file
-// contains several issuers. Then the latest expiry counts.
+// findExpiries sets the expiries of the certificate and of its issuer. It uses the issuer that expires last,
+// because ca.crt contains the old and the new issuer while an issuer is being replaced.
 func (m *material) findExpiries(now time.Time) error {
 	leaf := m.certificate.Leaf
 	chains, err := leaf.Verify(x509.VerifyOptions{
@@ -135,8 +136,8 @@ func (m *material) findExpiries(now time.Time) error {
 	return nil
 }
 
-// intermediates returns a pool with the certificates of a chain. It skips invalid certificates, because a chain that
-// needs them fails the verification anyway.
+// intermediates returns a pool of the intermediate certificates in a chain. It skips certificates that cannot be
+// parsed: a chain that needs such a certificate fails the verification.
 func intermediates(chain [][]byte) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, der := range chain {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mtls implements mutual TLS 1.3 with certificates that contain SPIFFE IDs. It watches the files of
-// certificates. When they change, new connections use the new files, and open connections stay open.
+// Package mtls implements mutual TLS 1.3, in which client and server authenticate by certificates with SPIFFE IDs.
+// It watches the certificate files. When they change, new connections use the new certificate, and open connections
+// continue.
 package mtls
 
 import (
@@ -19,10 +20,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 )
 
-// IDsWanted describes the valid values of settings that are lists of patterns.
+// IDsWanted describes a list of SPIFFE IDs and prefixes, for the error message about an invalid setting.
 const IDsWanted = "SPIFFE IDs, such as spiffe://function-runner/gateway, or their beginnings with /* at the end"
 
-// IDWanted describes the valid values of settings that are a single ID.
+// IDWanted describes a SPIFFE ID, for the error message about an invalid setting.
 const IDWanted = "a SPIFFE ID, such as spiffe://function-runner/gateway"
 
 // Config configures TLS.
@@ -33,24 +34,25 @@ type Config struct {
 	Directory string `split_words:"true"`
 }
 
-// Identity is the certificate of this program, with its key and its trusted authorities. All of them may change at any
-// time.
+// Identity is this program's certificate, with its private key and the authorities that it trusts. All of them are
+// replaced when the certificate is renewed.
 type Identity struct {
 	directory string
 	log       *slog.Logger
-	// current is the certificate in use. It is nil until the first [Identity.Replace].
+	// current is the certificate in use. It is nil in an identity of [Hold] until the first [Identity.Replace].
 	current   atomic.Pointer[material]
 	available chan struct{}
-	// changed is called after each change of the certificate or the authorities. It may be nil.
+	// changed is the function that OnChange registered. It is called when the certificate or the authorities change.
+	// It may be nil.
 	changed atomic.Pointer[func()]
-	// failure is the reason why the newest files are not used. It is nil if they are used.
+	// failure is the error of the latest certificate files. It is nil if these files are in use.
 	failure atomic.Pointer[error]
-	// told contains the expiries that were already logged. Only Run uses it.
+	// told contains the expiries that Run has already logged, so that it logs each expiry once. Only Run uses it.
 	told map[string]time.Time
 }
 
-// Open reads the files in cfg.Directory. It returns nil if no directory is configured. Callers must call Run for as
-// long as they use the identity.
+// Open returns the identity with the certificate in cfg.Directory. It returns nil if no directory is configured.
+// Callers must call Run for as long as they use the identity.
 func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	if cfg.Directory == "" {
 		return nil, nil
@@ -67,7 +69,8 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
-// Available returns a channel that is closed when this program has a certificate. It is nil for a nil Identity.
+// Available returns a channel that is closed when this program has its first certificate. For a nil Identity, it
+// returns nil.
 func (i *Identity) Available() <-chan struct{} {
 	if i == nil {
 		return nil
@@ -75,9 +78,9 @@ func (i *Identity) Available() <-chan struct{} {
 	return i.available
 }
 
-// OnChange registers a function that is called after each change of the certificate or the authorities, and
-// immediately if there is a certificate. It replaces the function that was registered before. The function must not
-// block.
+// OnChange registers a function that is called when the certificate or the authorities change. If there is a
+// certificate, OnChange also calls the function immediately. It replaces a function that was registered before. The
+// function must not block.
 func (i *Identity) OnChange(changed func()) {
 	i.changed.Store(&changed)
 	if i.current.Load() != nil {
@@ -85,7 +88,7 @@ func (i *Identity) OnChange(changed func()) {
 	}
 }
 
-// ID returns the ID of this program, or the zero ID without a certificate.
+// ID returns the SPIFFE ID in this program's certificate. It returns the zero ID while there is no certificate.
 func (i *Identity) ID() ID {
 	if current := i.current.Load(); current != nil {
 		return current.id
@@ -93,7 +96,7 @@ func (i *Identity) ID() ID {
 	return ID{}
 }
 
-// Authorities returns the certificates of the trusted authorities as PEM. It is empty without a certificate.
+// Authorities returns the trusted authorities as PEM. It returns an empty string while there is no certificate.
 func (i *Identity) Authorities() string {
 	if current := i.current.Load(); current != nil {
 		return current.bundle
@@ -111,7 +114,7 @@ func (i *Identity) useMaterial(found *material) {
 	}
 }
 
-// errPending is the error of connections before this program has a certificate.
+// errPending is the error of TLS handshakes while this program has no certificate.
 var errPending = errors.New("this program has no certificate yet")
 
 func (i *Identity) ownCertificate() (*tls.Certificate, error) {
@@ -122,11 +125,11 @@ func (i *Identity) ownCertificate() (*tls.Certificate, error) {
 	return &current.certificate, nil
 }
 
-// warnInterval is the interval between checks of expiries.
+// warnInterval is the interval at which Run checks whether a certificate expires soon.
 const warnInterval = time.Second
 
-// Run watches the files, and warns of expiries, until ctx is done. If new files are invalid, the current certificate
-// stays.
+// Run reloads the certificate when its files change, and logs an error before the certificate expires, until ctx is
+// done. If the new files are invalid, the current certificate stays in use.
 func (i *Identity) Run(ctx context.Context) error {
 	if i.directory == "" {
 		i.warnOfExpiries(ctx)
@@ -142,7 +145,7 @@ func (i *Identity) Run(ctx context.Context) error {
 	return nil
 }
 
-// reloadFiles reads the files, and sets the new material if they have changed.
+// reloadFiles reads the certificate files, and uses the new certificate if they have changed.
 func (i *Identity) reloadFiles(ctx context.Context) {
 	found, err := readDirectory(i.directory, time.Now())
 	current := i.current.Load()
@@ -162,7 +165,7 @@ func (i *Identity) reloadFiles(ctx context.Context) {
 		"issuer_expires", found.expiries[1].at)
 }
 
-// warnOfExpiries logs each expiry once, shortly before it.
+// warnOfExpiries logs an error before a certificate expires, once per certificate, until ctx is done.
 func (i *Identity) warnOfExpiries(ctx context.Context) {
 	tick := time.NewTicker(warnInterval)
 	defer tick.Stop()
@@ -193,7 +196,7 @@ func (i *Identity) nearExpiries(now time.Time) []expiry {
 	return near
 }
 
-// expiries returns the expiries of the current material.
+// expiries returns the expiries of the current certificate and of its issuer.
 func (i *Identity) expiries() []expiry {
 	if current := i.current.Load(); current != nil {
 		return current.expiries
@@ -201,8 +204,8 @@ func (i *Identity) expiries() []expiry {
 	return nil
 }
 
-// Details returns the problems of the certificate for the readiness report: near expiries, and the reason why new
-// files are not used.
+// Details returns the problems of the certificate for health checks: a certificate that expires soon, and the
+// reason why new files are not used.
 func (i *Identity) Details() []string {
 	if i == nil {
 		return nil

@@ -22,20 +22,23 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Proof proves the identity of a server without a certificate authority, with a secret that the server shares with
-// its callers. The server's certificate contains the server's ID, and a hash of ID and public key that cannot be
-// computed without the secret. Thus the server's key never leaves its memory, and no authority has to issue and renew
-// the certificate.
+// Proof proves the identity of a server by a secret that the server shares with its callers, such as a function pod
+// and the gateways. No certificate authority has to issue or renew the certificate, and the server's private key
+// never leaves its memory.
+//
+// The server makes its own certificate. The certificate contains the server's SPIFFE ID, and an HMAC of ID and
+// public key that only a program with the secret can compute.
 type Proof struct {
 	id     ID
 	secret string
 }
 
-// leastSecret is the minimum length of a secret in bytes. A secret of so many random letters and digits cannot be
-// guessed.
+// leastSecret is the minimum length of a secret in bytes. Nobody can guess a secret of 26 random letters and
+// digits.
 const leastSecret = 26
 
-// NewProof returns the proof of a server with a SPIFFE ID. Only the server and its callers may know the secret.
+// NewProof returns the proof for the server with the given SPIFFE ID. The secret must be known only to the server
+// and its callers.
 func NewProof(id, secret string) (Proof, error) {
 	parsed, err := ParseID(id)
 	if err == nil && len(secret) < leastSecret {
@@ -44,7 +47,7 @@ func NewProof(id, secret string) (Proof, error) {
 	return Proof{parsed, secret}, err
 }
 
-// hashOf returns the hash of the proof's ID and a certificate's public key.
+// hashOf returns the HMAC of the server's ID and the public key, with the secret as the HMAC's key.
 func (p Proof) hashOf(publicKey []byte) string {
 	hash := hmac.New(sha256.New, []byte(p.secret))
 	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // writing to a hash never fails
@@ -52,8 +55,8 @@ func (p Proof) hashOf(publicKey []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// verifyServer returns an error if the certificate of a server does not contain the ID and prove that the server
-// knows the secret.
+// verifyServer returns an error unless the certificate of a connection's server contains the expected ID and proves
+// that the server has the secret.
 func (p Proof) verifyServer(state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("the server has no certificate")
@@ -71,8 +74,9 @@ func (p Proof) verifyServer(state tls.ConnectionState) error {
 	return nil
 }
 
-// ClientOfProven returns the TLS configuration for connections to a server that proves its ID with a secret. It
-// returns nil if the Identity is nil or id is empty.
+// ClientOfProven returns the TLS configuration for connections to the server with the given ID, which proves its
+// identity by the secret (see [Proof]). It returns nil if the Identity is nil or id is empty: the connection then
+// does not use TLS.
 func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	if i == nil || id == "" {
 		return nil, nil
@@ -84,9 +88,9 @@ func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
 	return i.client(server.verifyServer), nil // verifies by the secret, not by an authority
 }
 
-// Make returns the identity of a server that proves its ID by proof, with a new key. Authorities contains, as PEM,
-// the authorities that issue the certificates of clients. The identity never changes, so that callers need not call
-// Run.
+// Make returns the identity of a server that authenticates by proof instead of by an authority's certificate.
+// Authorities contains the authorities that issue the certificates of clients, as PEM. The identity never changes,
+// so that callers need not call Run.
 func Make(proof Proof, authorities string, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
 	made := &material{id: proof.id, authorities: x509.NewCertPool()}
 	if err := made.addAuthorities([]byte(authorities)); err != nil {
@@ -101,8 +105,8 @@ func Make(proof Proof, authorities string, log *slog.Logger, meters metric.Meter
 	return i, i.registerMetrics(meters.Meter("mtls"))
 }
 
-// newCertificate returns a self-signed certificate with a new key. It is valid for ten years, longer than any server
-// runs.
+// newCertificate returns a self-signed certificate with a new key. It is valid for ten years, longer than any
+// server runs, because it is never renewed.
 func (p Proof) newCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

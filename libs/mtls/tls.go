@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Server returns the TLS configuration of a server. Clients may connect without a certificate. If a client presents a
-// certificate, one of the authorities must have issued it. Handlers find it in the request, and may require it.
+// Server returns the TLS configuration of a server. Clients may connect without a certificate, but a client's
+// certificate must be issued by one of the authorities. Handlers get the certificate with the request, and may
+// reject requests without a certificate.
 func (i *Identity) Server() *tls.Config {
 	if i == nil {
 		return nil
@@ -21,7 +22,7 @@ func (i *Identity) Server() *tls.Config {
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.ownCertificate() },
 		ClientAuth:     tls.RequestClientCert,
-		// A resumed session would reuse the client's certificate, which may have expired.
+		// With session tickets, a client could resume a session after its certificate has expired.
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) == 0 {
@@ -33,8 +34,9 @@ func (i *Identity) Server() *tls.Config {
 	}
 }
 
-// ClientOfSibling returns the TLS configuration for connections to the server whose ID has this program's trust
-// domain and the given path. It returns nil if the Identity is nil.
+// ClientOfSibling returns the TLS configuration for connections to another service of this installation: the server
+// whose ID has this program's trust domain and the given path, such as "pod-manager". It returns nil if the
+// Identity is nil.
 func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	if i == nil {
 		return nil
@@ -48,7 +50,8 @@ func (i *Identity) ClientOfSibling(path string) *tls.Config {
 	})
 }
 
-// client returns the TLS configuration of a client with this program's certificate. verify verifies the server.
+// client returns the TLS configuration of a client that presents this program's certificate and checks the server
+// by calling verify.
 func (i *Identity) client(verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS13,
@@ -58,7 +61,8 @@ func (i *Identity) client(verify func(tls.ConnectionState) error) *tls.Config {
 	}
 }
 
-// verifyPeer returns the ID of a peer. One of the current authorities must have issued the peer's certificate.
+// verifyPeer returns the SPIFFE ID of the peer of a connection. It returns an error unless one of the current
+// authorities issued the peer's certificate.
 func (i *Identity) verifyPeer(state tls.ConnectionState, usage x509.ExtKeyUsage) (ID, error) {
 	if len(state.PeerCertificates) == 0 {
 		return ID{}, errors.New("the peer has no certificate")
@@ -79,8 +83,8 @@ func (i *Identity) verifyPeer(state tls.ConnectionState, usage x509.ExtKeyUsage)
 	return IDOf(state.PeerCertificates[0])
 }
 
-// Peer returns the ID of the client of a connection that [Identity.Server] accepted. It is the zero ID for clients
-// without a certificate and after the certificate's expiry.
+// Peer returns the SPIFFE ID of the client of a connection that [Identity.Server] accepted. It returns the zero ID
+// if the client has no certificate, or if the certificate has expired since the handshake.
 func Peer(state *tls.ConnectionState) ID {
 	if state == nil || len(state.PeerCertificates) == 0 || time.Now().After(state.PeerCertificates[0].NotAfter) {
 		return ID{}

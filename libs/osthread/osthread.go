@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package osthread runs code that changes the state of its operating system thread.
+// Package osthread runs code that irreversibly changes the operating system thread on which it runs, such as code
+// that confines the thread by Landlock and seccomp.
 package osthread
 
 import (
@@ -8,17 +9,17 @@ import (
 	"time"
 )
 
-// Slack is the timer slack of function and server threads: the time by which the kernel may lengthen a sleep. More
-// than a millisecond would save little more.
+// Slack is the timer slack of function and server threads: the maximum delay that the kernel may add to a sleep, in
+// order to wake several threads at once. More than a millisecond would save little more processor time.
 const Slack = time.Millisecond
 
-// Own calls f on a thread that runs no other goroutine afterwards, because f may change the thread irreversibly: Go
-// stops a thread whose locked goroutine exits, and never starts new threads from a locked thread. Own returns when f
-// has returned.
+// Own calls f on a thread that no other goroutine uses, and returns when f has returned. The thread exits
+// afterwards, because f may change it irreversibly: Go stops a thread whose locked goroutine exits, and never
+// starts new threads from a locked thread.
 //
-// A panic of f crashes the program. If f takes the thread's right to signal other threads, as on some kernels, f must
-// allocate little. A garbage collection that begins on such a thread cannot interrupt the other threads, and must
-// wait for their next function call.
+// A panic of f crashes the program. On some kernels, f may lose the right to signal other threads. Then f must
+// allocate little: a garbage collection that begins on this thread cannot interrupt the other threads, and waits
+// until each of them calls a function.
 func Own(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -28,8 +29,8 @@ func Own(f func()) {
 			f()
 			return
 		}
-		// The main thread cannot be stopped without the program. We block it with this goroutine, so that f runs on
-		// another thread.
+		// This goroutine runs on the main thread, which cannot exit without the program. We call Own again while this
+		// goroutine occupies the main thread, so that f runs on another thread.
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		Own(f)

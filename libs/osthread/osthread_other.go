@@ -4,5 +4,6 @@
 
 package osthread
 
-// isMain returns false, because f changes threads irreversibly only on Linux.
+// isMain always returns false: f changes threads irreversibly only on Linux, so that other systems need not avoid
+// the main thread.
 func isMain() bool { return false }

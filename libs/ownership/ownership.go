@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership decides which replica of the pod-manager owns a function. Replicas that know the same list of
-// replicas come to the same result without communication.
+// Package ownership decides which replica of the pod-manager owns a function, that is, manages its pods. Replicas
+// with the same list of replicas choose the same owner without communication.
 package ownership
 
 import (
@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Owner returns the index of the replica that owns an image, or -1 if there are no replicas. Replicas contains
-// addresses, as host:port. When a replica appears or disappears, only the images that it owns change their owner
-// (rendezvous hashing).
+// Owner returns the index in replicas of the replica that owns an image, or -1 if replicas is empty. The elements
+// of replicas are addresses, as host:port. Owner uses rendezvous hashing: when a replica starts or stops, only the
+// images that this replica gains or loses change their owner.
 func Owner(replicas []string, image string) int {
 	function, owner := functionOf(image), -1
 	var best uint64
@@ -25,14 +25,15 @@ func Owner(replicas []string, image string) int {
 	return owner
 }
 
-// functionOf returns the part of an image's name that determines the owner: the name without the digest. The digest
-// must not matter, because callers that send tag and digest share a pool with callers that send only the tag.
+// functionOf returns an image's name without the digest. The owner depends only on this part, because a caller that
+// sends tag and digest must use the same pods as a caller that sends only the tag.
 func functionOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	return name
 }
 
-// score returns the weight of a replica for a function. It must be the same in all versions of the pod-manager.
+// score returns the weight of a replica for a function: the replica with the highest score owns the function. The
+// algorithm must never change, because old and new pod-managers must agree on the owner during an update.
 func score(replica, function string) uint64 {
 	sum := sha256.Sum256([]byte(replica + "\n" + function))
 	return binary.BigEndian.Uint64(sum[:])

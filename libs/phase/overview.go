@@ -14,8 +14,8 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// ShortNames returns a function that shortens the name of an image to its last path element. It does not shorten a
-// name if the last path element is the same for two of the images in the arguments.
+// ShortNames returns a function that shortens an image's name to its last path element, for display. A name stays
+// unchanged if two images in the arguments have the same last path element.
 func ShortNames(
 	status *gatewayv1.GetStatusResponse, pools []*podmanagerv1.Pool, evaluations ...[]*gatewayv1.Evaluation,
 ) func(string) string {
@@ -44,8 +44,8 @@ func ShortNames(
 	}
 }
 
-// Image returns the displayed name of an evaluation's function: the canonical name, or the caller's name if it was
-// not resolved yet.
+// Image returns the name of an evaluation's function for display: the canonical name of the image, or the name in
+// the request if the image was not resolved yet.
 func Image(e *gatewayv1.Evaluation) string { return cmp.Or(e.GetResolved(), e.GetImage()) }
 
 // Short formats a duration with its one or two largest units, such as "3m5s". It returns "0s" for a negative
@@ -66,18 +66,20 @@ func Short(d time.Duration) string {
 	}
 }
 
-// Failures is a group of failed evaluations with the same image, code and reason.
+// Failures is a group of failed evaluations with the same image, error code and reason, which the status page shows
+// as one line.
 type Failures struct {
 	// Last is the newest evaluation of the group.
 	Last  *gatewayv1.Evaluation
 	Count int
 }
 
-// System is the fault of failures for which neither the function nor its caller is to blame.
+// System is the value of an evaluation's fault if neither the function nor its caller caused the failure, but the
+// function runner or the cluster.
 const System = "system"
 
-// GroupFailures groups failed evaluations with the same image, code and reason. The newest evaluation must come
-// first. Groups with the fault System come first, and otherwise the order is kept.
+// GroupFailures groups failed evaluations with the same image, code and reason. The evaluations must be sorted,
+// with the newest first. The result contains the failures of the system first, and keeps the order otherwise.
 func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	type key struct{ image, code, reason string }
 	byKey, groups := map[key]*Failures{}, []*Failures{}
@@ -99,7 +101,8 @@ func GroupFailures(failed []*gatewayv1.Evaluation) []*Failures {
 	return groups
 }
 
-// Failed returns the number of a function's samples that failed.
+// Failed returns how many of a function's last evaluations failed. The status contains only rates, from which
+// Failed computes the number.
 func Failed(f *gatewayv1.GetStatusResponse_Function) int {
 	if f.GetRate() == 0 {
 		return 0
@@ -107,7 +110,7 @@ func Failed(f *gatewayv1.GetStatusResponse_Function) int {
 	return int(math.Round(f.GetFailedRate() / f.GetRate() * float64(f.GetSamples())))
 }
 
-// Ready returns the number of a pool's pods that accept leases.
+// Ready returns the number of a pool's pods that are ready for evaluations.
 func Ready(pool *podmanagerv1.Pool) (ready int) {
 	for _, pod := range pool.GetPods() {
 		if pod.GetState() == podmanagerv1.Pod_STATE_READY {
@@ -117,8 +120,8 @@ func Ready(pool *podmanagerv1.Pool) (ready int) {
 	return ready
 }
 
-// PoolProblems returns a sentence with the number of pools that cannot get pods and the failure of one of them. It
-// returns nil if all pools can get pods.
+// PoolProblems returns a sentence for users: how many pools cannot get a pod, with the error of the first such
+// pool. It returns nil if there is no such pool.
 func PoolProblems(pools []*podmanagerv1.Pool) []string {
 	count, example := 0, ""
 	for _, pool := range pools {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package phase defines the names and descriptions of the phases of evaluations, for the gateway, its status page and
-// fnctl.
+// Package phase defines the names and descriptions of the phases of an evaluation, such as "pull" and "run". The
+// gateway, its status page and the command line tool fnctl use them.
 package phase
 
 import (
@@ -24,7 +24,8 @@ var leases = [...]struct{ name, description string }{
 	podmanagerv1.Phase_PHASE_CONNECTING: {"connect", "connecting to the pod"},
 }
 
-// Name returns the name of a lease's phase. It is empty for a phase of a later version.
+// Name returns the name of a phase in the wait for a pod. It returns an empty string if a later version of the
+// pod-manager sent a phase that this version does not support.
 func Name(p podmanagerv1.Phase) string {
 	if p < 0 || int(p) >= len(leases) {
 		return ""
@@ -32,7 +33,8 @@ func Name(p podmanagerv1.Phase) string {
 	return leases[p].name
 }
 
-// Describe returns a description of a lease's phase for users, by the phase's name. It is empty for all other names.
+// Describe returns a description for users of the phase with the given name, such as "pulling images". It returns
+// an empty string for names that are not phases of the wait for a pod.
 func Describe(name string) string {
 	for _, p := range leases {
 		if p.name == name {

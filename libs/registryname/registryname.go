@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registryname gives each registry a canonical name, for comparing settings, rules, credentials and requests.
+// Package registryname gives each image registry a canonical name. Settings, rules, credentials and requests that
+// spell a registry differently can then be compared.
 package registryname
 
 import (
@@ -15,8 +16,8 @@ const Hub = "docker.io"
 var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 
 // Canonical returns the canonical name of a registry, given as host or host:port. The name is in lower case and
-// without the default port 443. An IP address is in its shortest form. All hosts of docker.io have the name
-// docker.io. Canonical removes leading zeros of the port, because connections ignore them.
+// without the default port 443. All host names of Docker Hub become docker.io. An IP address gets its shortest
+// form, and the port loses leading zeros, which connections ignore.
 func Canonical(hostport string) string {
 	host, port := splitPort(strings.ToLower(hostport))
 	host, port = canonicalAddress(host), strings.TrimLeft(port, "0")
@@ -29,8 +30,8 @@ func Canonical(hostport string) string {
 	return host + ":" + port
 }
 
-// splitPort splits host:port. It does not split if the host would still contain colons: the text is then an IPv6
-// address without a port, or invalid.
+// splitPort splits host:port. It returns the whole text as the host if that would leave a colon in the host: the
+// text is then an IPv6 address without a port, or invalid.
 func splitPort(hostport string) (host, port string) {
 	i := strings.LastIndexByte(hostport, ':')
 	if i < 0 || strings.HasSuffix(hostport, "]") {

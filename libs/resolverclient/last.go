@@ -15,24 +15,26 @@ import (
 )
 
 const (
-	// maxLastAge is the maximum age of an answer that is used while the image-resolver is unavailable.
+	// maxLastAge is the maximum age of a stored answer that replaces the answer of an unavailable image-resolver.
 	maxLastAge = time.Hour
-	// maxLastWait limits the wait for the image-resolver if there is an earlier answer. A caller also waits at most for
-	// half of the time until its deadline.
+	// maxLastWait limits the wait for the image-resolver if a stored answer can replace its answer. If half of the
+	// time until the caller's deadline is shorter, this is the limit.
 	maxLastWait = 3 * time.Second
-	// retryInterval is the interval between two queries while the image-resolver is unavailable.
+	// retryInterval is the interval at which an unavailable image-resolver is queried again.
 	retryInterval = 5 * time.Second
 )
 
-// lastAnswers queries the image-resolver for each call, because the image-resolver has a cache and answers within a
-// millisecond. It returns the last answers while the image-resolver is unavailable. Use [newLastAnswers].
+// lastAnswers queries the image-resolver in each call, which costs about a millisecond, because the image-resolver
+// has a cache. It stores the answers and returns them while the image-resolver is unavailable. Use [newLastAnswers]
+// to create it.
 type lastAnswers[K comparable, V any] struct {
 	ask        func(ctx context.Context, key K) (V, error)
 	countStale func(context.Context)
 
 	mu      sync.Mutex
 	answers *cache.LRU[K, lastAnswer[V]]
-	// retryAt is the time of the next query to an unavailable image-resolver. It is zero if it is available.
+	// retryAt is the time from which an unavailable image-resolver may be queried again. It is zero while the
+	// image-resolver is available.
 	retryAt time.Time
 }
 
@@ -41,8 +43,8 @@ type lastAnswer[V any] struct {
 	at    time.Time
 }
 
-// newLastAnswers returns lastAnswers without answers. Errors of ask must have fault classes. Old answers are counted
-// under the given kind.
+// newLastAnswers returns lastAnswers that query the image-resolver by ask. The errors of ask must have fault
+// classes. The counter stale counts the stored answers that were used, with kind as a label.
 func newLastAnswers[K comparable, V any](
 	ask func(context.Context, K) (V, error), sizeOf func(K, V) int64, stale metric.Int64Counter, kind string,
 ) *lastAnswers[K, V] {
@@ -54,8 +56,8 @@ func newLastAnswers[K comparable, V any](
 	}
 }
 
-// get returns the answer of the image-resolver, or the last answer if the image-resolver is unavailable. It returns
-// errors of ask and of ctx.
+// get returns the answer of the image-resolver, or the stored answer if the image-resolver is unavailable. It
+// returns the other errors of ask, and the error of ctx.
 func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	last, known := l.known(key)
 	if !known {
@@ -83,7 +85,7 @@ func (l *lastAnswers[K, V]) get(ctx context.Context, key K) (V, error) {
 	return last, nil
 }
 
-// known returns the last answer for a key, unless the answer is too old to be used.
+// known returns the stored answer for a key. It returns false if there is none, or if it is older than maxLastAge.
 func (l *lastAnswers[K, V]) known(key K) (value V, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,8 +93,8 @@ func (l *lastAnswers[K, V]) known(key K) (value V, ok bool) {
 	return a.value, ok && time.Since(a.at) < maxLastAge
 }
 
-// claimQuery reports whether the caller should query the image-resolver. While the image-resolver is unavailable, it
-// returns true for a single caller per retryInterval.
+// claimQuery reports whether the caller should query the image-resolver. While the image-resolver is unavailable,
+// only a single caller per retryInterval queries it, so that the other callers get stored answers without a delay.
 func (l *lastAnswers[K, V]) claimQuery() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +109,7 @@ func (l *lastAnswers[K, V]) claimQuery() bool {
 	return true
 }
 
-// query queries the image-resolver, and stores its answer.
+// query queries the image-resolver, and stores the answer for times when the image-resolver is unavailable.
 func (l *lastAnswers[K, V]) query(ctx context.Context, key K) (V, error) {
 	value, err := l.ask(ctx, key)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolverclient calls an image-resolver in another process. While the image-resolver is unavailable, it
-// returns the image-resolver's last answers.
+// Package resolverclient contains a client of the image-resolver, the service that resolves image names by querying
+// registries. While the image-resolver is unavailable, the client returns the last answers.
 package resolverclient
 
 import (
@@ -17,12 +17,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// maxBytes limits the memory of stored lists of tags, and of stored images. An image uses about 3 KiB.
+// maxBytes limits the memory for stored answers, separately for lists of tags and for images. An image uses about 3
+// KiB.
 const maxBytes = 16 << 20
 
-// Client is an image-resolver in another process. Its errors have fault classes. Callers must not change its answers,
-// because several callers share an answer. Client ignores all fields of a request except the repository, the image and
-// the image's constraint, which are the only fields that its users set.
+// Client calls an image-resolver in another process. Its errors have fault classes. Callers must not change its
+// answers, because several callers share an answer. Client reads only the repository, the image and the tag
+// constraint of a request, because its callers set no other field.
 type Client struct {
 	tags   *lastAnswers[string, *imageresolverv1.ListTagsResponse]
 	images *lastAnswers[imageKey, *imageresolverv1.ResolveImageResponse]
@@ -30,7 +31,7 @@ type Client struct {
 
 type imageKey struct{ image, constraint string }
 
-// New returns a Client that calls an image-resolver by client.
+// New returns a Client that sends its queries with the given RPC client.
 func New(client imageresolverv1connect.ImageResolverServiceClient, meters metric.MeterProvider) (*Client, error) {
 	askTags := func(ctx context.Context, repository string) (*imageresolverv1.ListTagsResponse, error) {
 		resp, err := client.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
@@ -60,15 +61,15 @@ func New(client imageresolverv1connect.ImageResolverServiceClient, meters metric
 	}, nil
 }
 
-// ListTags implements imageresolverv1connect.ImageResolverServiceClient.
+// ListTags implements imageresolverv1connect.ImageResolverServiceClient. It returns the tags of a repository.
 func (c *Client) ListTags(
 	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
 	return c.tags.get(ctx, req.GetRepository())
 }
 
-// ResolveImage implements imageresolverv1connect.ImageResolverServiceClient. It returns a stored answer about a digest
-// without a query, because the image of a digest never changes.
+// ResolveImage implements imageresolverv1connect.ImageResolverServiceClient. If the request contains a digest,
+// ResolveImage returns a stored answer without a query, because the image with a digest never changes.
 func (c *Client) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {

@@ -8,29 +8,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits of aliases. With its aliases expanded, a list may have maxExpansion bytes, or maxExpansionFactor times its
-// own size if that is more. This permits shared blocks, but prevents lists that cost much more than their size
-// suggests. maxDepth is the maximum nesting, the same that the YAML library allows without aliases.
+// Limits of YAML aliases, which may expand a small list to gigabytes. With its aliases expanded, a list may have
+// maxExpansion bytes, or maxExpansionFactor times its own size if that is more. maxDepth is the maximum nesting. It
+// equals the YAML library's limit for lists without aliases.
 const (
 	maxExpansion       = 16 << 20
 	maxExpansionFactor = 10
 	maxDepth           = 10_000
 )
 
-// extent is the size of a node with its aliases expanded.
+// extent is the size of a YAML node with its aliases expanded.
 type extent struct {
 	bytes int // keys, scalars and comments, plus a byte per node
 	depth int // nesting of nodes
 }
 
-// measure computes the extents of nodes. It does not expand aliases, so that it visits each node once.
+// measure computes the sizes of YAML nodes with expanded aliases. It does not expand them, but adds the size of an
+// alias's target, so that it visits each node only once.
 type measure struct {
 	anchored map[*yaml.Node]extent // extents of anchored nodes that were measured completely
 	limit    int                   // maximum number of bytes
 }
 
-// measureAliases measures the anchored nodes of a document with size bytes. It returns an error if aliases contain
-// themselves or expand the document beyond the limits.
+// measureAliases measures a document of size bytes. It returns an error if an alias contains itself, or if the
+// document with expanded aliases exceeds the limits.
 func measureAliases(document *yaml.Node, size int) (measure, error) {
 	m := measure{anchored: map[*yaml.Node]extent{}, limit: max(maxExpansion, maxExpansionFactor*size)}
 	_, err := m.measureNode(document)
@@ -61,8 +62,9 @@ func (m measure) measureNode(node *yaml.Node) (extent, error) {
 	return sum, nil
 }
 
-// measureAlias returns the extent of the node that an alias refers to. An anchor precedes its aliases, so that an
-// alias of a node that was not measured yet must be inside that node.
+// measureAlias returns the extent of the node that an alias refers to. The node precedes the alias. If its extent
+// is not known yet, the alias is inside the node itself: measureAlias then returns an error, because the expansion
+// would never end.
 func (m measure) measureAlias(node *yaml.Node) (extent, error) {
 	known := m.anchored[node.Alias]
 	if known == (extent{}) {

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkResults returns an error if the results exceed their limits. The limits keep the time and memory for decoding
-// results in proportion to the list's size.
+// checkResults returns an error if a list's results are too many, too large or too deeply nested. Otherwise a small
+// list could cost much time and memory, because results are decoded to Go values.
 func (d document) checkResults(results *yaml.Node) error {
 	if n := len(results.Content); n > maxResults {
 		return fmt.Errorf("line %d: there are %d results, and may be up to %d: report fewer", results.Line, n, maxResults)
@@ -21,10 +21,10 @@ func (d document) checkResults(results *yaml.Node) error {
 	return mappings{}.check(results)
 }
 
-// mappings contains the nodes of aliases that were checked, so that each node is checked once.
+// mappings contains the targets of aliases that were already checked, so that each target is checked only once.
 type mappings map[*yaml.Node]bool
 
-// check returns an error if a mapping in node contains too many keys, or a key twice.
+// check returns an error if a mapping in node or below it has more than maxKeys keys, or the same key twice.
 func (m mappings) check(node *yaml.Node) error {
 	if node.Kind == yaml.AliasNode {
 		if m[node.Alias] {
@@ -46,7 +46,7 @@ func (m mappings) check(node *yaml.Node) error {
 	return nil
 }
 
-// checkKeys returns an error if a mapping contains too many keys, or a key twice.
+// checkKeys returns an error if a mapping has more than maxKeys keys, or the same key twice.
 func checkKeys(mapping *yaml.Node) error {
 	if n := len(mapping.Content) / 2; n > maxKeys {
 		return fmt.Errorf("line %d: a mapping has %d keys, and may have up to %d: report fewer", mapping.Line, n, maxKeys)
@@ -63,8 +63,8 @@ func checkKeys(mapping *yaml.Node) error {
 	return nil
 }
 
-// key identifies a key of a mapping as the YAML library does. The library considers all keys that are mappings equal,
-// and all keys that are sequences.
+// key identifies the key of a YAML mapping. Two keys are equal if the YAML library considers them equal. For the
+// library, all keys that are mappings are equal, and so are all keys that are sequences.
 type key struct {
 	kind  yaml.Kind
 	value string

@@ -13,7 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decodeList returns the envelope of any list. It decodes all nodes of the list.
+// decodeList returns the envelope of a ResourceList by decoding the whole list. It is slow, and used only for lists
+// that outlineList does not recognize.
 func decodeList(ctx context.Context, data []byte) (Envelope, error) {
 	document, fields, err := decodeFields(ctx, data)
 	if err != nil {
@@ -35,7 +36,7 @@ func decodeList(ctx context.Context, data []byte) (Envelope, error) {
 	return Envelope{Results: results}, nil
 }
 
-// decodeFields returns the document in data, and its top-level fields.
+// decodeFields decodes the YAML document in data, and returns it with its top-level fields.
 func decodeFields(ctx context.Context, data []byte) (document, map[string]*yaml.Node, error) {
 	d, err := decodeDocument(ctx, data)
 	if err != nil {
@@ -45,14 +46,14 @@ func decodeFields(ctx context.Context, data []byte) (document, map[string]*yaml.
 	return d, fields, err
 }
 
-// document contains the nodes of a document whose aliases are within the limits.
+// document is a decoded YAML document whose aliases were checked.
 type document struct {
 	root    *yaml.Node
 	size    int // size of the document in bytes
 	aliases measure
 }
 
-// decodeDocument returns the only document in data.
+// decodeDocument decodes data, which must be a single YAML document, and checks its aliases.
 func decodeDocument(ctx context.Context, data []byte) (document, error) {
 	node, err := decodeNodes(ctx, data)
 	if ctx.Err() != nil {
@@ -69,7 +70,7 @@ func decodeDocument(ctx context.Context, data []byte) (document, error) {
 	return document{root: node.Content[0], size: len(data), aliases: aliases}, err
 }
 
-// decodeNodes returns the nodes of the only document in data.
+// decodeNodes decodes data to YAML nodes. It returns an error if data contains no document or more than one.
 func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 	var first, second yaml.Node
 	documents := yaml.NewDecoder(&interruptible{ctx: ctx, from: bytes.NewReader(data)})
@@ -89,8 +90,8 @@ func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
 	return &first, nil
 }
 
-// interruptible stops a decode when its context is canceled. The YAML library creates nodes while it reads, some
-// hundred bytes at a time.
+// interruptible is a reader that fails when its context is canceled. It thereby stops a decode within some hundred
+// bytes, because the YAML library creates nodes while it reads.
 type interruptible struct {
 	ctx  context.Context //nolint:containedctx // io.Reader passes no context
 	from io.Reader
@@ -104,9 +105,9 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// lateMarker returns the number of the first line, except line 1, that begins with "---", or 0 if there is none. In
-// YAML, comments and directives may precede the marker of the only document, but kyaml splits documents at each such
-// line.
+// lateMarker returns the number of the first line after line 1 that begins with the document marker "---", or 0 if
+// there is none. Such a line is valid YAML after comments or directives, but kyaml would split the list into two
+// documents there.
 func lateMarker(data []byte) int {
 	at := bytes.Index(data, []byte("\n---"))
 	if at < 0 || bytes.IndexByte(data[at+1:], '\n') < 0 {

@@ -8,7 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// topLevel returns the values of the root mapping by their keys.
+// topLevel returns the values of a mapping by their keys. It returns an error if a key occurs twice or is not a
+// string.
 func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 	if root.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("the document is %s, want a mapping with kind: %s", describeKind(root), kind)
@@ -27,7 +28,7 @@ func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 	return fields, nil
 }
 
-// checkKind returns an error unless the value is the kind of a ResourceList.
+// checkKind returns an error unless the value of the field "kind" is "ResourceList".
 func checkKind(value *yaml.Node) error {
 	switch {
 	case value == nil:
@@ -40,7 +41,8 @@ func checkKind(value *yaml.Node) error {
 	return nil
 }
 
-// checkShape returns an error unless the value is missing, null or of the kind want.
+// checkShape returns an error if the named field has a value of another YAML kind than want. The field may also be
+// missing or null.
 func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	if isNull(value) || value.Kind == want {
 		return nil

@@ -25,7 +25,7 @@ func asJSON(value any) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// jsonValue returns a decoded YAML value in a form that JSON can encode.
+// jsonValue replaces the parts of a decoded YAML value that JSON cannot represent, such as infinity, by strings.
 func jsonValue(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -7,29 +7,32 @@ import (
 	"fmt"
 )
 
-// Limits of full decodes. The YAML library creates a node of some 200 bytes for each value, so that a list with many
-// short values needs much memory. For each value, it also searches all %TAG directives.
+// Limits of lists that are decoded in full. The YAML library creates a node of about 200 bytes for each value, so
+// that a list with many short values needs much memory. For each value, the library also searches all %TAG
+// directives.
 const (
 	anyValues = 1 << 18
-	// bytesPerValue is the minimum number of bytes per value in larger lists. JSON of Kubernetes resources without blanks
-	// needs seven.
+	// bytesPerValue is the minimum average of bytes per value in lists with more than anyValues values. Even JSON of
+	// Kubernetes resources without blanks needs seven bytes per value, so that only artificial lists are rejected.
 	bytesPerValue = 5
 	// maxTagDirectives is the maximum number of lines that start like a %TAG directive.
 	maxTagDirectives = 64
 )
 
-// Limits of the results, which are decoded in full.
+// Limits of a list's results. Results are decoded to Go values, unlike the rest of a list.
 const (
 	maxResults = 100_000
-	// maxKeys is the maximum number of keys in a mapping of the results. The YAML library compares all pairs of keys.
+	// maxKeys is the maximum number of keys in a mapping of the results. The YAML library compares each key with each
+	// other key.
 	maxKeys = 1000
-	// maxResultExpansion and maxResultExpansionFactor limit aliases in the results, as maxExpansion and
-	// maxExpansionFactor do in a list.
+	// maxResultExpansion and maxResultExpansionFactor limit the size of the results with aliases expanded: in bytes,
+	// and as a multiple of the list's size if that is more.
 	maxResultExpansion       = 1 << 20
 	maxResultExpansionFactor = 2
 )
 
-// checkLimits returns the approximate number of values in data, or an error if data must not be decoded in full.
+// checkLimits returns an error if decoding data could use too much memory or time. Otherwise, it returns the
+// approximate number of values in data.
 func checkLimits(data []byte) (values int, err error) {
 	values = countValues(data)
 	if most := max(anyValues, len(data)/bytesPerValue); values > most {
@@ -43,8 +46,9 @@ func checkLimits(data []byte) (values int, err error) {
 	return values, nil
 }
 
-// countValues estimates the number of nodes that the YAML library creates for data. The estimate is at least half of
-// the true number. It counts the characters that precede values, including some such characters in texts.
+// countValues estimates for how many values of data the YAML library creates a node. The estimate is at least half
+// of the true number. It counts the characters that precede values, such as ":" and ",", even if they are part of a
+// text.
 func countValues(data []byte) int {
 	values, before := 1, byte('\n')
 	for i, c := range data {

@@ -8,14 +8,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist/internal/blockyaml"
 )
 
-// outlinedList is a resource list that is known to be valid YAML without decoding it. Only its results must still be
-// decoded.
+// outlinedList is a ResourceList that package blockyaml has recognized as valid YAML, so that only its results must
+// still be decoded.
 type outlinedList struct {
-	// results contains the lines of the results. It is nil if the list contains no results.
+	// results contains the lines of the field "results". It is nil if the list contains no results.
 	results []byte
 }
 
-// outlineList proves in a single pass that data is a valid list. It returns false if only a full decode can tell.
+// outlineList recognizes a valid ResourceList in a single pass, without decoding it. It returns false if the list
+// is invalid or in an unusual style: then only a full decode can tell.
 func outlineList(data []byte) (found outlinedList, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
@@ -41,11 +42,11 @@ func outlineList(data []byte) (found outlinedList, ok bool) {
 	return found, isList
 }
 
-// freeResults is the maximum size of results that are decoded without waiting for a turn.
+// freeResults is the size of results, in bytes, up to which they are decoded without waiting for other decodes.
 const freeResults = 4 << 10
 
-// decodeResultLines decodes only the lines of the results. If it returns another error than the error of ctx, callers
-// must decode the whole list, because the lines may be valid in its context.
+// decodeResultLines decodes the lines of the results without the rest of the list. If it fails and ctx is not done,
+// callers must decode the whole list, because the lines may be valid only together with the rest.
 func (r outlinedList) decodeResultLines(ctx context.Context) (Envelope, error) {
 	if r.results == nil {
 		return Envelope{}, nil

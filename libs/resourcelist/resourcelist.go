@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcelist validates the bytes of a ResourceList, the input and output of a KRM function, and extracts its
-// results. It never encodes a list: the validated bytes are sent on unchanged.
+// Package resourcelist validates a ResourceList, which is the input and the output of a KRM function, and extracts
+// its results. It never encodes a list, so that the caller can send the original bytes on.
 //
-// A list is valid if the YAML library that kyaml and the function SDKs use can decode it. For most lists we need no
-// decode, because package blockyaml proves in a single pass that a list in the block style of these libraries is
-// valid. Only the other lists are decoded in full.
+// A list is valid if the YAML library that kyaml and the function SDKs use can decode it. Most lists are in the
+// block style of these libraries. For such a list, package blockyaml finds out in a single pass that it is valid.
+// Only other lists are decoded in full.
 package resourcelist
 
 import (
@@ -13,36 +13,37 @@ import (
 	"errors"
 )
 
-// ErrNotUTF8 is wrapped by Parse's error for data that is not UTF-8.
+// ErrNotUTF8 is the cause of Parse's error if the list is not UTF-8. Callers find it by errors.Is.
 var ErrNotUTF8 = errors.New("is not UTF-8")
 
 // Envelope contains the parts of a ResourceList that the runner needs.
 type Envelope struct {
-	// Results contains the list's results, in the list's order.
+	// Results contains the results of the list, in the list's order.
 	Results []Result
 }
 
-// Parse returns the envelope of the ResourceList in data. If data is not a ResourceList, the error names the problem
-// and its line:
+// Parse validates the ResourceList in data and returns its envelope. If data is not valid, the error names the problem
+// and its line. The requirements are:
 //
-//   - data must be a single YAML or JSON document in UTF-8. A second document is rejected,
-//     even if it is empty: kyaml would read the list as a resource among others. The same
-//     happens if a marker (---) stands in another line than the first.
+//   - data is a single YAML or JSON document in UTF-8. A second document is not allowed,
+//     even if it is empty, and neither is a document marker (---) after the first line:
+//     kyaml would then read the list as an ordinary resource.
 //
-//   - It must be a mapping with the kind ResourceList. The apiVersion is ignored.
-//     No top-level key may occur twice.
+//   - The document is a mapping with the kind ResourceList. The apiVersion is ignored.
+//     No top-level key occurs twice.
 //
-//   - functionConfig must be a mapping, items a sequence, and results a sequence of
-//     results, or a mapping with such a sequence as items, as old functions write
-//     it. Each may be null or missing. None of them may be an alias, nor may kind: kyaml
-//     does not follow it and would read no items.
+//   - functionConfig is a mapping, and items is a sequence. results is a sequence or, as old
+//     functions write it, a mapping whose key "items" contains the sequence. Each of these
+//     fields may be null or missing. None of these fields, and not kind, may be an alias,
+//     because kyaml does not resolve such an alias and would read no items.
 //
-//   - Aliases inside these fields are allowed, unless they expand the list out of proportion
-//     or contain themselves.
+//   - Aliases inside these fields are allowed, unless they contain themselves or expand the
+//     list too much.
 //
-//   - The cost of decoding is limited in relation to the size: see limits.go.
+//   - The number of values and of %TAG directives is limited in relation to the size, because
+//     it determines the cost of decoding: see limits.go.
 //
-// The envelope does not refer to data. If ctx is canceled first, Parse returns its error.
+// The envelope does not refer to the memory of data. If ctx is canceled first, Parse returns the error of ctx.
 func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	found, ok, err := inTurn(ctx, data)
 	if err != nil {
@@ -69,7 +70,7 @@ func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	return decodeList(ctx, data)
 }
 
-// inTurn waits until data may be scanned, and calls outlineList.
+// inTurn calls outlineList. For a large list, it first waits until few other scans run.
 func inTurn(ctx context.Context, data []byte) (found outlinedList, ok bool, err error) {
 	release, err := decoding.acquireScan(ctx, len(data))
 	if err != nil {

@@ -4,8 +4,8 @@ package resourcelist
 
 import "strings"
 
-// Result is an entry of a ResourceList's results: a finding of a function about a resource, or about the whole
-// package.
+// Result is an entry of the field "results" of a ResourceList. A function writes it to report a problem of a
+// resource or of the whole package.
 type Result struct {
 	Message string
 	// Severity is by convention error, warning or info. Empty means info.
@@ -32,15 +32,15 @@ type Field struct {
 	ProposedValue string
 }
 
-// File describes the place in the package that a result is about.
+// File describes the file of the package that a result refers to.
 type File struct {
 	Path string `yaml:"path"`
-	// Index is the position of the resource in the file, from 0.
+	// Index is the position of the resource in the file. The first resource has the index 0.
 	Index int `yaml:"index"`
 }
 
-// String returns the result on a single line, unless its message contains several: "[SEVERITY]
-// APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE". Empty parts are left out.
+// String formats the result as "[SEVERITY] APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE" and omits empty
+// parts. The text is a single line, unless the message contains several lines.
 func (r Result) String() string {
 	parts := []string{"[" + r.Level() + "]"}
 	if r.ResourceRef != nil {
@@ -53,7 +53,7 @@ func (r Result) String() string {
 	return joinSet(" ", parts...) + ": " + r.Message
 }
 
-// FormatResults joins the texts of the results with blank lines.
+// FormatResults formats the results for users, with a blank line between two results.
 func FormatResults(results []Result) string {
 	texts := make([]string, len(results))
 	for i, r := range results {
@@ -62,7 +62,7 @@ func FormatResults(results []Result) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// joinSet joins the parts that are not empty.
+// joinSet joins the parts that are not empty, with the separator between them.
 func joinSet(separator string, parts ...string) string {
 	var set []string
 	for _, part := range parts {

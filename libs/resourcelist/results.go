@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// wireResult is a result as functions write it.
+// wireResult is a result in the YAML form that functions write.
 type wireResult struct {
 	Message     string            `yaml:"message"`
 	Severity    string            `yaml:"severity"`
@@ -19,15 +19,16 @@ type wireResult struct {
 	Tags        map[string]string `yaml:"tags"`
 }
 
-// wireField is a result's field as functions write it.
+// wireField is the field of a result in the YAML form that functions write.
 type wireField struct {
 	Path          string `yaml:"path"`
 	CurrentValue  any    `yaml:"currentValue"`
 	ProposedValue any    `yaml:"proposedValue"`
 }
 
-// decodeResultsField returns the results in value, the value of the key results. It is a sequence, or a mapping whose
-// key items contains the sequence. If ctx is canceled, decodeResultsField returns the error of ctx.
+// decodeResultsField decodes the value of the field "results". The value is a sequence or, as old functions write
+// it, a mapping whose key "items" contains the sequence. If ctx is canceled, decodeResultsField returns the error
+// of ctx.
 func (d document) decodeResultsField(ctx context.Context, value *yaml.Node) ([]Result, error) {
 	if value != nil && value.Kind == yaml.MappingNode {
 		fields, err := topLevel(value)
@@ -45,7 +46,7 @@ func (d document) decodeResultsField(ctx context.Context, value *yaml.Node) ([]R
 	return decodeResults(ctx, value.Content)
 }
 
-// decodeResults decodes the results in order and skips null entries.
+// decodeResults decodes the entries of the field "results" in order, and skips null entries.
 func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) {
 	var results []Result
 	for _, entry := range entries {
@@ -63,7 +64,7 @@ func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) 
 	return results, nil
 }
 
-// aliasTarget returns the node that an alias refers to. It returns all other nodes unchanged.
+// aliasTarget returns the node that an alias refers to. It returns a node that is not an alias unchanged.
 func aliasTarget(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

@@ -7,7 +7,7 @@ import "slices"
 // severities contains the conventional severities, in ascending order.
 var severities = []string{"info", "warning", "error"}
 
-// Level returns the result's severity. It returns info if the function set none.
+// Level returns the result's severity, which is "info" if the function did not set it.
 func (r Result) Level() string {
 	if r.Severity == "" {
 		return severities[0]
@@ -15,8 +15,8 @@ func (r Result) Level() string {
 	return r.Severity
 }
 
-// Worst returns the worst severity among results. It returns "none" if there are no results. An unconventional
-// severity counts as info.
+// Worst returns the worst severity among the results, or "none" if there are no results. A severity other than
+// error, warning and info counts as info.
 func Worst(results []Result) string {
 	worst := -1
 	for _, r := range results {

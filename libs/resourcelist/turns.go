@@ -9,35 +9,38 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limits of the memory of concurrent full decodes, in bytes: for large decodes, and for small decodes, which cost up
-// to smallDecode. Small decodes have their own limit, so that they never queue behind large decodes.
+// Limits of the memory of concurrent full decodes, in bytes. A decode that needs at most smallDecode is small. All
+// small decodes together may use maxSmallDecoding, and all other decodes maxDecoding, so that small decodes never
+// wait for large decodes.
 const (
 	maxDecoding      = 192 << 20
 	maxSmallDecoding = 64 << 20
 	smallDecode      = 4 << 20
 )
 
-// Estimates of the memory of a full decode: bytes for the node of each value, and for the copies of each byte.
+// Estimates of the memory that a full decode uses, in bytes: for the node of each value, and for several copies of
+// each byte.
 const (
 	memoryPerValue = 200
 	memoryPerByte  = 4
 )
 
-// decodeCost estimates the memory for decoding a list with the given numbers of bytes and values.
+// decodeCost estimates the memory in bytes for decoding a list in full. The list has the given numbers of bytes and
+// values.
 func decodeCost(bytes, values int) int64 {
 	return memoryPerByte*int64(bytes) + memoryPerValue*int64(values)
 }
 
-// decoding limits the scans and full decodes of this process.
+// decoding limits the concurrent scans and full decodes of this process.
 var decoding = newTurns()
 
-// largeScan is the size in bytes from which a scan must wait for a turn. The scan of so many bytes lasts about a
-// millisecond.
+// largeScan is the size of a list, in bytes, from which its scan must wait for other scans. A scan of so many bytes
+// lasts about a millisecond.
 const largeScan = 256 << 10
 
-// turns limits the memory of concurrent decodes, in the order of their arrival. It also limits the processors that
-// large decodes use, so that one processor is left for other requests. Scans have their own turns, because a scan
-// lasts milliseconds and a decode may last seconds.
+// turns limits the concurrent scans and full decodes of lists. Decodes that would exceed the memory limits wait in
+// the order of their arrival. Large decodes leave at least one processor for other requests. Scans are limited
+// separately, because a scan lasts milliseconds and would wait seconds for a decode.
 type turns struct{ small, large, processors, scans *semaphore.Weighted }
 
 func newTurns() turns {
@@ -51,8 +54,8 @@ func newTurns() turns {
 // acquireScan waits until a scan of the given number of bytes may run. The caller must call release. If ctx is
 // canceled, acquireScan returns the error of ctx.
 //
-// Go runs each goroutine for 10 ms before the next: with twenty large concurrent scans, a small request would wait for
-// all of them at each of its steps.
+// The limit keeps small requests fast: Go runs a goroutine for up to 10 ms before the next. With twenty large
+// concurrent scans, a small request would wait for all of them each time it needs the processor.
 func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err error) {
 	if bytes < largeScan {
 		return func() {}, nil
@@ -60,9 +63,9 @@ func (t turns) acquireScan(ctx context.Context, bytes int) (release func(), err 
 	return acquireFrom(ctx, t.scans, 1)
 }
 
-// acquireDecode waits until a decode of the given cost may run. The caller must call release. A decode that costs
-// more than maxDecoding runs while no other large decode does. If ctx is canceled, acquireDecode returns the error of
-// ctx.
+// acquireDecode waits until a full decode that needs cost bytes of memory may run. The caller must call release. A
+// decode that needs more than maxDecoding runs while no other large decode runs. If ctx is canceled, acquireDecode
+// returns the error of ctx.
 func (t turns) acquireDecode(ctx context.Context, cost int64) (release func(), err error) {
 	if cost <= smallDecode {
 		return acquireFrom(ctx, t.small, cost)

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// DeadlineMargin is the maximum time by which a service may answer early that the deadline has passed, so that the
-// caller gets the reason before its deadline. All services must use the same margin. Deadlines are sent as durations,
-// so that they do not pass at exactly the same time in all services.
+// DeadlineMargin is the time before a deadline in which a service may already return DeadlineExceeded. With this
+// margin, the caller receives the service's explanation before its own deadline passes. All services must use the
+// same margin. It also covers the differences between the deadlines in several services, which are sent as
+// durations.
 const DeadlineMargin = time.Second
 
-// EarlyDeadline returns ctx with an earlier deadline, so that an answer that is sent at that time reaches the caller
-// before the caller's deadline. It is earlier by a tenth of the remaining time, or by DeadlineMargin if that is less.
-// If ctx contains no deadline, EarlyDeadline returns it unchanged.
+// EarlyDeadline returns ctx with an earlier deadline. An answer that is sent at the early deadline reaches the
+// caller before the caller's own deadline. The early deadline is earlier by a tenth of the remaining time, but by
+// at most DeadlineMargin. Without a deadline, EarlyDeadline returns ctx unchanged.
 func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -24,8 +25,9 @@ func EarlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, left-min(left/10, DeadlineMargin))
 }
 
-// NearDeadline reports whether ctx's deadline has passed, or passes within DeadlineMargin. If another service reports
-// a passed deadline, it may mean one of its own. It means ctx's deadline only if that is near.
+// NearDeadline reports whether ctx's deadline has passed or is at most DeadlineMargin away. Use it if another
+// service returns DeadlineExceeded: the error means ctx's deadline only if this deadline is near, and otherwise a
+// deadline of that service.
 func NearDeadline(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= DeadlineMargin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retry computes the waits between attempts, and waits until a context is done.
+// Package retry computes the delays between retries, and waits for them.
 package retry
 
 import (
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Backoff computes growing waits between attempts: each wait is twice as long as the one before, up to a maximum. The
-// zero Backoff does not wait.
+// Backoff computes increasing delays between retries. Each delay is twice as long as the delay before, up to a
+// maximum. The zero Backoff does not wait.
 type Backoff struct {
 	First time.Duration
-	// Max is the maximum wait without jitter. Zero means no maximum.
+	// Max is the maximum delay, without jitter. Zero means that there is no maximum.
 	Max time.Duration
-	// Jitter is the maximum random extension of a wait, as a fraction of the wait. It prevents clients that failed
-	// together from retrying together.
+	// Jitter is the maximum random extension of a delay, as a fraction of the delay. It prevents clients that failed
+	// at the same time from retrying at the same time.
 	Jitter float64
 
 	next time.Duration
@@ -56,7 +56,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Fits reports whether a wait ends before ctx's deadline. If not, callers should return the last error immediately.
+// Fits reports whether a wait would end before ctx's deadline. If not, a retry is futile, and callers should return
+// the last error immediately.
 func Fits(ctx context.Context, wait time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || time.Until(deadline) > wait

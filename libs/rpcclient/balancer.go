@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// lookupInterval is the age from which a call starts a new lookup of a service's addresses.
+	// lookupInterval is the age of a service's addresses from which a call looks them up again in the background.
 	lookupInterval = 5 * time.Second
 	lookupTimeout  = 5 * time.Second
-	// oldAfter is the age of addresses from which a call also waits for the lookup, for up to lookupWait. After a
-	// time without calls, all replicas may have moved.
+	// oldAfter is the age of a service's addresses from which a call also waits for the new lookup, for up to
+	// lookupWait. After so long without calls, all replicas may have new addresses.
 	oldAfter   = time.Minute
 	lookupWait = 500 * time.Millisecond
-	// probeInterval is the interval between probes: of a replica that does not answer a call, and of a silent
-	// replica.
+	// probeInterval is the interval between two probes of a replica that does not answer. A probe is a health check.
 	probeInterval = time.Second
-	// probeTimeout is the timeout of a probe. It doubles with each retry of a call.
+	// probeTimeout is the timeout of a probe. When a call is retried, the timeout of its probes is doubled.
 	probeTimeout = time.Second
 )
 
-// balancer distributes calls over the replicas of a service.
+// balancer distributes the calls of a client over the replicas of a service, and avoids replicas that do not
+// answer.
 type balancer struct {
 	url      *url.URL
 	lookup   func(ctx context.Context, host string) ([]string, error)
@@ -53,8 +53,8 @@ type balancer struct {
 	turn      int
 }
 
-// inOrder returns the replicas in the order in which a call should try them. Each call starts with the next replica.
-// Silent replicas are last.
+// inOrder returns the replicas in the order in which a call should try them. Each call begins with another replica,
+// so that all replicas get the same number of calls. Replicas that do not answer are last.
 func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	if err := b.awaitAddresses(ctx); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	return all, nil
 }
 
-// rank returns 1 for silent replicas and 0 for other replicas.
+// rank returns the sort key of a replica: 0, or 1 if the replica is silent, that is, does not answer.
 func rank(e *Replica) int {
 	if e.silent.Load() {
 		return 1
@@ -76,8 +76,9 @@ func rank(e *Replica) int {
 	return 0
 }
 
-// awaitAddresses waits until the service's addresses are known. If they are older than lookupInterval, it looks them
-// up again, usually in the background.
+// awaitAddresses waits until the addresses of the service's replicas are known. If they are older than
+// lookupInterval, it looks them up again in the background. It waits for the new lookup only if they are older than
+// oldAfter.
 func (b *balancer) awaitAddresses(ctx context.Context) error {
 	b.mu.Lock()
 	known, age := len(b.endpoints) > 0, time.Since(b.known)
@@ -110,7 +111,8 @@ func (b *balancer) awaitAddresses(ctx context.Context) error {
 	}
 }
 
-// refreshAddresses looks up the service's addresses. It keeps the replicas whose addresses are found again.
+// refreshAddresses looks up the addresses of the service's replicas. Replicas whose addresses still exist keep
+// their connections.
 func (b *balancer) refreshAddresses() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
@@ -146,7 +148,7 @@ func (b *balancer) refreshAddresses() error {
 	return nil
 }
 
-// withPort returns addresses as host:port, with the port of u or the default port of its scheme.
+// withPort converts IP addresses to host:port. The port is the port of u, or the default port of its scheme.
 func withPort(u *url.URL, addresses []string) []string {
 	port := u.Port()
 	if port == "" {
@@ -159,7 +161,7 @@ func withPort(u *url.URL, addresses []string) []string {
 	return out
 }
 
-// markSilent marks a replica as silent, so that calls try it last until it answers a probe.
+// markSilent marks a replica that does not answer as silent, so that calls try it last until it answers a probe.
 func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.mu.Lock()
 	b.known = time.Now().Add(-lookupInterval) // the next call looks up addresses again, because the replica may be gone
@@ -187,14 +189,15 @@ func (b *balancer) revive(e *Replica) {
 	e.silent.Store(false)
 }
 
-// hasReplica reports whether a replica belongs to the service.
+// hasReplica reports whether a replica is among the service's current replicas.
 func (b *balancer) hasReplica(e *Replica) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Contains(b.endpoints, e)
 }
 
-// answersProbe reports whether a replica answers a probe. An error from the replica is an answer too.
+// answersProbe sends a health check to a replica, and reports whether the replica answers within the timeout. An
+// error that the replica returns is an answer too.
 func (b *balancer) answersProbe(ctx context.Context, e *Replica, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(e.withReplica(ctx), timeout)
 	defer cancel()

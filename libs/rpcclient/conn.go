@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// plainConn is a connection that hides the types of errors for a connection that the server broke. On a server, such
-// errors mean that the client left. Connect interprets them so on a client too, and would return Canceled although a
-// retry may help.
+// plainConn is a connection whose errors have no type. If the server breaks a connection, the error is ECONNRESET
+// or EPIPE. Connect would interpret this error as on a server, where it means that the client left, and return
+// Canceled. A caller would then not retry.
 type plainConn struct{ net.Conn }
 
 // Read implements net.Conn.
@@ -25,7 +25,8 @@ func (c plainConn) Write(p []byte) (int, error) {
 	return n, plainError(err)
 }
 
-// plainError returns err, or only its text if Connect would interpret its type.
+// plainError returns an error with the same text but without the type, if Connect would misinterpret the type. It
+// returns other errors unchanged.
 func plainError(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return errors.New(err.Error())

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Replica is a replica of a service, identified by its address.
+// Replica is a replica of a service. Its IP address and port identify it.
 type Replica struct {
 	address   string // host:port
 	dial      func() *http.Transport
 	transport atomic.Pointer[http.Transport]
-	// silent is true if the replica did not answer. Calls then try it after all other replicas.
+	// silent is true if the replica does not answer. Calls then try this replica after all other replicas.
 	silent atomic.Bool
 }
 
@@ -24,20 +24,19 @@ func newReplica(address string, dial func() *http.Transport) *Replica {
 	return e
 }
 
-// renewConnections replaces the replica's connections. The address may belong to a Service, so that a new connection
-// may reach another replica.
+// renewConnections makes the next calls open new connections. If the address is the cluster IP of a Service, a new
+// connection may reach another pod, which works.
 func (e *Replica) renewConnections() {
 	former := e.transport.Swap(e.dial())
 	former.CloseIdleConnections()
-	// The connection of a call that was canceled just before counts as used for a moment, so that we close idle
-	// connections again.
+	// We close idle connections again later, because the connection of a call that was just canceled is not idle yet.
 	time.AfterFunc(probeInterval, former.CloseIdleConnections)
 }
 
 // Address returns the replica's address as host:port.
 func (e *Replica) Address() string { return e.address }
 
-// Silent reports whether the replica did not answer the last call or probe.
+// Silent reports whether the replica did not answer a call, and has not answered a probe since then.
 func (e *Replica) Silent() bool { return e.silent.Load() }
 
 func (e *Replica) close() { e.transport.Load().CloseIdleConnections() }
@@ -45,8 +44,8 @@ func (e *Replica) close() { e.transport.Load().CloseIdleConnections() }
 // endpointKey is the context key of the replica that a call must use.
 type endpointKey struct{}
 
-// router sends a request to the replica in the request's context. It sends a request without a replica to the
-// request's host.
+// router sends a request to the replica in the request's context. If the context contains no replica, it sends the
+// request to the host in the URL.
 type router struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// retryFor is the time for which a call to an unreachable service is retried. Within this time, a replica
-	// restarts, and a busy node learns the endpoints of a Service.
+	// retryFor is the time for which a call to an unreachable service is retried. It is long enough for the restart of
+	// a replica, and for a busy node to learn the endpoints of a new Service.
 	retryFor = 15 * time.Second
-	// firstWait is the delay after the first call that did not reach the service. The delay doubles with each call, up to
-	// maxWait.
+	// firstWait is the delay before the first retry of a call that did not reach the service. The delay doubles with
+	// each retry, up to maxWait.
 	firstWait = 50 * time.Millisecond
 	maxWait   = time.Second
 )
 
-// ErrSilent is the error of a call whose replica answers neither the call nor a probe.
+// ErrSilent is the error of a call if the replica answers neither the call nor a health check.
 var ErrSilent = errors.New("the replica answers neither the call nor a probe")
 
-// WrapUnary implements connect.Interceptor. It distributes calls over the replicas. It retries a call that did not
-// reach its replica, at the next replica and for up to 15 seconds. It does not retry calls to which a replica
-// returned an error.
+// WrapUnary implements connect.Interceptor. It distributes calls over the replicas of the service. If a call does
+// not reach its replica, WrapUnary retries it at the next replica, for up to 15 seconds. It does not retry a call
+// if a replica returned an error.
 func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		deadline := time.Now().Add(retryFor)
@@ -44,17 +44,17 @@ func (b *balancer) WrapUnary(call connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// WrapStreamingClient implements connect.Interceptor.
+// WrapStreamingClient implements connect.Interceptor. It does not distribute streams.
 func (b *balancer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
-// WrapStreamingHandler implements connect.Interceptor.
+// WrapStreamingHandler implements connect.Interceptor. It is unused, because a balancer belongs to a client.
 func (b *balancer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return next
 }
 
-// callReplicas calls the replicas in order until one of them answers.
+// callReplicas tries the replicas in the order of inOrder, until one of them returns a response or an error.
 func (b *balancer) callReplicas(
 	ctx context.Context, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
 ) (resp connect.AnyResponse, err error) {
@@ -80,21 +80,24 @@ func (b *balancer) callReplica(
 	return resp, err
 }
 
-// Replicas returns the replicas of the service in the order in which a call should try them: each call of Replicas
-// starts with the next replica, and silent replicas are last. It waits until the name of the service is resolved.
+// Replicas returns the replicas of the service in the order in which a call should try them. Each call of Replicas
+// begins with another replica, and replicas that do not answer are last. Replicas waits until the service's name is
+// resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// Call runs call with a context whose requests are sent to the replica r. Until call calls answered, Call probes the
-// replica every second. If the replica does not answer a probe within timeout, Call cancels the context and returns
-// [ErrSilent]. If unreached returns true for call's error, the call did not reach the replica. In both cases, the
-// replica counts as silent until it answers a probe.
+// Call runs the function call with a context whose requests are sent to the replica r. Until call calls its
+// argument answered, Call probes the replica every second. If a probe is not answered within timeout, Call cancels
+// the context and returns [ErrSilent]. The function unreached must report whether an error of call means that the
+// request did not reach the replica. In both cases, later calls try other replicas first until the replica answers
+// a probe.
 func (c *Client) Call(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
 	call func(ctx context.Context, answered func()) error,
 ) error {
 	return c.balancer.callWatched(ctx, r, timeout, unreached, call)
 }
 
-// ProbeTimeout is the timeout of a call's first probe. Callers that retry should double it each time.
+// ProbeTimeout is the timeout for the probes in the first attempt of a call. Callers should double it in each
+// further attempt, because the replica may only be slow.
 const ProbeTimeout = probeTimeout
 
 // callWatched implements Call.
@@ -125,7 +128,7 @@ func (b *balancer) callWatched(ctx context.Context, r *Replica, timeout time.Dur
 	return err
 }
 
-// isUnreached reports whether a call did not reach the service.
+// isUnreached reports whether err means that a call did not reach the service, so that a retry is safe.
 func isUnreached(err error) bool {
 	return connect.CodeOf(err) == connect.CodeUnavailable && !connect.IsWireError(err)
 }

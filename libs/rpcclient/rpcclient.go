@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcclient creates the clients for calls between services: gRPC over HTTP/2 with tracing, with TLS for https
-// URLs, and with shared connections to each address.
+// Package rpcclient creates clients for the calls between the services of this project. They use gRPC over HTTP/2,
+// with tracing, and with TLS for https URLs. A limited number of connections to each address is shared by all
+// calls.
 package rpcclient
 
 import (
@@ -23,16 +24,18 @@ import (
 )
 
 const (
-	// dialTimeout limits the time to connect. The network drops packets to the addresses of deleted pods. A node also
-	// drops packets to a new Service until it has the Service's rules.
+	// dialTimeout is the timeout for opening a connection. It is short, because the network silently drops packets to
+	// the addresses of deleted pods, and a node drops packets to a new Service until it has received the Service's
+	// rules.
 	dialTimeout = time.Second
-	// pingAfter is the time without traffic after which the client sends a ping, and pingTimeout limits the time of its
-	// answer. Without pings, TCP would detect a vanished host only after many minutes.
+	// pingAfter is the time without traffic after which the client sends an HTTP/2 ping, and pingTimeout is the
+	// timeout for the answer. Without pings, the client would notice only after many minutes that a host has
+	// disappeared.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxConnections limits the connections to an address, which many calls share. Without a limit, each of many
-	// calls at the start would open its own connection, and they would exceed the server's limit for a client
-	// address.
+	// maxConnections limits the connections to an address, which all calls share. Without this limit, each of many
+	// calls that begin at the same time would open a connection. Together they would exceed the server's limit for a
+	// client address.
 	maxConnections = 16
 	// idleTimeout is the time after which an unused connection is closed.
 	idleTimeout = 5 * time.Minute
@@ -41,24 +44,26 @@ const (
 // Option configures a client.
 type Option func(*Client)
 
-// Client contains the connections to a service. Its HTTP and Options fields are for generated clients.
+// Client contains the connections to a service. Pass its fields HTTP and Options to the constructor of a generated
+// client.
 type Client struct {
-	// HTTP sends requests. It has no timeout, because callers use deadlines.
+	// HTTP sends the requests. It has no timeout, because each call has its own deadline.
 	HTTP *http.Client
-	// Options contains the options for all generated clients that use HTTP.
+	// Options contains the options that each generated client with HTTP requires.
 	Options   []connect.ClientOption
 	transport *http.Transport
 	balancer  *balancer
-	// dial and lookup are replaced by [OverNetwork].
+	// dial opens connections and lookup resolves names. Tests replace them by [OverNetwork].
 	dial   dial
 	lookup lookup
 }
 
-// New returns a client for the service at address, which is http://host:port or https://host:port. Requests go to
-// address, or to a replica's own address (see [Client.Balanced] and [Client.Call]). Callers must close the client.
+// New returns a client for the service at address, which is http://host:port or https://host:port. Requests are
+// sent to address, or to a single replica of the service (see [Client.Balanced] and [Client.Call]). Callers must
+// close the client.
 //
-// Secure configures TLS for https. If it is nil, the client trusts the authorities of the system, and the server's
-// certificate must contain the host name in address.
+// Secure configures TLS for https. If it is nil, the client trusts the authorities of the operating system, and the
+// server's certificate must contain the host name in address.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
 	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, lookupHost, options...)
 }
@@ -83,8 +88,8 @@ func newClient(
 		return nil, err
 	}
 	if secure == nil {
-		// Calls to a replica's IP address verify the name of the service, because replicas use the service's
-		// certificate.
+		// The certificate must contain the name of the service even if the client connects to the IP address of a
+		// replica, because all replicas use the service's certificate.
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
 	c.Options = []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)}
@@ -99,13 +104,13 @@ func newClient(
 	return c, nil
 }
 
-// Balanced returns an option for clients of services whose calls are safe to retry. It distributes calls over the
-// replicas, which are the addresses of the service's name. If a call does not reach its replica, or the replica
-// answers neither the call nor a probe, the call is retried at the next replica, for up to 15 seconds. Calls try a
-// silent replica after all other replicas until it answers a probe.
+// Balanced returns an option for generated clients whose calls are safe to repeat. It distributes the calls over
+// the replicas of the service, which are the IP addresses of the service's name. A call is retried at the next
+// replica, for up to 15 seconds, if it does not reach its replica, or if the replica answers neither the call nor a
+// probe. Calls try a replica that does not answer after all other replicas.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
 
-// newTransport returns a transport for the replicas of a service.
+// newTransport returns the HTTP/2 transport for the connections to a service or to one of its replicas.
 func newTransport(secure *tls.Config, dial dial) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
@@ -122,8 +127,9 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// plainErrors converts timeout errors of dial to errors without a type, because callers would interpret them as their
-// own deadline. The connections that it returns convert errors too (see plainConn).
+// plainErrors wraps dial, so that its timeout errors have no type. Otherwise a caller would interpret a timeout of
+// the connection as the end of its own deadline. The opened connections also return errors without a type (see
+// plainConn).
 func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -148,8 +154,8 @@ func (c *Client) Close() {
 
 type lookup func(ctx context.Context, host string) ([]string, error)
 
-// OverNetwork makes a client use the given network and DNS instead of the machine's, for tests. A nil dial means the
-// machine's network.
+// OverNetwork returns an option for tests: the client uses the given functions instead of the machine's network and
+// DNS. If dial is nil, the client uses the machine's network.
 func OverNetwork(
 	dial func(ctx context.Context, network, address string) (net.Conn, error),
 	lookup func(ctx context.Context, host string) ([]string, error),
@@ -162,8 +168,8 @@ func OverNetwork(
 	}
 }
 
-// lookupHost returns the IP addresses of a host. It returns only IPv4 addresses if there are any, because otherwise a
-// replica with addresses of both families would count twice.
+// lookupHost returns the IP addresses of a host. If the host has IPv4 addresses, lookupHost omits IPv6 addresses,
+// because a replica with both kinds of addresses would otherwise count twice.
 func lookupHost(ctx context.Context, host string) ([]string, error) {
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {

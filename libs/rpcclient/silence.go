@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// newSilences returns the counter of replicas that became silent.
+// newSilences returns the metric that counts how often a replica was found not to answer.
 func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 	counter, err := meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
 		metric.WithDescription("Replicas of another service that were found not to answer. Labels: service."))
@@ -21,13 +21,13 @@ func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 	return counter, nil
 }
 
-// serviceOf returns the first label of an address's host name, which is the name of the Service.
+// serviceOf returns the first part of an address's host name, which is the name of the Kubernetes Service.
 func serviceOf(address *url.URL) string {
 	service, _, _ := strings.Cut(address.Hostname(), ".")
 	return service
 }
 
-// silenceOf returns the attribute with which a silent replica of the service is counted.
+// silenceOf returns the label of the metric of replicas that do not answer: the name of their service.
 func silenceOf(service string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("service", service))
 }

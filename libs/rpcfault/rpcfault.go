@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcfault converts errors with fault classes to RPC errors, and back. No other package maps classes to
-// codes.
+// Package rpcfault converts errors with fault classes to RPC errors with status codes, and back. It contains the
+// only mapping between classes and codes.
 package rpcfault
 
 import (
@@ -19,18 +19,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Detailer is an error with a message for programs, which is sent as a status detail. Clients may ignore it.
+// Detailer is an error with additional data for programs, such as the results of a function. The server sends the
+// data as a status detail.
 type Detailer interface {
 	error
-	// Detail returns the message, or nil. The message must be smaller than 16 KiB, because it is sent in a header.
+	// Detail returns the data, or nil. The message must be smaller than 16 KiB, because the server sends it in a
+	// header.
 	Detail() proto.Message
 }
 
-// maxMessageBytes is the maximum length of a status message. The message is sent in a header, in which each byte may
-// be encoded as three bytes, and proxies reject headers of more than about 60 KiB.
+// maxMessageBytes is the maximum length of an RPC error message. The server sends the message in a header, in which
+// a byte may be encoded as three bytes, and proxies reject headers of more than about 60 KiB.
 const maxMessageBytes = 8 << 10
 
-// maxRetryAfter is the maximum retry hint, because callers wait as long as the hint says.
+// maxRetryAfter is the longest delay that a retry hint may request, because callers wait as long as the hint says.
 const maxRetryAfter = 5 * time.Minute
 
 var codes = map[fault.Class]connect.Code{
@@ -51,8 +53,9 @@ func Code(err error) connect.Code {
 	return codes[fault.Of(err)]
 }
 
-// ToConnect converts err to the error that clients receive: with the code of its class, its text, its detail and its
-// retry hint. It returns nil for nil, and returns a *connect.Error unchanged.
+// ToConnect converts err to the RPC error for clients. The RPC error contains the status code of err's class, the
+// text of err, and the status detail and the retry hint if err contains them. ToConnect returns nil for nil, and
+// returns a *connect.Error unchanged.
 func ToConnect(err error) error {
 	if err == nil {
 		return nil
@@ -70,13 +73,14 @@ func ToConnect(err error) error {
 	return cerr
 }
 
-// text returns the text of err for a status: shortened to maxMessageBytes and in valid UTF-8.
+// text returns the error message for clients: the text of err, shortened to maxMessageBytes and converted to valid
+// UTF-8.
 func text(err error) string {
 	return strings.ToValidUTF8(excerpt.Middle(err.Error(), maxMessageBytes), "\uFFFD")
 }
 
-// addDetail attaches msg to cerr, unless msg is nil. It omits a message that cannot be marshalled, because the text
-// contains the same information.
+// addDetail adds msg to the details of cerr, unless msg is nil. It omits a message that cannot be marshalled,
+// because the text of the error contains the same information.
 func addDetail(cerr *connect.Error, msg proto.Message) {
 	if msg == nil {
 		return
@@ -86,7 +90,7 @@ func addDetail(cerr *connect.Error, msg proto.Message) {
 	}
 }
 
-// FromConnect converts an error that a Connect client returned to an error with a class, the same text and the same
+// FromConnect converts the error of a Connect client to an error with a fault class, the same text and the same
 // retry hint. It returns nil for nil.
 func FromConnect(err error) error {
 	cerr, ok := errors.AsType[*connect.Error](err)
@@ -105,14 +109,15 @@ func FromConnect(err error) error {
 	return out
 }
 
-// RetryAfter returns the retry hint in info. It limits the hint to maxRetryAfter, because another program sent it.
+// RetryAfter returns the delay in a retry hint. It limits the delay to maxRetryAfter, because another program sent
+// the hint.
 func RetryAfter(info *errdetails.RetryInfo) time.Duration {
 	return boundRetryAfter(info.GetRetryDelay().AsDuration())
 }
 
 func boundRetryAfter(after time.Duration) time.Duration { return min(max(after, 0), maxRetryAfter) }
 
-// Class returns the class with the given code. It returns Internal if no class has this code.
+// Class returns the fault class for a status code. It returns Internal if no class has this code.
 func Class(code connect.Code) fault.Class {
 	for class, c := range codes {
 		if c == code {
@@ -122,8 +127,8 @@ func Class(code connect.Code) fault.Class {
 	return fault.Internal
 }
 
-// Interceptor returns an interceptor that calls ToConnect for the errors of handlers. It must be the innermost
-// interceptor, so that tracing and metrics see the resulting code.
+// Interceptor returns a server interceptor that calls ToConnect for the errors of handlers. It must be the
+// innermost interceptor, so that tracing and metrics record the status code.
 func Interceptor() connect.Interceptor { return interceptor{} }
 
 type interceptor struct{}

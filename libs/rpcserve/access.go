@@ -13,12 +13,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// Access decides by a request's headers whether the request is answered. It returns the context for the request, or
-// the error for the caller.
+// Access decides from a request's headers whether a server answers the request. It returns the context for the
+// handler, or the error for the caller.
 type Access func(r *http.Request) (context.Context, error)
 
-// Callers returns an Access that admits clients whose certificate's ID matches one of the patterns. If identity is
-// nil, it returns nil, which admits all clients, because without TLS clients cannot present a certificate.
+// Callers returns an Access for mutual TLS: it admits a client if the SPIFFE ID in the client's certificate matches
+// a pattern. If identity is nil, the server does not use TLS and clients cannot present a certificate. Then Callers
+// returns nil, and a nil Access admits all clients.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
@@ -36,8 +37,8 @@ func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	}, nil
 }
 
-// Unauthenticated returns the error of a request without a valid identity. It has an RPC code but no fault class,
-// because no package has to react to it.
+// Unauthenticated returns the error for a request without a valid identity. It has an RPC code and no fault class,
+// because no package handles this error.
 func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Hosts contains the host names that browsers may use to call a port, in addition to IP addresses and localhost.
+// Hosts contains the host names by which browsers may call a port. IP addresses and localhost are always permitted.
 type Hosts []string
 
-// Permit reports whether a browser's request may contain this Host header. A web site can point its own name to the
-// address of a port (DNS rebinding), so that its scripts can read answers of the port. We recognize such requests,
-// because their Host header contains the site's name.
+// Permit reports whether a browser may call the port by the host name in the request's Host header. It prevents DNS
+// rebinding: a malicious web site can let its own host name resolve to our address, so that its scripts can read
+// our answers. The Host header of such a request contains the site's name.
 func (h Hosts) Permit(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -28,8 +28,9 @@ func (h Hosts) Permit(host string) bool {
 		slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// isWebSite reports whether a browser sent a request for another web site or to a host name that is not permitted. It
-// recognizes browsers by the headers Origin and Sec-Fetch-Site, which other clients do not send.
+// isWebSite reports whether a request must be rejected because a script of another web site sent it, or because it
+// has a host name that is not permitted. Only requests of browsers are rejected: they contain the header Origin or
+// Sec-Fetch-Site.
 func (h Hosts) isWebSite(r *http.Request) bool {
 	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 	return browser && (http.NewCrossOriginProtection().Check(r) != nil || !h.Permit(r.Host))

@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// Caller returns the IP address of the client whose call ctx belongs to. It omits the port, so that all connections
-// of a pod count as the same caller. It returns an empty string if ctx does not belong to a call.
+// Caller returns the IP address of the client that made the current call. It omits the port, so that all
+// connections of a pod count as the same caller. Without a current call in ctx, it returns an empty string.
 func Caller(ctx context.Context) string {
 	call, ok := connect.CallInfoForHandlerContext(ctx)
 	if !ok {

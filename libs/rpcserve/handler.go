@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Handler is the handler of a port. Package serve calls it for each request.
+// Handler is the HTTP handler of a port with its RPC services. Package serve calls it for each request.
 type Handler struct {
 	telemetry *telemetry.Telemetry
 	access    Access // nil admits all requests
@@ -26,20 +26,21 @@ type Handler struct {
 	services  map[string]mount // by the path prefix of its methods, such as "/grpc.health.v1.Health/"
 }
 
-// mount is a service of a port with its limits.
+// mount is an RPC service of a port, with its limits and its handler.
 type mount struct {
 	name string
-	// requestBytes and responseBytes limit each message.
+	// requestBytes and responseBytes limit the size of each request and response message.
 	requestBytes, responseBytes int
-	// idles is true for streams whose clients may be silent, so that their requests need not keep a pace. An
-	// incomplete message of such a client uses at most requestBytes.
+	// idles is true for services with streams, whose clients may send nothing for a long time. Then no minimum rate is
+	// required for requests. An incomplete message of such a client occupies at most requestBytes of memory.
 	idles bool
-	// options are the service's options, in addition to its limits.
+	// options are the service's handler options, without the options for its limits.
 	options []connect.HandlerOption
 	handler http.Handler
 }
 
-// add adds a service with the options for its limits.
+// add adds an RPC service to the port. It limits the service's messages, and returns an error if m contains no
+// limits.
 func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, http.Handler)) error {
 	if m.requestBytes <= 0 || m.responseBytes <= 0 {
 		return fmt.Errorf("serve %s: its messages have no limit: set MaxRequestBytes and MaxResponseBytes", m.name)
@@ -47,9 +48,9 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	path, next := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
 		connect.WithSendMaxBytes(m.responseBytes),
-		// A compressed message may need a thousand times its size in memory. ServeHTTP rejects such messages, and this
-		// option makes sure that Connect does not inflate them either. Responses are not compressed, because callers
-		// are near, and compressing megabytes takes longer than sending them.
+		// A compressed message may need a thousand times its size in memory. ServeHTTP rejects compressed messages, and
+		// this option removes Connect's support for them. Responses are not compressed, because callers are in the same
+		// cluster, and compressing megabytes takes longer than sending them.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithCompressMinBytes(math.MaxInt),
 	}, m.options...)...)
@@ -58,8 +59,8 @@ func (h *Handler) add(m mount, handler func(...connect.HandlerOption) (string, h
 	return nil
 }
 
-// Restrict returns the handler of another port with the same services. Its access decides which requests are answered,
-// and a nil access admits all requests. Port is the name of the port in metrics and logs.
+// Restrict returns a handler with the same services for another port. Access decides which requests this port
+// answers, and a nil Access admits all requests. Port is the name of the port in metrics and logs.
 func (h *Handler) Restrict(port string, access Access) (*Handler, error) {
 	rejected, err := newRejections(port, h.telemetry)
 	restricted := *h
@@ -68,10 +69,11 @@ func (h *Handler) Restrict(port string, access Access) (*Handler, error) {
 	return &restricted, err
 }
 
-// ServeHTTP implements http.Handler. It checks a request, and passes it to its service.
+// ServeHTTP implements http.Handler. It rejects requests that are not permitted or are compressed, and passes other
+// requests to their service.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context() //nolint:contextcheck // access returns the request's context with an identity
-	// Health checks need no access, because Kubernetes' probes have no identity.
+	// Health checks are always answered, because the probes of Kubernetes cannot present an identity.
 	if h.access != nil && !strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
 		var err error
 		if ctx, err = h.access(r); err != nil {
@@ -101,17 +103,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	service.handler.ServeHTTP(w, r)
 }
 
-// writeError answers a request with an error, before its service reads it.
+// writeError answers a request with an error instead of passing it to its service.
 func (h *Handler) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	_ = h.errors.Write(w, r, rpcfault.ToConnect(err)) // an error means that the client left
 }
 
-// compressionHeaders contains the headers that name the compression of a request: in gRPC and gRPC-Web, in Connect,
-// and in streams of Connect.
+// compressionHeaders contains the request headers that name a compression: the headers of gRPC and gRPC-Web, of
+// Connect, and of streams in Connect.
 var compressionHeaders = []string{"Grpc-Encoding", "Content-Encoding", "Connect-Content-Encoding"}
 
-// compressionOf returns the name of a request's compression, or an empty string. Compressed requests are rejected
-// before they are read, with an error that explains the remedy. Connect's own error does not.
+// compressionOf returns the name of a request's compression, or an empty string. ServeHTTP rejects a compressed
+// request before reading it, with an error that explains the remedy. Connect's own error would not explain it.
 func compressionOf(r *http.Request) string {
 	for _, header := range compressionHeaders {
 		if name := r.Header.Get(header); name != "" && name != "identity" {

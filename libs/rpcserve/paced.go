@@ -15,8 +15,9 @@ import (
 // passed is a deadline in the past.
 var passed = time.Unix(1, 0)
 
-// pacedBody is the body of a request whose client must keep the pace. Otherwise the memory of the request would be
-// occupied for as long as the client wants. The reader must read without pauses. Only one goroutine may use the body.
+// pacedBody is the body of a request, and fails if the client sends it too slowly. Otherwise a slow client could
+// occupy the request's memory for as long as it wants. The reader must read without pauses. Only one goroutine may
+// use the body.
 type pacedBody struct {
 	io.ReadCloser
 	meter  *slowclient.Meter
@@ -30,8 +31,9 @@ func newPacedBody(body io.ReadCloser, conn *http.ResponseController, maxBytes in
 	}
 }
 
-// Read implements io.Reader. Only the time within Read counts for the pace, because only then the server waits for
-// the client. For a slow client, Read returns a *connect.Error, which Connect passes on unchanged.
+// Read implements io.Reader. It measures the client only within Read, because the server does not wait for the
+// client at other times. If the client is too slow, Read returns a *connect.Error, which Connect passes on
+// unchanged.
 func (b *pacedBody) Read(p []byte) (n int, err error) {
 	inTime := b.meter.Do(func() int {
 		n, err = b.ReadCloser.Read(p)

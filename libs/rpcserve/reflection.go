@@ -12,20 +12,22 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Limits of reflection, which interactive users need. Its streams may be idle, so that we limit their number and
-// their duration.
+// Limits of gRPC reflection, which users of tools such as grpcurl need. Clients may keep its streams open without
+// sending, so that we limit the number and the duration of streams.
 const (
-	// maxReflections is the maximum number of concurrent streams of reflection.
+	// maxReflections is the maximum number of concurrent reflection streams.
 	maxReflections = 16
-	// reflectionTimeout is the maximum duration of a stream. A tool needs less than a second.
+	// reflectionTimeout is the maximum duration of a reflection stream. A tool needs less than a second.
 	reflectionTimeout = time.Minute
-	// reflectionRequestBytes is the maximum size of a request: more than any name needs. reflectionResponseBytes is
-	// the maximum size of a response: more than the descriptors of a service with all imports need.
+	// reflectionRequestBytes is the maximum size of a reflection request, which contains a name.
+	// reflectionResponseBytes is the maximum size of a response, which contains the description of a service and of
+	// all its imports.
 	reflectionRequestBytes  = 64 << 10
 	reflectionResponseBytes = 4 << 20
 )
 
-// addReflection adds both versions of the reflection service. They share the limit of streams.
+// addReflection adds gRPC reflection in its versions v1 and v1alpha. The limit for streams applies to both versions
+// together.
 func (h *Handler) addReflection(names []string) error {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)

@@ -17,18 +17,18 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// maxPathBytes is the maximum length of a logged path.
+// maxPathBytes is the maximum length of a request's path in a log line.
 const maxPathBytes = 200
 
-// rejections counts and logs the requests that a port's Access rejects.
+// rejections counts and logs the requests that a port rejects because of their sender.
 type rejections struct {
 	port      string
 	telemetry *telemetry.Telemetry
 	total     metric.Int64Counter
 
 	mu sync.Mutex
-	// lines contains a rate limiter for the log lines of each reason, so that frequent rejections for one reason do
-	// not suppress the log lines for another reason.
+	// lines contains a rate limiter of log lines for each reason of a rejection. Many rejections for one reason then
+	// do not hide a rejection for another reason.
 	lines map[string]func(log func(count int))
 }
 
@@ -57,7 +57,8 @@ func (r *rejections) recordRejection(req *http.Request, err error) {
 	})
 }
 
-// lineOf returns the rate limiter of a reason. The number of reasons is bounded, because each reason is an RPC code.
+// lineOf returns the rate limiter for a reason. The map of rate limiters stays small, because each reason is one of
+// the RPC codes.
 func (r *rejections) lineOf(reason string) func(log func(count int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

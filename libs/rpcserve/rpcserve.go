@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcserve creates the handler of a port with RPC services. All services support the protocols gRPC, gRPC-Web
-// and Connect, health checks, reflection and telemetry, and use the same mapping of errors to codes.
+// Package rpcserve creates the HTTP handler for a port with RPC services. All services support the protocols gRPC,
+// gRPC-Web and Connect, health checks, reflection and telemetry, and convert errors to status codes in the same
+// way.
 package rpcserve
 
 import (
@@ -21,17 +22,18 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Service configures an RPC service of a port.
+// Service configures one of the RPC services of a port.
 type Service struct {
-	// Name is the full name of the service, with its package.
+	// Name is the full name of the service, with its package, such as "grpc.health.v1.Health".
 	Name string
-	// Handler is the generated function that creates the handler of the service, and returns the prefix of the paths of
-	// its methods.
+	// Handler is the service's generated constructor. It returns the service's HTTP handler, and the path prefix of
+	// the service's methods.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
-	// Streams is true if a method of the service is a stream. Clients of streams may be silent.
+	// Streams is true if a method of the service is a stream. No minimum rate is then required for requests, because
+	// clients of streams may send nothing for a long time.
 	Streams bool
-	// MaxRequestBytes and MaxResponseBytes limit each message. They are required. Calls with larger messages fail
-	// with ResourceExhausted.
+	// MaxRequestBytes and MaxResponseBytes limit the size of each message and are required. A call with a larger
+	// message fails with ResourceExhausted.
 	MaxRequestBytes, MaxResponseBytes int
 }
 
@@ -39,8 +41,8 @@ type Service struct {
 type Config struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
-	// Access decides which requests are answered, except for health checks. A nil Access admits all requests. Port is the
-	// name of the port in metrics and log lines about rejected requests.
+	// Access decides which requests the port answers. Health checks are always answered. A nil Access admits all
+	// requests. Port is the name of the port in metrics and log lines about rejected requests.
 	Access Access
 	Port   string
 	// Hosts contains the host names that browsers may use to call the port.
@@ -50,7 +52,8 @@ type Config struct {
 // healthBytes limits the messages of health checks, which contain the name of a service.
 const healthBytes = 4 << 10
 
-// NewHandler returns the handler of a port. It returns an error for a service whose messages have no limit.
+// NewHandler returns the handler for a port with the given services. It returns an error if a service does not
+// limit its messages.
 func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 	tracing, err := cfg.Telemetry.Interceptor()
 	if err != nil {
@@ -73,7 +76,7 @@ func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 		}
 		names = append(names, s.Name)
 	}
-	// Health checks are not traced, because they are frequent.
+	// Health checks get no tracing, because they are too frequent.
 	health := mount{name: grpchealth.HealthV1ServiceName, requestBytes: healthBytes, responseBytes: healthBytes}
 	err = h.add(health, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
@@ -84,8 +87,8 @@ func NewHandler(cfg Config, services ...Service) (*Handler, error) {
 	return h.Restrict(cfg.Port, cfg.Access)
 }
 
-// recoverPanic returns the function that converts a handler's panic to an error and logs the stack, so that only one
-// request fails.
+// recoverPanic returns a function that Connect calls when a handler panics. It logs the stack and converts the
+// panic to an error, so that only this request fails.
 func recoverPanic(log *slog.Logger) func(context.Context, connect.Spec, http.Header, any) error {
 	return func(ctx context.Context, spec connect.Spec, _ http.Header, p any) error {
 		log.ErrorContext(ctx, "handler panicked", "procedure", spec.Procedure, "panic", p, "stack", string(debug.Stack()))

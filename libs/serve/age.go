@@ -15,16 +15,16 @@ import (
 // that is higher than any request's. Thus all requests are answered, and the client closes the connection after its
 // last response.
 
-// goAway is a GOAWAY frame. It asks a client to begin no more requests on this connection. All requests that the
-// client has begun are answered.
+// goAway is an HTTP/2 GOAWAY frame. The client then sends new requests on another connection, and still receives
+// the responses to all requests that it has sent.
 var goAway = []byte{
 	0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, // header: length 8, type, flags, stream 0 for the connection
 	0x7f, 0xff, 0xff, 0xff, // number of the last request: the highest possible number
 	0, 0, 0, 0, // error code: no error
 }
 
-// checkAge checks the age of the connection at each request. If the connection is old, the response to r asks the
-// client to replace it.
+// checkAge requests the client to open a new connection if this connection is too old or the server is shutting
+// down. The request is sent with the response to r.
 func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	if c.expires.IsZero() {
 		return
@@ -41,8 +41,8 @@ func (c *conn) checkAge(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// askToReplace writes goAway if the connection is marked to be replaced, once and between two frames. The caller
-// holds the lock.
+// askToReplace writes the GOAWAY frame if the client must open a new connection. It writes the frame only once, and
+// only between two other frames. The caller holds the lock.
 func (c *conn) askToReplace() error {
 	if !c.replace.Load() || c.asked || !c.frames.atBoundary() {
 		return nil
@@ -52,9 +52,9 @@ func (c *conn) askToReplace() error {
 	return err
 }
 
-// expireAt lowers the time at which the connection counts as old to at, the expiry of the client's certificate,
-// because later requests would be rejected. It sets a timer, so that the client of an idle connection is asked too.
-// Callers must call it before the first request.
+// expireAt makes the connection count as old at the time at, which is before the client's certificate expires,
+// because requests after the expiry would be rejected. At this time, a timer sends the GOAWAY frame even if the
+// connection is idle. Callers must call expireAt before the first request.
 func (c *conn) expireAt(at time.Time, http2 bool) {
 	if at.Before(c.expires) {
 		c.expires = at

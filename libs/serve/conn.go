@@ -14,22 +14,24 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
-// listener accepts the connections of an endpoint within its limits. It closes further connections immediately,
-// because clients can react to a closed connection better than to a connection without answers.
+// listener accepts the connections of a port within its limits. It closes further connections immediately, because
+// a client can handle a closed connection better than a connection without answers.
 type listener struct {
 	net.Listener
 	limits *limits
 	tls    *tls.Config   // nil if no client may use TLS
 	age    time.Duration // maximum age of connections; 0 means no maximum
-	// rejected is called for each new connection that the listener closes because of the limits, and evicted for each
-	// idle connection that it closes in favor of a new connection.
+	// rejected is called for each new connection that the listener closes because too many are open. evicted is called
+	// for each idle connection that the listener closes to admit a new connection.
 	rejected, evicted func(peer string)
 	// failed is called for each TLS handshake that fails.
 	failed func(peer string, err error)
 
-	// draining is true while the server drains. Clients must then replace all connections.
+	// draining is true while the server shuts down but still answers requests. Clients must then replace all
+	// connections.
 	draining atomic.Bool
-	// lastLate is the time of the last request on a late connection: a connection that began while draining was true.
+	// lastLate is the time of the last request on a connection that was opened while draining was true. Such requests
+	// show that load balancers still send clients to this server.
 	lastLate atomic.Pointer[time.Time]
 }
 
@@ -54,8 +56,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// newConn returns a connection. It varies the maximum age randomly by up to a tenth, so that clients that connected
-// together do not reconnect together.
+// newConn returns a connection. It varies the connection's maximum age randomly by up to a tenth, so that clients
+// that connected at the same time do not all reconnect at the same time.
 func (l *listener) newConn(accepted net.Conn) *conn {
 	transport := newTransport(accepted)
 	c := &conn{
@@ -68,7 +70,7 @@ func (l *listener) newConn(accepted net.Conn) *conn {
 	return c
 }
 
-// transport is a network connection that is closed if its client does not read fast enough.
+// transport is a TCP connection that is closed if the client reads too slowly.
 type transport struct {
 	net.Conn
 	meter *slowclient.Meter
@@ -89,7 +91,8 @@ func (t *transport) Read(p []byte) (int, error) {
 	return t.Conn.Read(p)
 }
 
-// Write implements net.Conn. It is not safe for concurrent use, because the server writes sequentially.
+// Write implements net.Conn. It is not safe for concurrent use, which is sufficient for the HTTP server: its writes
+// are sequential.
 func (t *transport) Write(p []byte) (int, error) {
 	n, inTime, err := t.meter.Write(t.Conn.Write, p)
 	if !inTime && err == nil {
@@ -106,15 +109,15 @@ func (t *transport) CloseWrite() error {
 	return nil
 }
 
-// conn is a connection as the HTTP server sees it: it decrypts TLS, counts in the endpoint's limits, and asks its
-// client to replace it when it is old.
+// conn is a connection for the HTTP server. It decrypts TLS, counts the connection's requests for the limits of the
+// port, and requests the client to open a new connection when this connection is too old.
 type conn struct {
 	net.Conn  // transport, or a TLS connection over it: see startTLS
 	transport *transport
 	listener  *listener
 	peer      string
 
-	// limits.mu of the listener guards the following fields.
+	// The following fields are guarded by the mutex of listener.limits.
 	counted   bool
 	requests  int // running requests
 	used      bool
@@ -146,8 +149,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. If the client must use another connection, Write asks for it before it writes p, so that
-// the client sends its next request on the other connection.
+// Write implements net.Conn. If the client must open a new connection, Write sends the GOAWAY frame before p, so
+// that the client already sends its next request on the new connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.startTLS(); err != nil {
 		return 0, err
@@ -180,8 +183,8 @@ func (c *conn) Close() error {
 	return err
 }
 
-// CloseWrite closes the sending half of the connection, so that a client of HTTP/1.1 can read an answer before it has
-// sent its whole request.
+// CloseWrite closes the sending direction of the connection. An HTTP/1.1 client can then read the response before
+// it has sent its whole request.
 func (c *conn) CloseWrite() error {
 	if secure := c.secure.Load(); secure != nil {
 		return secure.CloseWrite()
@@ -189,7 +192,8 @@ func (c *conn) CloseWrite() error {
 	return c.transport.CloseWrite()
 }
 
-// beginRequest and endRequest count the running requests of the connection.
+// beginRequest and endRequest count the requests that are running on the connection. Only a connection without
+// running requests may be evicted.
 func (c *conn) beginRequest() {
 	c.listener.limits.mu.Lock()
 	defer c.listener.limits.mu.Unlock()
@@ -204,7 +208,8 @@ func (c *conn) endRequest() {
 	c.idleSince = time.Now()
 }
 
-// Peer returns the host of an address in net/http's format. Clients with the same host count as one peer.
+// Peer returns the host in an address such as "10.0.0.1:5000". All connections from the same host count as the same
+// peer in limits and logs.
 func Peer(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -213,7 +218,7 @@ func Peer(address string) string {
 	return host
 }
 
-// connKey is the key of a connection in the contexts of its requests.
+// connKey is the context key by which a request's handler finds the connection of the request.
 type connKey struct{}
 
 func withConn(ctx context.Context, conn net.Conn) context.Context {

@@ -12,16 +12,18 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// LongestDrain is the maximum duration of a drain as a multiple of its delay.
+// LongestDrain limits the duration of a drain: it lasts at most LongestDrain times the configured delay. In a
+// drain, the server still answers requests, but clients must move to other replicas.
 const LongestDrain = 4
 
-// drainServers waits until clients use other replicas, and returns the duration. It waits for delay, and longer while
-// load balancers still send requests on new connections, because closing those would lose requests.
+// drainServers waits until clients use other replicas, and returns how long it waited. It waits at least for delay.
+// While load balancers still open new connections, it waits longer, because the requests on these connections would
+// be lost.
 func drainServers(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
-		// From now on, we ask clients to open new connections, which reach other replicas. http.Server's Shutdown
-		// does that too, but drops requests that are in transit.
+		// From now on, clients must open new connections, which lead to other replicas. Shutdown of http.Server would
+		// also achieve this, but would drop requests that are in transit.
 		s.listener.draining.Store(true)
 	}
 	quiet := delay / 2
@@ -35,8 +37,8 @@ func drainServers(ctx context.Context, delay time.Duration, servers []*server) t
 	return time.Since(begin)
 }
 
-// lastLate returns the time of the last request on a connection that began while the server was draining. It returns
-// zero if there was no such request.
+// lastLate returns the time of the last request on a connection that was opened during the drain. It returns the
+// zero time if there was no such request.
 func (s *server) lastLate() time.Time {
 	if last := s.listener.lastLate.Load(); last != nil {
 		return *last
@@ -44,8 +46,8 @@ func (s *server) lastLate() time.Time {
 	return time.Time{}
 }
 
-// isProbe reports whether path is a health check. Health checks are about this process, so that their clients need
-// not use another replica.
+// isProbe reports whether path belongs to a health check. Health checks do not prolong a drain, because they are
+// for this replica and must not move to another.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }

@@ -5,7 +5,7 @@ package serve
 // Warning: this file and age.go write a frame below net/http, which has no supported way to send a graceful GOAWAY.
 // docs/decisions/0036 explains why, and names the test that fails when net/http supports it.
 
-// The parts of HTTP/2 frames that we parse (RFC 9113, section 4.1).
+// Constants of the HTTP/2 frame format (RFC 9113, section 4.1).
 const (
 	frameHeaderBytes  = 9
 	frameHeaders      = 0x1
@@ -14,8 +14,8 @@ const (
 	flagEndHeaders    = 0x4
 )
 
-// frames parses the frames that a server writes, to find places where another frame may be inserted. The zero value
-// is the state at the beginning of a connection.
+// frames parses the HTTP/2 frames that a server writes, to find the places where we can insert the GOAWAY frame.
+// The zero value is ready for the first byte of a connection.
 type frames struct {
 	header [frameHeaderBytes]byte
 	have   int  // number of bytes in header
@@ -24,7 +24,7 @@ type frames struct {
 	open   bool // true if the next frame continues the headers
 }
 
-// parseWritten updates the state by bytes that were written.
+// parseWritten continues to parse after the server has written the bytes p.
 func (f *frames) parseWritten(p []byte) {
 	for len(p) > 0 {
 		if f.rest > 0 {
@@ -50,5 +50,6 @@ func (f *frames) parseHeader() {
 	}
 }
 
-// atBoundary reports whether another frame may be written now.
+// atBoundary reports whether another frame may be inserted now: no frame and no sequence of header frames is
+// incomplete.
 func (f *frames) atBoundary() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }

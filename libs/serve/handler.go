@@ -10,13 +10,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
-// errSlowReader is the error of a response whose client reads too slowly.
+// errSlowReader is the error for a handler whose client reads the response too slowly.
 var errSlowReader = fault.New(fault.DeadlineExceeded,
 	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
 	slowclient.BytesPerSecond, slowclient.Grace)
 
-// wrapHandler returns a handler that counts the requests of each connection, sets the TLS state of a request, asks
-// the client to replace an old connection, and requires the client to read the response.
+// wrapHandler wraps the handler of a port. For each request, it counts the request for its connection, sets r.TLS,
+// requests the client to replace an old connection, and fails if the client reads the response too slowly.
 func wrapHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connKey{}).(*conn)
@@ -34,16 +34,17 @@ func wrapHandler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// In HTTP/2, each stream needs its own pace, because a client can stop reading a stream while it reads other
-		// streams of the connection.
+		// In HTTP/2, we measure the reading rate of each stream, because a client can stop reading a single stream of a
+		// connection.
 		stream := http.NewResponseController(w)
 		next.ServeHTTP(newPacedWriter(w, stream), r)
-		// This limits the time for the rest of the response, which the server writes after the handler has returned.
+		// The server writes the rest of the response after the handler has returned. This deadline limits the time for
+		// that.
 		_ = stream.SetWriteDeadline(time.Now().Add(slowclient.Grace))
 	})
 }
 
-// pacedWriter is a ResponseWriter whose client must read the response fast enough.
+// pacedWriter is an http.ResponseWriter that fails if the client reads the response too slowly.
 type pacedWriter struct {
 	http.ResponseWriter
 	stream *http.ResponseController
@@ -55,7 +56,7 @@ func newPacedWriter(w http.ResponseWriter, stream *http.ResponseController) *pac
 	return &pacedWriter{ResponseWriter: w, stream: stream, meter: slowclient.New(reset)}
 }
 
-// Write implements io.Writer. It resets the stream of a slow client.
+// Write implements io.Writer. If the client is too slow, Write resets the HTTP/2 stream and returns an error.
 func (w *pacedWriter) Write(p []byte) (int, error) {
 	n, inTime, err := w.meter.Write(w.ResponseWriter.Write, p)
 	if !inTime {

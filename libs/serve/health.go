@@ -16,29 +16,31 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// Health is the health of the process. [Run] sets whether the process is ready.
+// Health is the health of this process, from which health checks are answered. [Run] sets it to ready and not
+// ready.
 type Health struct {
 	ready atomic.Bool
-	// able contains the Able functions of the components.
+	// able contains the functions Able of all components. Health checks of a named service call them.
 	able atomic.Pointer[[]func() bool]
-	// explain returns problems that an operator must solve before the process can work. It may be nil.
+	// explain returns the current problems that an operator must solve, for the answers of health checks. It may be
+	// nil.
 	explain  func() []string
 	once     sync.Once
 	stopping chan struct{}
 }
 
-// Explain adds the strings that details returns to the answers of health checks. They describe problems that an
+// Explain adds problems to the answers of health checks: details returns a sentence for each problem that an
 // operator must solve before the process can work. Callers must call Explain before the process serves requests.
 func (h *Health) Explain(details func() []string) { h.explain = details }
 
-// Stopping returns a channel that is closed when running requests should end. Endless streams, such as watches, must
-// return then.
+// Stopping returns a channel that is closed when the process stops accepting requests. Streams without an end, such
+// as watches, must then return, because the process waits for running requests.
 func (h *Health) Stopping() <-chan struct{} {
 	h.once.Do(func() { h.stopping = make(chan struct{}) })
 	return h.stopping
 }
 
-// setStopping closes the channel of Stopping. Callers may call it only once.
+// setStopping closes the channel that Stopping returns. Callers must call it only once.
 func (h *Health) setStopping() {
 	h.Stopping()
 	close(h.stopping)
@@ -46,7 +48,7 @@ func (h *Health) setStopping() {
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
 
-// watchComponents stores the Able functions of the components.
+// watchComponents stores the functions Able of the components, for later health checks.
 func (h *Health) watchComponents(components []Component) {
 	var able []func() bool
 	for _, component := range components {
@@ -57,26 +59,27 @@ func (h *Health) watchComponents(components []Component) {
 	h.able.Store(&able)
 }
 
-// isServing reports whether the process is ready. If service is not empty, all components must also be able to work.
-// Liveness probes send an empty name, because a component that cannot work now is no reason to restart all
-// components.
+// isServing returns the answer to a health check. It reports whether the process is ready. If a service is named,
+// each component must also be able to work. Liveness probes name no service: Kubernetes should not restart the
+// process because a component cannot work for a while.
 func (h *Health) isServing(service string) bool {
 	able := h.able.Load()
 	unable := func(able func() bool) bool { return !able() }
 	return h.ready.Load() && (service == "" || able == nil || !slices.ContainsFunc(*able, unable))
 }
 
-// Checker returns a checker for gRPC health checks of the given services, and of the empty name, which probes use. It
-// answers SERVING while the process is ready, and otherwise NOT_SERVING. For a named service, it also answers
-// NOT_SERVING while a component cannot work.
+// Checker returns a checker for gRPC health checks of the given services, and of the empty name, which Kubernetes'
+// probes send. The checker answers SERVING while the process is ready, and otherwise NOT_SERVING. For a named
+// service, it also answers NOT_SERVING while a component cannot work.
 func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}
 }
 
-// maxDetailBytes is the maximum length of a detail, which is sent in a header.
+// maxDetailBytes is the maximum length of a problem in the answer to a health check. The problem is sent in a
+// header.
 const maxDetailBytes = 1 << 10
 
-// replaceUnprintable replaces characters that gRPC does not permit in headers.
+// replaceUnprintable replaces characters that are not permitted in gRPC headers by question marks.
 func replaceUnprintable(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'
@@ -89,7 +92,7 @@ type checker struct {
 	services []string
 }
 
-// DetailHeader is the header of details in the answers of health checks.
+// DetailHeader is the response header of health checks that contains the problems of the process.
 const DetailHeader = "Fn-Health-Detail"
 
 func (c checker) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {

@@ -9,29 +9,33 @@ import (
 	"sync"
 )
 
-// Limits of a connection. The maximum memory for a client is their product with the number of the client's connections.
+// Limits of a connection. A client can make the server buffer at most these sizes, multiplied by the number of its
+// connections.
 const (
-	// ReceiveWindow is the number of bytes of a request that the server buffers before its handler reads them. It is
-	// large enough for resource lists of some megabytes, which hardly wait for acknowledgements inside a cluster. It
-	// is small, because each request that waits for memory uses as much.
+	// ReceiveWindow is the HTTP/2 receive window of a request: the number of bytes that the server buffers before the
+	// handler reads them. With this size, a client in the same cluster hardly waits for acknowledgements when it sends
+	// resource lists of some megabytes. A larger size would cost more memory for each request that waits in a queue.
 	ReceiveWindow = 128 << 10
-	// ConnReceiveWindow is the number of bytes that the server buffers for all requests of a connection.
+	// ConnReceiveWindow is the HTTP/2 receive window of a connection: the number of bytes that the server buffers for
+	// all requests of the connection.
 	ConnReceiveWindow = 2 << 20
-	// MaxWindow is the maximum window that net/http permits, and minConnWindow the minimum window of a connection.
-	// net/http replaces other sizes by its defaults.
+	// MaxWindow is the maximum receive window that net/http permits, and minConnWindow the minimum receive window of a
+	// connection. net/http would silently replace other sizes by its defaults.
 	MaxWindow     = 4<<20 - 1
 	minConnWindow = 64 << 10
 	// maxHeaderBytes is the maximum size of a request's headers, which contain some ids and a token.
 	maxHeaderBytes = 16 << 10
-	// maxReadFrameBytes is the maximum size of an HTTP/2 frame, because the server buffers whole frames.
+	// maxReadFrameBytes is the maximum size of a received HTTP/2 frame. It is limited because the server buffers each
+	// frame as a whole.
 	maxReadFrameBytes = 64 << 10
 )
 
-// Windows limits the bytes that a server buffers before handlers read them: of a request, and of all requests of a
-// connection. A client that has sent as many bytes waits for an acknowledgement, for at least a round trip.
+// Windows contains the HTTP/2 receive windows: the bytes that a server buffers for a request, and for all requests
+// of a connection, before handlers read them. When a window is full, the client waits for an acknowledgement, which
+// takes at least a round trip.
 type Windows struct{ Request, Connection int }
 
-// checkSizes returns an error if net/http does not permit w.
+// checkSizes returns an error if net/http would replace a window by its default.
 func (w Windows) checkSizes() error {
 	if w.Request <= 0 || w.Request > MaxWindow || w.Connection < minConnWindow || w.Connection > MaxWindow {
 		return fmt.Errorf("windows of %d and %d bytes are not between 1 or %d and %d", w.Request, w.Connection,
@@ -40,23 +44,25 @@ func (w Windows) checkSizes() error {
 	return nil
 }
 
-// DefaultWindows contains the windows of endpoints whose Windows is not set.
+// DefaultWindows contains the receive windows for endpoints that do not set Windows.
 var DefaultWindows = Windows{Request: ReceiveWindow, Connection: ConnReceiveWindow}
 
 // Defaults for the fields of an Endpoint.
 const (
-	// DefaultMaxConnections is far above the needs of a service, because each caller uses few connections.
+	// DefaultMaxConnections is the default of MaxConnections. It is far above the needs of a service, because each
+	// caller opens few connections.
 	DefaultMaxConnections = 256
-	// DefaultMaxConnectionsPerPeer leaves connections for other addresses. It is large because the address may belong
-	// to a proxy with many callers.
+	// DefaultMaxConnectionsPerPeer is the default of MaxConnectionsPerPeer. It is a quarter of DefaultMaxConnections,
+	// so that a single address cannot use up all connections. It is large enough for a proxy, which sends the requests
+	// of many callers from one address.
 	DefaultMaxConnectionsPerPeer = 64
 	// DefaultMaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. Clients with more requests
 	// wait or use another connection.
 	DefaultMaxStreams = 250
 )
 
-// limits limits the connections of an endpoint, in total and per address. If a limit is reached, a new connection
-// replaces an idle connection, so that clients without requests do not exclude other clients.
+// limits limits the open connections of a port, in total and per client address. If a limit is reached, a new
+// connection replaces an idle connection. Otherwise clients without requests could exclude other clients.
 type limits struct {
 	total, perPeer int
 
@@ -73,8 +79,8 @@ func newLimits(e Endpoint) *limits {
 	}
 }
 
-// admitConn counts a new connection and returns true if it may stay. If it replaces another connection, admitConn
-// returns that connection as evicted, and the caller must close it.
+// admitConn counts a new connection, and returns true if it is admitted. If an idle connection must be closed to
+// make room, admitConn returns it as evicted, and the caller must close it.
 func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,9 +104,9 @@ func (l *limits) admitConn(c *conn) (stays bool, evicted *conn) {
 	return true, evicted
 }
 
-// idlest returns the connection among conns and best that should be evicted first, or nil if all of them serve
-// requests. Connections that never served a request come first, then connections of the address with the most
-// connections, then the connections with the longest idle time.
+// idlest returns which of the connections conns and best should be evicted first, or nil if all of them have
+// running requests. Connections that never served a request come first. Then come connections of the address with
+// the most connections. Among these, the longest idle connection comes first.
 func (l *limits) idlest(conns []*conn, best *conn) *conn {
 	for _, c := range conns {
 		if c.requests > 0 {
@@ -123,14 +129,14 @@ func (l *limits) compareIdle(a, b *conn) int {
 	return cmp.Or(cmp.Compare(len(l.peers[b.peer]), len(l.peers[a.peer])), a.idleSince.Compare(b.idleSince))
 }
 
-// removeConn removes a connection from the counts. Further calls do nothing.
+// removeConn removes a closed connection from the counts. Only the first call for a connection has an effect.
 func (l *limits) removeConn(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(c)
 }
 
-// remove implements removeConn. The caller holds mu.
+// remove implements removeConn for callers that hold mu.
 func (l *limits) remove(c *conn) {
 	if !c.counted {
 		return

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve implements the life cycle of all servers of this project.
+// Package serve implements the life cycle that all servers of this project share.
 //
-// [Run] first binds all ports, so that a program that cannot bind a port starts nothing. Then it serves requests. The
-// process becomes ready when all components are ready. When the context of Run is done, the process becomes not
-// ready, but serves requests until load balancers have noticed. Then it rejects new connections and finishes running
-// requests until a deadline. Finally it stops background tasks, which requests may need. Thus a rolling update loses
-// no requests.
+// [Run] first opens all ports, so that a program that cannot open a port starts nothing. Then it starts background
+// tasks and serves requests. The process becomes ready when all components are ready.
+//
+// When the context of Run is done, the process is no longer ready, but still serves requests until load balancers
+// have noticed. Then it rejects new connections and finishes running requests until a deadline. Finally it stops
+// the background tasks, which the requests may need. Thus a rolling update loses no requests.
 package serve
 
 import (
@@ -51,17 +52,18 @@ type Endpoint struct {
 	Listener net.Listener
 	// Handler answers the requests.
 	Handler http.Handler
-	// TLS configures the connections of clients that use TLS. If it is nil, no client may use TLS. Clients may also
-	// connect without TLS, as Kubernetes' probes do. Their requests have no TLS state, and the handler decides
-	// whether to answer them.
+	// TLS configures TLS for clients that use it. If it is nil, no client may use TLS. If it is set, clients may still
+	// connect without TLS, as the probes of Kubernetes do: r.TLS is then nil, and the handler decides whether to
+	// answer.
 	TLS *tls.Config
-	// MaxConnectionAge is the age of a connection at which the server asks the client to use another connection, so
-	// that clients with permanent connections also use new replicas of a service. It is varied by up to a tenth.
-	// Running requests, including streams, finish. Zero means no maximum.
+	// MaxConnectionAge is the age of a connection at which the server requests the client to open a new connection.
+	// Clients with permanent connections thereby also use new replicas of a service. The age is varied by up to a
+	// tenth. Running requests, including streams, may finish. Zero means no maximum without TLS, and an hour with TLS.
 	MaxConnectionAge time.Duration
-	// MaxConnections limits the concurrent connections, and MaxConnectionsPerPeer the connections of an address. The
-	// defaults are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. At a limit, a new connection replaces
-	// a connection without a running request. If there is none, the new connection is closed.
+	// MaxConnections limits the number of open connections, and MaxConnectionsPerPeer the number of open connections
+	// from a client address. The defaults are [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer]. At a limit,
+	// the server closes a connection without a running request to admit a new connection. If there is none, it closes
+	// the new connection.
 	MaxConnections, MaxConnectionsPerPeer int
 	// MaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. The default is [DefaultMaxStreams].
 	MaxStreams int
@@ -73,25 +75,26 @@ type Endpoint struct {
 // nil earlier if its work is done.
 type Task func(ctx context.Context) error
 
-// Component is a part of a process, such as a service: its ports and background tasks.
+// Component is a part of a process, such as an RPC service with its ports and background tasks.
 type Component struct {
 	Endpoints []Endpoint
 	Tasks     []Task
-	// Ready is closed when the component can work. The process becomes ready afterwards. It may be nil.
+	// Ready is closed when the component can work for the first time. The process becomes ready when all components
+	// are ready. A nil Ready means that the component is ready immediately.
 	Ready <-chan struct{}
-	// Able reports whether the component can work now. If not, health checks that name a service return NOT_SERVING.
-	// Each such check calls Able. It may be nil.
+	// Able reports whether the component can currently work. While it returns false, health checks of a named service
+	// return NOT_SERVING. Each such health check calls Able. It may be nil.
 	Able func() bool
 }
 
-// Run serves components until ctx is done or a component fails. It returns after all servers and tasks have stopped.
-// It returns nil if no component failed and all requests ended in time.
+// Run serves the components until ctx is done or a component fails. It returns after all ports are closed and all
+// background tasks have returned. It returns nil if no component failed and no request had to be aborted.
 func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, components ...Component) error {
 	servers, err := bindPorts(ctx, log, components)
 	if err != nil {
 		return err
 	}
-	// Tasks run longer than ctx, because running requests may need them.
+	// Background tasks continue after ctx is done, because running requests may need them.
 	tasksCtx, stopTasks := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTasks()
 	running, failed := errgroup.WithContext(tasksCtx)
@@ -123,8 +126,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, comp
 	return errors.Join(running.Wait(), err)
 }
 
-// turnReady waits until all components are ready, and then makes the process ready. It returns early if ctx is done
-// or a component fails.
+// turnReady waits until all components are ready, and then marks the process as ready. It returns without this mark
+// if ctx is done or a component fails.
 func turnReady(ctx, failed context.Context, health *Health, components []Component) {
 	for _, component := range components {
 		if component.Ready == nil {
@@ -141,7 +144,7 @@ func turnReady(ctx, failed context.Context, health *Health, components []Compone
 	health.setReady(true)
 }
 
-// stopServers shuts down all servers concurrently. It breaks off requests that do not end within ShutdownTimeout.
+// stopServers shuts down all servers concurrently. It aborts requests that run longer than ShutdownTimeout.
 func stopServers(ctx context.Context, cfg Config, servers []*server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
 	defer cancel()

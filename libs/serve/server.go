@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// server is an endpoint whose port is open.
+// server is the HTTP server of an endpoint whose port is open.
 type server struct {
 	name     string
 	listener *listener
 	http     *http.Server
 }
 
-// bindPorts opens the ports of all endpoints. If one of them fails, it closes the others and returns the error.
+// bindPorts opens the ports of all endpoints. If a port cannot be opened, bindPorts closes the opened ports and
+// returns the error.
 func bindPorts(ctx context.Context, log *slog.Logger, components []Component) ([]*server, error) {
 	var servers []*server
 	for _, component := range components {
@@ -73,7 +74,7 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 	return s, nil
 }
 
-// maxStreamsOf returns the maximum number of concurrent requests on a connection of e.
+// maxStreamsOf returns the endpoint's limit of concurrent requests on a connection, or the default.
 func maxStreamsOf(e Endpoint) int {
 	if e.MaxStreams > 0 {
 		return e.MaxStreams
@@ -81,8 +82,8 @@ func maxStreamsOf(e Endpoint) int {
 	return DefaultMaxStreams
 }
 
-// Occasionally returns a rate limiter for log lines. The returned function calls log at most once per minute, with
-// the number of its own calls since the last line.
+// Occasionally returns a rate limiter for log lines. Callers call the returned function for each event. It calls
+// log at most once per minute, with the number of events since the last log line.
 func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time
@@ -99,8 +100,8 @@ func Occasionally() func(log func(count int)) {
 	}
 }
 
-// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients use. It does not handle TLS, because
-// conn does.
+// newHTTPServer returns a server for HTTP/1.1 and HTTP/2. gRPC clients use HTTP/2. The type conn decrypts TLS, so
+// that the server receives unencrypted requests.
 func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -116,7 +117,7 @@ func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.
 			MaxReceiveBufferPerStream:     windows.Request,
 			MaxReadFrameSize:              maxReadFrameBytes,
 			MaxConcurrentStreams:          maxStreams,
-			// Pings end the requests of clients whose machine has failed.
+			// If a client's machine fails, the missing answer to a ping ends the client's requests.
 			SendPingTimeout: 30 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},

@@ -12,15 +12,17 @@ import (
 const (
 	// handshakeTimeout limits the time of a TLS handshake.
 	handshakeTimeout = 10 * time.Second
-	// recordHandshake is the first byte of a TLS connection. No request without TLS begins with this byte.
+	// recordHandshake is the first byte that a client with TLS sends. A client without TLS never sends this byte
+	// first.
 	recordHandshake = 0x16
-	// maxSecureAge is the maximum age of connections with TLS if the endpoint sets none. They need a maximum, because
-	// certificates expire.
+	// maxSecureAge is the maximum age of connections if the endpoint uses TLS and does not set MaxConnectionAge. The
+	// age is limited because certificates expire.
 	maxSecureAge = time.Hour
 )
 
-// startTLS reads the first byte of a connection, which shows if the client uses TLS. If so, it performs the
-// handshake. Only the first call does so. It runs in the goroutine that serves the connection.
+// startTLS detects whether the client uses TLS, by the first byte of the connection, and then performs the
+// handshake. Only the first call has an effect. It is called by the first Read or Write instead of Accept, so that
+// a slow client does not delay other clients.
 func (c *conn) startTLS() error {
 	if c.listener.tls == nil {
 		return nil
@@ -41,7 +43,7 @@ func (c *conn) startTLS() error {
 	return c.handshakeErr
 }
 
-// decrypt performs the handshake. It also sets the time at which the client must use another connection, before its
+// decrypt performs the TLS handshake. It also makes sure that the client opens a new connection before its
 // certificate expires.
 func (c *conn) decrypt() error {
 	secure := tls.Server(c.Conn, c.listener.tls)

@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// Load fills cfg from the environment, for a program without flags. With the argument --help, it prints the settings
-// and exits. It also exits if there are other arguments or the configuration is wrong.
+// Load fills cfg from environment variables, for a program that has no flags. With the argument --help, it prints
+// the settings and exits. With other arguments or an invalid configuration, it prints the error and exits.
 func Load(name string, cfg config.Validator) {
 	code, end := loadSettings(name, os.Args[1:], cfg, os.Stdout, os.Stderr)
 	if end {
@@ -20,7 +20,7 @@ func Load(name string, cfg config.Validator) {
 	}
 }
 
-// loadSettings implements Load. It returns true and the exit code if the program must exit.
+// loadSettings implements Load. If the program must exit, it returns true and the exit code.
 func loadSettings(name string, args []string, cfg config.Validator, stdout, stderr io.Writer) (code int, end bool) {
 	switch {
 	case slices.ContainsFunc(args, isHelp):

@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// warnOfCallers logs a warning if FNR_CALLERS is set without an identity. The setting then has no effect, because the
-// program cannot distinguish callers.
+// warnOfCallers logs a warning if the setting FNR_CALLERS restricts the callers but mutual TLS is not configured.
+// The setting then has no effect, because the program cannot identify callers.
 func warnOfCallers(ctx context.Context, log *slog.Logger, identity *mtls.Identity) {
 	if identity == nil && config.IsSet("Callers") {
 		log.WarnContext(ctx, "setting has no effect; any caller is answered",

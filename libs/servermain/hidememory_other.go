@@ -4,5 +4,5 @@
 
 package servermain
 
-// hideMemory does nothing, because only on Linux other processes can read the environment of a process from files.
+// hideMemory does nothing, because only Linux shows a process's environment and memory to other processes in files.
 func hideMemory() error { return nil }

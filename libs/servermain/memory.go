@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 )
 
-// limitMemory sets the memory limit of Go's garbage collector to five eighths of the limit of the container at root.
-// Function processes and memory outside of Go's heap need the rest. If GOMEMLIMIT is set, limitMemory does nothing.
+// limitMemory sets the memory limit of Go's garbage collector to five eighths of the container's memory limit. The
+// rest is for function processes and memory outside of Go's heap. If GOMEMLIMIT is set, limitMemory does nothing.
 func limitMemory(root string) {
 	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // a variable of Go's runtime
 		return
@@ -23,16 +23,17 @@ func limitMemory(root string) {
 	}
 }
 
-// An idle program returns memory to the system every returnInterval if it occupies at least worthReturning bytes more
-// than at its start. Otherwise the garbage collection for it, which lasts some milliseconds, is not worthwhile.
+// An idle program returns unused memory to the operating system every returnInterval, if it occupies at least
+// worthReturning bytes more than at its start. For less memory, we avoid the required garbage collection, which
+// lasts some milliseconds.
 const (
 	returnInterval = 15 * time.Second
 	worthReturning = 64 << 20
 )
 
-// returnMemory returns unused memory to the system while the program is idle, until ctx is canceled. Go's runtime
-// itself would return the memory only after its next collection. In an idle program, that is minutes after the last
-// request, with hundreds of megabytes of lists.
+// returnMemory returns unused memory to the operating system while the program is idle, until ctx is canceled. Go's
+// runtime would return the memory only after its next garbage collection. In an idle program, this collection
+// begins minutes after the last request, and until then resource lists may occupy hundreds of megabytes.
 func returnMemory(ctx context.Context) error {
 	ticker := time.NewTicker(returnInterval)
 	defer ticker.Stop()
@@ -49,14 +50,14 @@ func returnMemory(ctx context.Context) error {
 	}
 }
 
-// usage is the use of memory as Go's runtime reports it.
+// usage is the memory use of this program according to Go's runtime.
 type usage struct {
 	mapped      uint64 // bytes of memory that the program occupies
 	collections uint64 // collections that the runtime started itself
 }
 
-// idleSince reports whether the program allocated so little since last that the runtime did not collect. A busy
-// program would use the returned memory again.
+// idleSince reports whether the program was idle since last was measured: it allocated so little that the runtime
+// started no garbage collection. A busy program would use the returned memory again.
 func (u usage) idleSince(last usage) bool { return u.collections == last.collections }
 
 func readUsage() usage {

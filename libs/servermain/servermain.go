@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-	// The images of the programs contain no certificate authorities. Without the built-in ones, no public registry and no
-	// collector with TLS could be trusted. The authorities of the system take precedence.
+	// This package contains certificate authorities, because the images of our programs contain none. Without them,
+	// the programs could not verify the certificates of public registries and of telemetry collectors. Authorities of
+	// the operating system take precedence.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
@@ -35,24 +36,26 @@ const (
 	wrongConfig = 2
 )
 
-// flushTimeout limits the time to send the last telemetry, so that a collector that does not answer delays the exit
-// only briefly.
+// flushTimeout limits the time for sending the last telemetry before the program exits. A collector that does not
+// answer then delays the exit only briefly.
 const flushTimeout = 2 * time.Second
 
-// Settings are common to all programs. A main function embeds them next to the configuration of its service.
+// Settings contains the settings that all programs share. A main function embeds it next to the configuration of
+// its service.
 type Settings struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
 	TLS       mtls.Config
 }
 
-// Check records the problems of the settings in checks.
+// Check adds the problems of these settings to checks.
 func (s Settings) Check(checks *config.Checks) {
 	checks.Within("Serve", s.Serve.Validate())
 	checks.Within("Telemetry", s.Telemetry.Validate())
 }
 
-// ValidateWith checks a service's configuration and these settings. A main function's Validate calls it.
+// ValidateWith validates a service's configuration together with these settings, so that a user gets all problems
+// at once. The Validate method of a main function's configuration calls it.
 func (s Settings) ValidateWith(service config.Validator) error {
 	var checks config.Checks
 	checks.Within("", service.Validate())
@@ -60,7 +63,7 @@ func (s Settings) ValidateWith(service config.Validator) error {
 	return checks.Err()
 }
 
-// Frame contains objects that the components of a program need.
+// Frame contains the objects of a program that its components share.
 type Frame struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
@@ -68,10 +71,11 @@ type Frame struct {
 	Identity *mtls.Identity
 }
 
-// Build makes the components of a program. It must not start goroutines: the components' tasks may.
+// Build creates the components of a program. It must not start goroutines. The background tasks of the components
+// may start them.
 type Build func(ctx context.Context, frame Frame) ([]serve.Component, error)
 
-// RejectConfig prints err, the reason why a program cannot start with its configuration, and returns the exit code.
+// RejectConfig prints the error of an invalid configuration, and returns the exit code for it.
 func RejectConfig(name string, err error) int { return rejectConfig(os.Stderr, name, err) }
 
 func rejectConfig(w io.Writer, name string, err error) int {
@@ -79,13 +83,15 @@ func rejectConfig(w io.Writer, name string, err error) int {
 	return wrongConfig
 }
 
-// stopSignals receives the signals that stop a program.
+// stopSignals receives the signals that stop the program, such as SIGTERM.
 var stopSignals = make(chan os.Signal, 1)
 
-// Begin must be the first statement of a main function. It prints --version, hides inherited descriptors from the
-// programs that this program starts, and subscribes to the signals that stop a program. Main acts on these signals.
-// Without Begin, a signal that arrives while a program reads its configuration would be lost, because the kernel
-// drops signals to which the first process of a container is not subscribed.
+// Begin must be the first statement of a main function. It prints the version if the argument is --version. It
+// makes sure that child processes do not inherit this program's open files. It also subscribes to the signals that
+// stop a program, on which Main acts.
+//
+// Without this subscription, a signal that arrives while a program reads its configuration would be lost: the
+// program is the first process of a container, for which the kernel drops signals without a handler.
 func Begin() {
 	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
 		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it
@@ -98,8 +104,8 @@ func Begin() {
 	}
 }
 
-// Main runs the named program and returns its exit code. The program stops at SIGTERM, SIGINT or SIGHUP, even if the
-// signal arrived between Begin and Main.
+// Main runs the named program and returns its exit code. SIGTERM, SIGINT and SIGHUP stop the program, even if the
+// signal arrived between the calls of Begin and Main.
 func Main(name string, settings Settings, build Build) int {
 	Begin()
 	ctx, stop := context.WithCancel(context.Background())
@@ -155,8 +161,8 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, components...)
 }
 
-// flush sends the last telemetry. It only logs errors, because an unreachable collector is not a failure of the
-// program.
+// flush sends the remaining telemetry before the program exits. It only logs errors: a program must not fail
+// because a telemetry collector is unreachable.
 func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()

@@ -12,15 +12,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/osthread"
 )
 
-// Slacken sets the timer slack of all threads of the program, by restarting the program.
+// Slacken sets the timer slack, which lets threads wake slightly late, for all threads of the program. It restarts
+// the program to do so.
 //
-// While a program is busy, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds. With Linux's
-// default slack, it wakes after 70 microseconds. For a server whose requests last milliseconds, this costs a tenth of
-// its processor time. The monitor may wake later, because its task is to preempt goroutines that run for 10 ms.
+// While a program is busy, the monitor thread of Go's runtime repeatedly sleeps for 20 microseconds, and wakes
+// after 70 microseconds with Linux's default slack. For a server whose requests last milliseconds, this costs a
+// tenth of its processor time. The monitor may wake later, because its task is to preempt goroutines that run for
+// 10 ms.
 //
-// Slacken must be the first statement of a server's main function. A thread can set only its own slack, which new
-// threads inherit. Because the monitor thread already runs, the program executes itself again, on a thread with
-// slack. If that fails, or if the program was started with this slack, it continues unchanged.
+// Slacken must be the first statement of a server's main function. A thread can set only its own slack, and new
+// threads inherit it. Because the monitor thread already runs, the program executes itself again from a thread with
+// more slack. If that fails, or if the program already has this slack, it continues unchanged.
 func Slacken() {
 	runtime.LockOSThread() // the thread with slack must call execve
 	defer runtime.UnlockOSThread()
@@ -31,7 +33,8 @@ func Slacken() {
 	_ = Execute(os.Args, os.Environ()) //nolint:forbidigo // restarts this program with the same environment
 }
 
-// Execute replaces the program by itself with slack, args and env. It returns only after an error.
+// Execute sets the timer slack of the current thread and restarts the program in the same process, with args and
+// env. It returns only if that fails.
 func Execute(args, env []string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -11,7 +11,7 @@ import (
 
 func Slacken() {}
 
-// Execute replaces the program by itself with args and env. It returns only after an error.
+// Execute restarts the program in the same process, with args and env. It returns only if that fails.
 func Execute(args, env []string) error {
 	path, err := os.Executable()
 	if err != nil {

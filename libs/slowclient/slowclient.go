@@ -2,25 +2,25 @@
 
 // Package slowclient limits how long a server waits for a client that sends or reads slowly.
 //
-// A client may pause for [Grace] in total, and earns further time by each byte that it sends or reads: the server
-// waits for n bytes for at most Grace plus n/[BytesPerSecond]. Therefore a client cannot occupy the server's memory
-// for long without transferring many bytes.
+// A client may pause for [Grace] in total. Each byte that it sends or reads earns further time: for n bytes, the
+// server waits at most Grace plus n/[BytesPerSecond]. Therefore a client can occupy the server's memory for a long
+// time only if it keeps transferring data.
 package slowclient
 
 import "time"
 
 const (
-	// Grace is the total time for which a client may pause.
+	// Grace is the total time for which a client may pause without transferring data.
 	Grace = 30 * time.Second
-	// BytesPerSecond is the minimum rate of a continuous transfer. It is half a megabit per second, which even slow
-	// links achieve.
+	// BytesPerSecond is the minimum rate of a client that transfers data continuously: half a megabit per second,
+	// which even slow links achieve.
 	BytesPerSecond = 64 << 10
-	// pieceBytes is the maximum size of a single write. It is small enough to distinguish a client that reads slowly
-	// from a client that does not read, and one piece earns only a part of Grace.
+	// pieceBytes is the maximum size of a single write. It is small enough to distinguish a slow client from a client
+	// that does not read at all: at the minimum rate, a piece takes 4 of the 30 seconds of Grace.
 	pieceBytes = 256 << 10
 )
 
-// Meter measures one direction of a transfer. Only one goroutine may use it.
+// Meter measures whether a client is too slow in one direction of a connection. Only one goroutine may use it.
 type Meter struct {
 	interrupt   func()
 	alarm       *time.Timer   // runs during a transfer; nil before the first transfer
@@ -30,15 +30,16 @@ type Meter struct {
 	late        bool          // true if interrupt was called
 }
 
-// New returns a meter. The function interrupt must end the current transfer. The Meter calls it in another goroutine,
-// and only while Do runs.
+// New returns a Meter. When the client is too slow, the Meter calls interrupt in another goroutine. The function
+// interrupt must make the current transfer return. It is called only while Do runs.
 func New(interrupt func()) *Meter {
 	return &Meter{interrupt: interrupt, interrupted: make(chan struct{}, 1), left: Grace}
 }
 
-// Do calls transfer, which returns the number of bytes that earn time for the client. Do returns true if the client
-// kept the pace. If not, Do calls interrupt and returns false after interrupt has returned, because interrupt must
-// not end a later transfer on the same connection. All later calls of Do return false immediately.
+// Do calls transfer and measures its duration. The function transfer returns the number of bytes for which the
+// client earns time. Do returns true if the client was fast enough. If not, Do calls interrupt and returns false.
+// It returns only after interrupt has returned, so that interrupt cannot end a later transfer on the same
+// connection. All later calls of Do return false immediately.
 func (m *Meter) Do(transfer func() (earned int)) bool {
 	if m.late {
 		return false
@@ -70,8 +71,8 @@ func (m *Meter) startAlarm() {
 	})
 }
 
-// Write calls write for all of p, piece by piece, and reports whether the client kept the pace. It calls write once if
-// p is empty.
+// Write writes p in pieces by calling write, and reports in inTime whether the client was fast enough. If p is
+// empty, it calls write once.
 func (m *Meter) Write(write func([]byte) (int, error), p []byte) (n int, inTime bool, err error) {
 	for {
 		piece := p[n:min(len(p), n+pieceBytes)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tagconstraint parses the tag field of an evaluation, and selects a matching tag.
+// Package tagconstraint parses the tag in an evaluation request, which may be a version constraint such as "~0.4",
+// and selects the highest matching tag of the image.
 package tagconstraint
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Constraint is a request for a tag of an image. The zero Constraint requests no tag, so that the image keeps its
-// own.
+// Constraint is a requested tag, or a constraint on versions. The zero Constraint requests no tag: the image keeps
+// the tag in its name.
 type Constraint struct {
 	text     string
 	versions *semver.Constraints
@@ -27,9 +28,9 @@ const maxBytes = 1 << 10
 // tagPattern matches the tags that registries accept.
 var tagPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
-// Parse parses s, which is empty, a version, a constraint on semantic versions in the syntax of Masterminds/semver,
-// or any other tag. A version stands for the tag of this name, even if it is partial, because functions publish tags
-// such as "v0.4" that follow their patches. If s is neither a constraint nor a possible tag, the error has the class
+// Parse parses a tag or a constraint on semantic versions in the syntax of Masterminds/semver. An empty s requests
+// no tag. A version such as "v0.4" is a tag and not a constraint, even if it is partial, because functions publish
+// tags of this form that move to the latest patch. If s is neither a tag nor a constraint, the error has the class
 // fault.Invalid.
 func Parse(s string) (Constraint, error) {
 	if s == "" {
@@ -55,7 +56,8 @@ func Parse(s string) (Constraint, error) {
 // IsZero reports whether c requests no tag.
 func (c Constraint) IsZero() bool { return c.text == "" }
 
-// Exact returns the tag if c allows only one tag. Callers then need not list the tags of the image.
+// Exact returns the requested tag. It returns false if c is empty or a constraint on versions. For an exact tag,
+// callers need not list the tags of the image.
 func (c Constraint) Exact() (tag string, ok bool) {
 	return c.text, c.text != "" && c.versions == nil
 }
@@ -63,8 +65,9 @@ func (c Constraint) Exact() (tag string, ok bool) {
 // String returns c as it was written.
 func (c Constraint) String() string { return c.text }
 
-// Highest returns the highest of the tags that c allows. A constraint on versions never allows tags that are not
-// semantic versions, signatures and attestations ("sha256-…"), and builds of commits ("…-git-…").
+// Highest returns the highest of the tags that satisfy c. It returns false if there is none. A constraint on
+// versions is never satisfied by tags that are not semantic versions, by signatures and attestations ("sha256-…"),
+// or by builds of commits ("…-git-…").
 func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	if c.versions == nil {
 		return c.text, slices.Contains(tags, c.text)
@@ -85,7 +88,8 @@ func (c Constraint) Highest(tags []string) (tag string, ok bool) {
 	return best.Original(), true
 }
 
-// release returns tag as a version. It returns nil if a constraint on versions must not choose the tag.
+// release returns tag as a version. It returns nil if the tag is no release, that is, no semantic version, a
+// signature or the build of a commit.
 func release(tag string) *semver.Version {
 	if strings.HasPrefix(tag, "sha256-") || strings.Contains(tag, "-git-") {
 		return nil
@@ -97,8 +101,9 @@ func release(tag string) *semver.Version {
 	return v
 }
 
-// compare orders versions, and also different spellings of the same version, so that the choice does not depend on
-// the order of the tags. The most exact spelling is the highest, because "v1.2.0" moves less often than "v1".
+// compare orders versions. It also orders different spellings of the same version, so that the result does not
+// depend on the order of the tags. The longest spelling is the highest, because a tag like "v1.2.0" is moved less
+// often than "v1".
 func compare(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), cmp.Compare(strings.Count(a.Original(), "."), strings.Count(b.Original(), ".")),
 		cmp.Compare(a.Original(), b.Original()))

@@ -12,12 +12,12 @@ import (
 	"go.opentelemetry.io/otel"
 )
 
-// errorInterval is the minimum time between two log lines about OpenTelemetry's own errors. An unreachable collector
-// causes several errors per minute.
+// errorInterval is the minimum time between two log lines about OpenTelemetry's errors. Without it, an unreachable
+// collector would cause several lines per minute.
 const errorInterval = time.Minute
 
-// LogErrors writes OpenTelemetry's own errors to the program's log, at most one line per minute. A program must call
-// it only once, because OpenTelemetry's error handler is global.
+// LogErrors writes OpenTelemetry's errors to the program's log, at most one line per minute. A program must call it
+// only once, because OpenTelemetry has a single, global error handler.
 func (t *Telemetry) LogErrors() {
 	errs := &errorLog{log: t.Log}
 	otel.SetErrorHandler(errs)
@@ -40,7 +40,8 @@ func (l *errorLog) Handle(err error) {
 	}
 }
 
-// admitLine reports whether a line may be written now, and returns the number of unlogged errors before it.
+// admitLine reports whether a log line may be written now. If so, it also returns how many errors were not logged
+// since the last line.
 func (l *errorLog) admitLine() (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +56,8 @@ func (l *errorLog) admitLine() (left int, ok bool) {
 	return left, true
 }
 
-// boundedHandler is a log handler for OpenTelemetry's log lines. It shares the rate limit of an errorLog.
+// boundedHandler writes OpenTelemetry's own log lines to the program's log, at most one line per minute. It shares
+// this limit with the errors of an errorLog.
 type boundedHandler struct {
 	slog.Handler
 	errors *errorLog

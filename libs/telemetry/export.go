@@ -18,8 +18,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// spanExporter returns the exporter of traces that OpenTelemetry's variables configure. It returns nil if traces are
-// not exported.
+// spanExporter returns the exporter of traces that OpenTelemetry's environment variables configure. It returns nil
+// if they configure none.
 func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if !isExporting("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
 		return nil, nil
@@ -28,9 +28,9 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return exporter, nameVariable("OTEL_TRACES_EXPORTER", err)
 }
 
-// metricReader returns the reader that pushes metrics as OpenTelemetry's variables configure. It returns nil if
-// metrics are not pushed. It ignores the exporter "prometheus", which would open a second port for the metrics that
-// our port already serves.
+// metricReader returns the reader that pushes metrics as OpenTelemetry's environment variables configure. It
+// returns nil if metrics are not pushed. It ignores the exporter "prometheus", which would open another port for
+// the metrics that our metrics port already serves.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	if os.Getenv("OTEL_METRICS_EXPORTER") == "prometheus" ||
 		!isExporting("OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") {
@@ -40,7 +40,7 @@ func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	return reader, nameVariable("OTEL_METRICS_EXPORTER", err)
 }
 
-// nameVariable adds to err the name and the value of the variable that selects the exporter.
+// nameVariable adds the environment variable that selects the exporter, and its value, to the error err.
 func nameVariable(variable string, err error) error {
 	if err == nil {
 		return nil
@@ -48,8 +48,8 @@ func nameVariable(variable string, err error) error {
 	return fmt.Errorf("%s=%q: %w: check the OTEL_ variables", variable, os.Getenv(variable), err)
 }
 
-// isExporting reports whether to export a signal (traces or metrics). If no variable is set, it returns false,
-// whereas OpenTelemetry itself would export to localhost.
+// isExporting reports whether to export traces or metrics, depending on the given environment variables. If no
+// variable is set, it returns false, unlike OpenTelemetry, which would export to localhost.
 func isExporting(exporter, endpoint string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv(exporter) == "none" {
 		return false
@@ -57,12 +57,13 @@ func isExporting(exporter, endpoint string) bool {
 	return os.Getenv(exporter) != "" || os.Getenv(endpoint) != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// prometheusReader returns a reader and the handler for Prometheus. The handler serves the reader's metrics and the
-// metrics of the Go runtime and of the process. It logs a metric that cannot be served, and still serves other
-// metrics.
+// prometheusReader returns a reader of metrics, and the HTTP handler that Prometheus scrapes. The handler serves
+// the reader's metrics, and the metrics of the Go runtime and of the process. If a metric cannot be served, the
+// handler logs the error and serves the other metrics.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
-	// The Go runtime's metrics have their own registry. A registry runs all its collectors in concurrent goroutines,
-	// and the metric of goroutines would count them. The two registries run one after the other.
+	// We use a second registry for the metrics of the Go runtime. A registry runs its collectors in concurrent
+	// goroutines, which would be included in the metric of the number of goroutines. The two registries are collected
+	// one after the other.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

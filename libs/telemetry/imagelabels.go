@@ -7,30 +7,31 @@ import (
 	"sync"
 )
 
-// MaxImageLabels is the maximum number of images with a label of their own.
+// MaxImageLabels is the maximum number of images that get their own label in metrics.
 const MaxImageLabels = 200
 
-// OtherImages is the label of all images without a label of their own.
+// OtherImages is the common label of all images that have no label of their own.
 const OtherImages = "other"
 
-// ImageName is implemented by imagename.Name, the canonical name of an image. It is an interface, so that programs
-// without images do not link package imagename.
+// ImageName is an interface for imagename.Name, the canonical name of an image. With the interface, programs that
+// do not use images need not link package imagename.
 type ImageName interface {
 	Short() string
 	String() string
 }
 
-// ImageLabels assigns labels for metrics to images. The label is the image's short name, or the whole name if the
-// short name is already the label of another image. Each label causes a set of time series, and callers can send any
-// number of names. Therefore only the first MaxImageLabels existing images get a label. The zero value is ready to
-// use, and safe for concurrent use.
+// ImageLabels assigns labels in metrics to images. A label is the image's short name, or the whole name if another
+// image already has the short name as its label. Each label adds time series to the metrics, and callers could send
+// any number of invented names. Therefore only images that exist get a label, and only the first MaxImageLabels.
+// The zero value is ready to use, and safe for concurrent use.
 type ImageLabels struct {
 	mu     sync.Mutex
 	owners map[string]string // label to the image's name without digest
 }
 
-// Earn returns the label of an image that is known to exist, because its function has run or because it has a pod. It
-// assigns a label to the image unless MaxImageLabels are assigned already. Then it returns OtherImages.
+// Earn returns the label of an image that certainly exists, because its function has run or because it has a pod.
+// If the image has no label yet, Earn assigns a label to it. If MaxImageLabels are already assigned, it returns
+// OtherImages instead.
 func (l *ImageLabels) Earn(image ImageName) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,8 +57,8 @@ func (l *ImageLabels) Label(image ImageName) string {
 	return OtherImages
 }
 
-// findLabel returns the label for an image, and reports whether it is already assigned to the image. Labels contain
-// no digests.
+// findLabel returns the label that an image has or would get, without a digest. It also reports whether the image
+// already has this label.
 func (l *ImageLabels) findLabel(image ImageName) (label string, earned bool) {
 	label = image.Short()
 	owner, earned := l.owners[label]
@@ -68,7 +69,7 @@ func (l *ImageLabels) findLabel(image ImageName) (label string, earned bool) {
 	return label, earned
 }
 
-// wholeName returns an image's name without its digest.
+// wholeName returns the canonical name of an image without the digest.
 func wholeName(image ImageName) string {
 	name, _, _ := strings.Cut(image.String(), "@")
 	return name

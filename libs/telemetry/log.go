@@ -14,7 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// newLogger returns a logger that writes to w and adds trace ids to its lines.
+// newLogger returns the program's logger. It writes to w and adds the ids of the current trace and span to each
+// line.
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: formatAttr}
 	if writesText(cfg.LogFormat, w) {
@@ -23,12 +24,12 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	return slog.New(traceHandler{slog.NewJSONHandler(w, options)})
 }
 
-// maxValueBytes is the maximum length of a value in a log line or in a span. Values from callers and functions may
-// have megabytes.
+// maxValueBytes is the maximum length of a value in a log line or a span. Longer values are shortened, because
+// callers and functions may send megabytes.
 const maxValueBytes = 8 << 10
 
-// writesText reports whether log lines to w are text. The format "auto" means text if w is a terminal, which
-// writesText recognizes as a character device.
+// writesText reports whether log lines are text instead of JSON. With the format "auto", they are text if w is a
+// terminal, which is a character device.
 func writesText(format string, w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if format != "auto" || !ok {
@@ -38,9 +39,9 @@ func writesText(format string, w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// formatAttr returns an attribute as it is written to the log. It omits empty texts and an "unlogged" count of zero.
-// It shortens texts and escapes hidden characters in them, because some texts come from callers and functions. It
-// converts durations to seconds.
+// formatAttr returns an attribute in its form for the log. It omits empty texts and an "unlogged" count of zero. It
+// converts durations to seconds. It shortens texts and escapes hidden characters in them, because callers and
+// functions could otherwise forge or flood the log.
 func formatAttr(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case string:
@@ -60,11 +61,12 @@ func formatAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// LevelDetail is the level of verbosity 3, at which log lines of evaluations contain the hashes of their lists.
+// LevelDetail is the log level of verbosity 3. At this level, the log lines of evaluations contain the SHA-256 of
+// input and output.
 const LevelDetail = slog.LevelInfo - 2
 
-// level maps Porch's verbosity to a level. Verbosity 2 is the default and shows information; 4 and above show
-// debug lines.
+// level converts Porch's verbosity to a log level. Verbosity 2 is the default and logs information. Verbosity 4 and
+// above log debug lines.
 func level(verbosity int) slog.Level {
 	switch {
 	case verbosity <= 0:
@@ -80,7 +82,7 @@ func level(verbosity int) slog.Level {
 	}
 }
 
-// traceHandler adds the trace id and the span id in a record's context to the record.
+// traceHandler adds the trace id and the span id to each log record, if the record's context contains a span.
 type traceHandler struct{ slog.Handler }
 
 func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetry sets up traces, metrics and logs.
+// Package telemetry sets up the traces, metrics and logs of a program.
 //
-// OpenTelemetry's own environment variables configure the destination of traces and metrics. By default, they are not
-// sent. Prometheus can scrape metrics from a port of the program. Log lines contain the id of their trace.
+// The environment variables of OpenTelemetry configure where traces and metrics are sent. By default, they are not
+// sent. Prometheus can scrape the metrics from a port of the program. Log lines contain the id of their trace.
 package telemetry
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-// Config contains our own settings of telemetry, in addition to OpenTelemetry's environment variables.
+// Config contains the settings of telemetry that are not environment variables of OpenTelemetry.
 type Config struct {
 	// MetricsAddress is the address that Prometheus scrapes, as `host:port`, or `off`.
 	MetricsAddress string `split_words:"true" default:":9464"`
@@ -57,8 +57,8 @@ func (c Config) Validate() error {
 	return checks.Err()
 }
 
-// Telemetry contains the logger, tracers and meters for a program's components. Callers pass it explicitly, because
-// this project does not use OpenTelemetry's globals.
+// Telemetry contains the logger, the tracers and the meters of a program. Pass it to components explicitly, because
+// this project does not use OpenTelemetry's global providers.
 type Telemetry struct {
 	Log        *slog.Logger
 	Tracers    trace.TracerProvider
@@ -97,7 +97,7 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithRawSpanLimits(spanLimits())}
 	if exporter == nil {
-		// Without an exporter, we still propagate callers' trace ids and add them to log lines.
+		// Spans are not recorded without an exporter, but we still pass on the trace ids of callers and log them.
 		options = append(options, sdktrace.WithSampler(sdktrace.NeverSample()))
 	} else {
 		options = append(options, sdktrace.WithBatcher(exporter))
@@ -108,8 +108,8 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	return nil
 }
 
-// spanLimits returns the span limits from OpenTelemetry's variables, with maxValueBytes as the default length of
-// values.
+// spanLimits returns the limits of spans that OpenTelemetry's environment variables configure. If they do not limit
+// the length of values, maxValueBytes is the limit.
 func spanLimits() sdktrace.SpanLimits {
 	limits := sdktrace.NewSpanLimits()
 	if limits.AttributeValueLengthLimit < 0 {
@@ -141,7 +141,7 @@ func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Re
 	return buildInfo(provider)
 }
 
-// buildInfo adds a metric with the version in its labels.
+// buildInfo adds a metric whose labels are the versions of the program and of Go.
 func buildInfo(provider metric.MeterProvider) error {
 	labels := metric.WithAttributes(
 		attribute.String("version", version.String()), attribute.String("goversion", runtime.Version()))
@@ -151,8 +151,8 @@ func buildInfo(provider metric.MeterProvider) error {
 	return err
 }
 
-// Shutdown sends pending telemetry until ctx is done. It sends traces and metrics concurrently, because either may
-// use up the time.
+// Shutdown sends the remaining traces and metrics until ctx is done. It sends them concurrently, so that slow
+// traces leave time for metrics and the other way round.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(t.shutdown))
 	var stopping sync.WaitGroup
@@ -163,8 +163,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Component returns a component with the endpoint that Prometheus scrapes. It returns an empty component if
-// MetricsAddress is off.
+// Component returns a component with the port that Prometheus scrapes. If MetricsAddress is "off", the component is
+// empty.
 func (t *Telemetry) Component(cfg Config) serve.Component {
 	if cfg.MetricsAddress == off {
 		return serve.Component{}
@@ -180,12 +180,13 @@ func (t *Telemetry) Interceptor() (connect.Interceptor, error) {
 		otelconnect.WithTracerProvider(t.Tracers),
 		otelconnect.WithMeterProvider(t.Meters),
 		otelconnect.WithPropagator(t.Propagator),
-		// We continue the traces of callers, because callers are inside the cluster.
+		// We continue the traces of callers instead of beginning new traces, because callers are inside the cluster and
+		// trusted.
 		otelconnect.WithTrustRemote(),
 	)
 }
 
-// Discard returns a Telemetry that drops all data, for tests and for tools.
+// Discard returns a Telemetry that drops all traces, metrics and logs. It is for tests and tools.
 func Discard() *Telemetry {
 	return &Telemetry{
 		Log:        slog.New(slog.DiscardHandler),

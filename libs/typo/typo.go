@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package typo finds the name that a misspelled name most likely stands for.
+// Package typo finds the valid name that a user most likely meant by a misspelled name, for hints in error
+// messages.
 package typo
 
 import "strings"
 
-// Nearest returns the name that differs from wrong by the fewest letters to insert, delete or replace, regardless of
-// case. It returns the first name if several differ equally. It returns an empty string if all names differ by more
-// than maxEdits letters, or by as many letters as they contain.
+// Nearest returns the name that is most similar to wrong. The measure is the number of letters to insert, delete or
+// replace, regardless of case. If several names are equally similar, Nearest returns the first of them. It returns
+// an empty string if each name differs in more than maxEdits letters, or in as many letters as it contains.
 func Nearest(wrong string, names []string, maxEdits int) string {
 	nearest, fewest := "", maxEdits+1
 	for _, name := range names {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version contains the version of the programs.
+// Package version contains the version of this project's programs.
 package version
 
 import (
@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// stamped is the version of a release build, which sets it with the linker's -X.
+// stamped is the version of a release. The linker sets it in release builds (-X).
 var stamped string
 
 // String returns the version of this program: the version of the release, or the version that Go recorded for the
@@ -21,7 +21,7 @@ func String() string {
 	return format(stamped, info)
 }
 
-// format implements String with the given values.
+// format implements String. Tests call it with their own values.
 func format(stamped string, info *debug.BuildInfo) string {
 	built := info.Main.Version
 	if built == "(devel)" {

@@ -2,7 +2,8 @@
 
 //go:build linux
 
-// Package confinetest tests how a program starts on kernels that cannot confine functions.
+// Package confinetest tests that a program starts, or refuses to start, as configured, on kernels that lack a
+// feature for confining functions.
 package confinetest
 
 import (
@@ -19,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program configures the start of a program that confines functions. The program must not wait for anything before it
-// serves.
+// Program describes the program under test. It must serve immediately after its start, without waiting for other
+// services.
 type Program struct {
 	Path string
 	Args []string
@@ -29,11 +30,12 @@ type Program struct {
 	Flags bool
 }
 
-// startTimeout limits the time until a program has started or exited, even on a busy machine.
+// startTimeout limits the time until the program has started or exited. It is long enough for a busy machine.
 const startTimeout = time.Minute
 
-// Run starts the program on kernels without Landlock and without seccomp filters. With FNR_CONFINE=require it must exit
-// and name the kernel's missing feature. With best-effort it must start, and its log must name the same feature.
+// Run tests the program on a kernel without Landlock and on a kernel without seccomp filters. With
+// FNR_CONFINE=require, the program must exit and name the missing feature. With best-effort, it must start, and its
+// log must name the missing feature.
 func Run(t *testing.T, program Program) {
 	t.Helper()
 	tests := map[string]struct {
@@ -67,11 +69,12 @@ func Run(t *testing.T, program Program) {
 
 type exit struct{ syscall.WaitStatus }
 
-// Success reports whether the exit code is zero.
+// Success reports whether the program exited with code zero.
 func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
 
-// startAt starts the program and waits until it serves or exits. It returns the program's log until then. Ended stops
-// the program if it still runs, and returns its exit status.
+// startAt starts the program with FNR_CONFINE set to level, on a kernel without the system call. It waits until the
+// program serves or exits, and returns the log until then. The returned function stops the program if it still
+// runs, and returns its exit status.
 func (p Program) startAt(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onThreadWithout calls start on a thread for which a system call seems to be missing from the kernel. Processes that
-// start forks inherit this state. The thread exits afterwards.
+// onThreadWithout calls start on a thread for which the given system call does not seem to exist. Processes that
+// start creates inherit this state. The thread exits afterwards.
 func onThreadWithout(call uintptr, start func() error) error {
 	result := make(chan error)
 	go func() {
@@ -27,7 +27,8 @@ func onThreadWithout(call uintptr, start func() error) error {
 	return <-result
 }
 
-// concealCall makes the kernel answer a system call by this thread as it answers an unknown call.
+// concealCall loads a seccomp filter for this thread. With it, the kernel answers the given system call as if it
+// did not exist.
 func concealCall(call uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)

@@ -20,7 +20,8 @@ import (
 )
 
 // Answer evaluates fn with the given timeout, and returns the code and the message of the server's answer. It does
-// not use a gRPC client, because that also enforces the deadline and would return its own error.
+// not use a gRPC client: such a client also enforces the deadline, and would return its own error instead of the
+// server's answer.
 func Answer(t *testing.T, fn Function, within time.Duration) (code, message string) {
 	t.Helper()
 	status, body := postJSON(t, fn, http.Header{"Connect-Timeout-Ms": {strconv.FormatInt(within.Milliseconds(), 10)}})
@@ -31,9 +32,9 @@ func Answer(t *testing.T, fn Function, within time.Duration) (code, message stri
 	return answer.Code, answer.Message
 }
 
-// CheckWaited checks the answer to an evaluation whose deadline passes during a wait. The message must begin with
-// beginning and contain waits, the cause of the wait. CheckWaited retries with longer deadlines, because on a busy
-// machine, a short deadline may pass before the wait begins.
+// CheckWaited tests an evaluation whose deadline passes while the evaluation waits, for example for a pod. The
+// error message must begin with the text beginning, and contain the text waits, the cause of the wait. CheckWaited
+// retries with longer deadlines, because a short deadline may pass before the wait begins on a busy machine.
 func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	t.Helper()
 	for timeout := 50 * time.Millisecond; ; timeout *= 4 {
@@ -48,7 +49,7 @@ func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
 	}
 }
 
-// postJSON requests an evaluation of List with plain HTTP and JSON, as users of curl do.
+// postJSON requests an evaluation of the resource list List by plain HTTP with JSON, as users of curl do.
 func postJSON(t *testing.T, fn Function, header http.Header) (status string, answer []byte) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"image": fn.Image, "resourceList": []byte(List)})
@@ -76,7 +77,7 @@ func postJSON(t *testing.T, fn Function, header http.Header) (status string, ans
 	return resp.Status, answer
 }
 
-// checkText compares a message with want, in which "…" stands for any text.
+// checkText fails the test unless a message equals want. In want, "…" matches any text.
 func checkText(t *testing.T, got, want string) {
 	t.Helper()
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", "(?s:.+)")
@@ -85,7 +86,7 @@ func checkText(t *testing.T, got, want string) {
 	}
 }
 
-// checkHealthy fails the test if the server's health check does not report serving.
+// checkHealthy fails the test unless the server answers a health check with SERVING.
 func checkHealthy(t *testing.T, f Function) {
 	t.Helper()
 	resp, err := grpc_health_v1.NewHealthClient(dialServer(t, f.Address)).Check(t.Context(),

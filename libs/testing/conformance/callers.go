@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// callTimeout is the timeout of calls of endless functions.
+// callTimeout is the timeout for calls of functions that never return.
 const callTimeout = 300 * time.Millisecond
 
-// testCancel tests that endless functions stop when their caller leaves or the deadline passes.
+// testCancel tests that the server stops a function when its caller leaves or its deadline passes.
 func testCancel(t *testing.T, target Target) {
 	for _, behaviour := range []string{"hang", "hang-with-child", "ignore-sigterm"} {
 		t.Run(behaviour, func(t *testing.T) {
@@ -33,13 +33,13 @@ func testCancel(t *testing.T, target Target) {
 	}
 	for _, behaviour := range []string{"orphan", "daemon"} {
 		t.Run(behaviour, func(t *testing.T) {
-			// The answer must not wait for a child that does not hold the output.
+			// The server must answer without waiting for a child process that does not hold the function's output open.
 			checkAlive(t, target.Serve(t, behaviour))
 		})
 	}
 }
 
-// cancelCall calls the endless function fn with a deadline that the client enforces.
+// cancelCall calls fn, which never returns. The gRPC client cancels the call when its deadline passes.
 func cancelCall(t *testing.T, fn Function) {
 	t.Helper()
 	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, fn.Address))
@@ -51,8 +51,8 @@ func cancelCall(t *testing.T, fn Function) {
 	}
 }
 
-// checkTimedOut checks the server's answer to a call with the given timeout. With the timeout 0, the deadline passes
-// before the evaluation begins.
+// checkTimedOut calls fn, which never returns, and checks the server's timeout error. With the timeout 0, the
+// deadline passes before the evaluation begins.
 func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason string) {
 	t.Helper()
 	code, message := Answer(t, fn, timeout)
@@ -63,7 +63,7 @@ func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason stri
 	checkText(t, message, "function evaluation timed out for "+fn.Image+": "+reason)
 }
 
-// testManyCallers tests more concurrent callers than there are slots for functions.
+// testManyCallers tests 64 concurrent callers, which are more than the server can evaluate concurrently.
 func testManyCallers(t *testing.T, target Target) {
 	fn := target.Serve(t, "sleep=20ms")
 	client := evaluator.NewFunctionEvaluatorClient(dialServer(t, fn.Address))

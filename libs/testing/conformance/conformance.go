@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance contains the requirements for every implementation of Porch's FunctionEvaluator service, as
-// tests that run against any of them: the wrapper server, the gateway with its exec evaluator, and the gateway with
-// pods. The functions that the tests evaluate are in package testfn.
+// Package conformance contains tests for all implementations of Porch's FunctionEvaluator service: the wrapper
+// server, which runs inside function pods, the gateway with local binaries, and the gateway with function pods. The
+// tests evaluate the functions of package testfn.
 package conformance
 
 import (
@@ -18,16 +18,16 @@ import (
 
 // Target is an implementation under test.
 type Target struct {
-	// Serve starts to serve the function with the given behaviour until t ends, and returns the served function. It
-	// is called at least once for each behaviour.
+	// Serve starts a server for the function with the given behaviour, such as "echo" or "hang", until t ends. It
+	// returns the function's address. The suite calls it at least once for each behaviour.
 	Serve func(t *testing.T, behaviour string) Function
-	// Texts contains the texts of failures, which differ between Porch's evaluators.
+	// Texts contains the expected error messages, which differ between Porch's evaluators.
 	Texts Texts
-	// NamesFunctions is true for gateways, which serve many functions and select the function by its image. Gateways
-	// check requests before they evaluate them.
+	// NamesFunctions is true for gateways, which serve many functions and select a function by the image in the
+	// request. A gateway rejects invalid requests before the evaluation.
 	NamesFunctions bool
-	// UnknownImage is the code for an image that does not exist. OK means NotFound. It is used only if NamesFunctions
-	// is true.
+	// UnknownImage is the expected code for an image that does not exist. The zero value, OK, means NotFound. It is
+	// used only if NamesFunctions is true.
 	UnknownImage codes.Code
 }
 
@@ -35,28 +35,29 @@ type Target struct {
 type Function struct {
 	// Address is the server's address, as host:port.
 	Address string
-	// Image is the image to request the function by.
+	// Image is the image name in requests for this function.
 	Image string
-	// Dir is the directory of the implementation's binary if this process starts it, so that the suite can look for
-	// leftover processes. It is empty for a remote implementation.
+	// Dir is the directory of the function's binary, if the binary runs on this machine. The suite then checks that no
+	// processes of the binary are left. It is empty if the function runs elsewhere.
 	Dir string
 }
 
-// Texts contains patterns of the texts of failures. In them, %[1]q stands for the image.
+// Texts contains the expected error messages of functions that fail. In them, %[1]q stands for the image and "…"
+// for any text.
 type Texts struct {
-	// Prefix is the beginning of the texts of all failures.
+	// Prefix is the text with which all error messages begin.
 	Prefix string
-	// Exit1 is the text for a function that exits with 1, results and a log.
+	// Exit1 is the message if a function exits with code 1 and writes results and a log.
 	Exit1 string
-	// Exit1Garbage is the text for a function that exits with 1 and an output that does not parse.
+	// Exit1Garbage is the message if a function exits with code 1 and writes an invalid resource list.
 	Exit1Garbage string
-	// Signal is the text for a function that kills itself. It is empty if a function cannot kill itself, because it
-	// is the first process of a pid namespace. This is so with crun and runc, and in containers.
+	// Signal is the message if a function kills itself by a signal. It is empty if a function cannot kill itself,
+	// because it is the first process of a pid namespace, as in containers and in sandboxes with crun or runc.
 	Signal string
 }
 
-// PodTexts returns the texts of Porch's pod evaluator, with a prefix. Sandboxes and wrapper servers use the same
-// texts.
+// PodTexts returns the error messages of Porch's pod evaluator, with a prefix. Sandboxes and wrapper servers return
+// the same messages.
 func PodTexts(prefix string) Texts {
 	return Texts{
 		Prefix: prefix,
@@ -68,14 +69,14 @@ func PodTexts(prefix string) Texts {
 	}
 }
 
-// MaxMessageBytes is the message limit to configure targets with.
+// MaxMessageBytes is the message limit that implementations under test must be configured with.
 const MaxMessageBytes = 6 << 20
 
 // List is a small input.
 const List = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// Run runs the suite. It also checks that after each case no process of the function is left while the server still
-// runs.
+// Run runs all tests against an implementation. After each test, it also checks that the function has left no
+// processes while the server still runs.
 func Run(t *testing.T, target Target) {
 	target.Serve = leaveNothing(target.Serve)
 	t.Run("passes bytes through", func(t *testing.T) { testBytes(t, target) })
@@ -88,8 +89,8 @@ func Run(t *testing.T, target Target) {
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing wraps serve. It checks at the end of each case, before the server stops, that the function has left no
-// process.
+// leaveNothing wraps the function serve. After each test, and before the server stops, it checks that the function
+// has left no processes.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()
@@ -101,7 +102,7 @@ func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, stri
 	}
 }
 
-// dialServer returns a connection of the official gRPC client.
+// dialServer returns a connection for clients of the official gRPC library.
 func dialServer(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -123,7 +124,8 @@ func newRequest(f Function, list string) *evaluator.EvaluateFunctionRequest {
 	return &evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)}
 }
 
-// checkOthers fails the test if a server of many functions no longer evaluates other functions.
+// checkOthers fails the test if the server can no longer evaluate another function. It applies only to servers of
+// several functions.
 func checkOthers(t *testing.T, target Target) {
 	t.Helper()
 	if target.NamesFunctions {
@@ -131,7 +133,7 @@ func checkOthers(t *testing.T, target Target) {
 	}
 }
 
-// checkAlive fails the test if the server no longer evaluates f, which must return its input.
+// checkAlive fails the test unless the server still evaluates f, a function that returns its input.
 func checkAlive(t *testing.T, f Function) {
 	t.Helper()
 	resp, err := evaluateList(t, f, List)

@@ -17,10 +17,10 @@ import (
 type failure struct {
 	reason    string
 	behaviour string
-	// text is the message, with %[1]q for the image, and "…" for a variable part.
+	// text is the expected message. %[1]q stands for the image, and "…" for any text.
 	text string
 	kind functionrunnerv1.FunctionFailure_Reason
-	// results is the number of structured results in the status detail.
+	// results is the expected number of results in the error's status detail.
 	results int
 }
 
@@ -53,11 +53,12 @@ func failureCases(texts Texts) []failure {
 	}
 }
 
-// Behaviours in addition to those in package testfn. Each target installs them in its own way.
+// Behaviours in addition to the behaviours of package testfn: functions whose binary cannot be started. Each
+// implementation under test provides them in its own way.
 const (
 	// Missing is a function whose binary does not exist.
 	Missing = "missing"
-	// NotExecutable is a function whose binary is a file without permission to execute.
+	// NotExecutable is a function whose binary has no permission to be executed.
 	NotExecutable = "not-executable"
 )
 
@@ -84,7 +85,7 @@ func testFailures(t *testing.T, target Target) {
 	t.Run("log that is not UTF-8", func(t *testing.T) { testUnreadableLog(t, target.Serve(t, "bad-utf8")) })
 }
 
-// testUnreadableLog tests a function that fails with a log that is partly not UTF-8.
+// testUnreadableLog tests that a failure contains the readable part of a log that is not UTF-8.
 func testUnreadableLog(t *testing.T, fn Function) {
 	_, err := evaluateList(t, fn, List)
 	if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {

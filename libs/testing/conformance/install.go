@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// Install installs the function with the given behaviour in dir and returns the path of its binary. For Missing, it
-// installs nothing.
+// Install installs the function with the given behaviour in dir and returns the path of the function's binary. For
+// the behaviour Missing, it installs nothing.
 func Install(t *testing.T, dir, behaviour string) string {
 	t.Helper()
 	path := filepath.Join(dir, behaviour)
@@ -28,10 +28,12 @@ func Install(t *testing.T, dir, behaviour string) string {
 	return path
 }
 
-// longLog is a behaviour that logs twice [function.MaxLogBytes] and returns its input.
+// longLog is the behaviour of a function that logs twice the maximum size of a log, [function.MaxLogBytes], and
+// returns its input.
 const longLog = "greet=2097152"
 
-// Behaviours returns all behaviours that the suite uses.
+// Behaviours returns all behaviours of functions that the tests use. A target can then prepare all functions before
+// the tests.
 func Behaviours() []string {
 	return []string{
 		"echo", "warn", "ignore-stdin", "exit1", "exit1-garbage", "garbage", "empty", "signal", "bad-utf8",
@@ -40,7 +42,8 @@ func Behaviours() []string {
 	}
 }
 
-// Repository returns the repository, in test registries, for the image of the function with the given behaviour.
+// Repository returns the name of the image repository for the function with the given behaviour, without the test
+// registry.
 func Repository(behaviour string) string {
 	return "conformance/" + strings.ReplaceAll(behaviour, "=", "-")
 }

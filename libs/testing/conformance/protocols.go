@@ -16,7 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// testProtocols tests calls with every protocol on the same port. The other tests use the official gRPC client.
+// testProtocols tests calls with Connect, gRPC-Web and JSON on the port for gRPC. All other tests use the official
+// gRPC client.
 func testProtocols(t *testing.T, target Target) {
 	fn := target.Serve(t, "echo")
 	for name, options := range map[string][]connect.ClientOption{
@@ -42,7 +43,7 @@ func testProtocols(t *testing.T, target Target) {
 	t.Run("JSON by hand", func(t *testing.T) { testPlainJSON(t, fn) })
 }
 
-// connectClient returns a client of connect-go, whose connections are closed at the end of t.
+// connectClient returns a client of the library connect-go. Its connections are closed when t ends.
 func connectClient(
 	t *testing.T, fn Function, transport *http.Transport, options ...connect.ClientOption,
 ) evaluatorconnect.FunctionEvaluatorClient {
@@ -52,7 +53,7 @@ func connectClient(
 		"http://"+fn.Address, options...)
 }
 
-// testCompressed tests that the server rejects a compressed request.
+// testCompressed tests that the server rejects a compressed request and explains the remedy.
 func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -63,7 +64,7 @@ func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) 
 	}
 }
 
-// testPlainJSON tests a call with plain HTTP and JSON, as users of curl send it.
+// testPlainJSON tests an evaluation by plain HTTP with JSON, as users of curl send it.
 func testPlainJSON(t *testing.T, fn Function) {
 	status, answer := postJSON(t, fn, http.Header{})
 	var got struct{ ResourceList []byte }
@@ -72,7 +73,7 @@ func testPlainJSON(t *testing.T, fn Function) {
 	}
 }
 
-// testHealth tests health checks as probes send them.
+// testHealth tests health checks in the form that Kubernetes' probes send.
 func testHealth(t *testing.T, target Target) {
 	conn := dialServer(t, target.Serve(t, "echo").Address)
 	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {
@@ -85,7 +86,7 @@ func testHealth(t *testing.T, target Target) {
 	testReflection(t, conn)
 }
 
-// testReflection queries the service's description, as grpcurl does.
+// testReflection tests gRPC reflection: it queries the description of the service, as grpcurl does.
 func testReflection(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())

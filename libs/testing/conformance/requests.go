@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// lists contains inputs that a function must receive unchanged and whose copy the caller must receive unchanged.
+// lists contains resource lists in different YAML styles. A function that copies its input must receive each list
+// unchanged, and the caller must receive the copy unchanged.
 var lists = map[string]string{
 	"block style":     List,
 	"comments":        "# head\napiVersion: config.kubernetes.io/v1 # line\nkind: ResourceList\nitems:\n# foot\n- a: 1\n",
@@ -48,7 +49,8 @@ func testBytes(t *testing.T, target Target) {
 	})
 }
 
-// testErrorResults evaluates a function that exits 0 with a result of severity error.
+// testErrorResults tests that an evaluation succeeds if the function exits with code 0, even if a result has the
+// severity error.
 func testErrorResults(t *testing.T, fn Function) {
 	resp, err := evaluateList(t, fn, List)
 	if err != nil {
@@ -60,7 +62,7 @@ func testErrorResults(t *testing.T, fn Function) {
 	}
 }
 
-// aliasBomb returns a small list that becomes enormous when its aliases are expanded.
+// aliasBomb returns a small YAML list that becomes enormous when its aliases are expanded.
 func aliasBomb() string {
 	var b strings.Builder
 	b.WriteString("kind: ResourceList\nitems:\n- &a0 {x: lol}\n")
@@ -70,8 +72,8 @@ func aliasBomb() string {
 	return b.String()
 }
 
-// badRequest is a test case: a resource list that servers must reject, and the expected code and a part of the
-// expected message.
+// badRequest is a test case: a resource list that servers must reject, the expected code, and a part of the
+// expected error message.
 type badRequest struct {
 	reason string
 	list   string
@@ -122,7 +124,7 @@ func testBadRequests(t *testing.T, target Target) {
 	}
 }
 
-// testLongName tests an image name that is too long for any registry.
+// testLongName tests that the server rejects an image name that is too long for any registry.
 func testLongName(t *testing.T, address string) {
 	_, err := evaluateList(t, Function{Address: address, Image: strings.Repeat("a", 1<<20)}, List)
 	if st := status.Convert(err); st.Code() != codes.InvalidArgument ||
@@ -131,7 +133,8 @@ func testLongName(t *testing.T, address string) {
 	}
 }
 
-// testBadImages tests invalid image names, and images that do not exist. Unknown is the expected code for the latter.
+// testBadImages tests requests with invalid image names and with images that do not exist. Unknown is the expected
+// code for an image that does not exist.
 func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 	for image, code := range map[string]codes.Code{
 		"":                        codes.InvalidArgument,

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Proxy forwards connections to a target until Cut is called.
+// Proxy forwards connections to a target. Its method Cut breaks them.
 type Proxy struct {
 	// Address is the proxy's address, as host:port.
 	Address string
@@ -21,13 +21,13 @@ type Proxy struct {
 	conns []net.Conn
 }
 
-// New returns a proxy for target that stops after the test.
+// New returns a proxy for the server at target. It listens on a free port, and stops after the test.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
 	return NewAt(t, "127.0.0.1:0", target)
 }
 
-// NewAt returns a proxy like New, which listens on the given address.
+// NewAt returns a proxy like New does, but listens on the given address.
 func NewAt(t testing.TB, address, target string) *Proxy {
 	t.Helper()
 	var lc net.ListenConfig
@@ -55,8 +55,8 @@ func NewAt(t testing.TB, address, target string) *Proxy {
 	return p
 }
 
-// forwardConn forwards bytes between the connection of a client and a new connection to the target, in both
-// directions.
+// forwardConn connects to the target and forwards bytes between this connection and the client's connection, in
+// both directions.
 func (p *Proxy) forwardConn(ctx context.Context, running *sync.WaitGroup, in net.Conn, target string) {
 	out, err := new(net.Dialer).DialContext(ctx, "tcp", target)
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *Proxy) addConn(conns ...net.Conn) {
 	p.conns = append(p.conns, conns...)
 }
 
-// Cut breaks all connections. New connections are forwarded again.
+// Cut breaks all open connections. The proxy still accepts and forwards new connections.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

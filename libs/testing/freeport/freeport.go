@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package freeport chooses ports for programs under test that cannot listen on port 0, and addresses without a server.
+// Package freeport chooses free ports for programs under test that cannot listen on port 0. It also returns
+// addresses on which no server listens.
 package freeport
 
 import (
@@ -10,8 +11,9 @@ import (
 	"testing"
 )
 
-// The ports are below the range from which systems choose ports for port 0 and for clients. Otherwise another test
-// could get the port before the program listens on it.
+// The first and the last port to choose from. They are below the range from which operating systems choose ports
+// for clients and for port 0. Otherwise another process could get the port before the program under test listens on
+// it.
 const first, last = 12000, 20000
 
 // Choose returns a port on which no server of this machine listens.

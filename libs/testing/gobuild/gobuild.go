@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Program builds the main package pkg in the directory dir, as `go build` does, and returns the program's path. The
-// program is removed after the test.
+// Program builds the main package pkg in the directory dir, as `go build` does, and returns the path of the binary.
+// The binary is removed after the test.
 func Program(t testing.TB, dir, pkg string) string {
 	t.Helper()
 	abs, err := filepath.Abs(filepath.Join(dir, pkg))
@@ -31,8 +31,8 @@ func To(path, dir, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", path, pkg)
 	cmd.Dir = dir
-	// We override the environment, because the flags of the test's own build and the workspace would produce another
-	// program. With the Makefile's flags, Go builds the same program and finds its packages in the cache.
+	// We override the environment of the test, whose flags and workspace would lead to another binary. With the
+	// environment of the Makefile, most packages are already in Go's build cache.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)

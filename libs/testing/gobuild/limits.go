@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Without checks that the program in the test's directory links none of the banned packages, and no packages below
-// them. Banned maps the path of a package to the reason.
+// Without fails the test if the program in the current directory links a banned package or a package below it. The
+// keys of banned are package paths, and the values are the reasons for the error message.
 func Without(t *testing.T, banned map[string]string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
@@ -26,7 +26,7 @@ func Without(t *testing.T, banned map[string]string) {
 	}
 }
 
-// AtMost checks that the stripped program in the test's directory has at most maxBytes bytes.
+// AtMost fails the test if the stripped binary of the program in the current directory is larger than maxBytes.
 func AtMost(t *testing.T, maxBytes int64) {
 	t.Helper()
 	info, err := os.Stat(Program(t, ".", "."))

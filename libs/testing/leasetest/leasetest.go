@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leasetest contains a fake pod-manager for tests. The test sets its answers.
+// Package leasetest contains a fake pod-manager for tests, which decide how it answers requests for leases.
 package leasetest
 
 import (
@@ -12,10 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// Grant answers a request for a lease, as the Lease method of lease.Manager does.
+// Grant decides how the fake pod-manager answers a request for a lease. It has the same contract as the Lease
+// method of lease.Manager.
 type Grant func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error)
 
-// Finish records how the holder of a lease finished it.
+// Finish records the arguments with which the holder of a lease called the lease's Finish.
 type Finish struct {
 	Pod     string
 	Outcome lease.Outcome
@@ -32,14 +33,14 @@ type Manager struct {
 
 var _ lease.Manager = (*Manager)(nil)
 
-// NewManager returns a manager that answers leases with grant.
+// NewManager returns a fake pod-manager that calls grant for each request for a lease.
 func NewManager(grant Grant) *Manager {
 	m := &Manager{finished: make(chan Finish, 10_000)}
 	m.SetGrant(grant)
 	return m
 }
 
-// SetGrant sets the function that answers all requests for leases from now on.
+// SetGrant replaces the function that is called for each request for a lease.
 func (m *Manager) SetGrant(grant Grant) { m.grant.Store(&grant) }
 
 // Lease implements lease.Manager.
@@ -52,10 +53,11 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, granted: granted}, nil
 }
 
-// Active returns the number of leases that were granted and not finished.
+// Active returns the number of granted leases that are not finished yet.
 func (m *Manager) Active() int { return int(m.active.Load()) }
 
-// AwaitFinish waits until a lease is finished, and returns its outcome. Each call returns the next finished lease.
+// AwaitFinish waits until the holder of a lease finishes it, and returns the outcome. Each call returns the next
+// finished lease.
 func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	t.Helper()
 	select {

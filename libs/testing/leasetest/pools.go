@@ -16,7 +16,7 @@ type poolBoard struct {
 	pools map[string]*podmanagerv1.Pool // keyed by digest
 }
 
-// SetPools replaces the pools. Their digests must differ.
+// SetPools sets the pools that ListPools returns. Each pool must have another digest.
 func (b *poolBoard) SetPools(pools ...*podmanagerv1.Pool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logtest stores log lines in memory, for tests that read the lines while the program runs.
+// Package logtest stores log lines in memory, so that a test can read them while the program still writes them.
 package logtest
 
 import (
@@ -28,7 +28,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Count returns the number of occurrences of a text in the log.
+// Count returns how often a text occurs in the log.
 func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
 
 // Line returns the first line that contains a text. It returns an empty string if there is none.

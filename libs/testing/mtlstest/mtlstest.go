@@ -32,7 +32,7 @@ type Authority struct {
 	PEM []byte
 }
 
-// NewAuthority returns an authority whose certificate is valid for the given time from now.
+// NewAuthority returns a certificate authority whose own certificate expires after life.
 func NewAuthority(t testing.TB, life time.Duration) *Authority {
 	t.Helper()
 	template := newTemplate(life)
@@ -45,7 +45,7 @@ func NewAuthority(t testing.TB, life time.Duration) *Authority {
 	return a
 }
 
-// Issue returns a certificate for a SPIFFE ID, or any other URI, and the certificate's key.
+// Issue returns a certificate that contains id, a SPIFFE ID or another URI, and the certificate's private key.
 func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certificate, key []byte) {
 	t.Helper()
 	uri, err := url.Parse(id)
@@ -57,8 +57,8 @@ func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certific
 	return a.issue(t, template)
 }
 
-// IssueHost returns a certificate for servers and clients at 127.0.0.1 and further hosts, and the certificate's key.
-// The certificate has expired if life is negative.
+// IssueHost returns a certificate for the address 127.0.0.1 and the given hosts, and the certificate's private key.
+// Servers and clients can use the certificate. If life is negative, the certificate has already expired.
 func (a *Authority) IssueHost(t testing.TB, life time.Duration, hosts ...string) (certificate, key []byte) {
 	t.Helper()
 	template := newTemplate(life)
@@ -80,8 +80,9 @@ func (a *Authority) issue(t testing.TB, template *x509.Certificate) (certificate
 	return encodeBlock("CERTIFICATE", cert.Raw), encodeBlock("PRIVATE KEY", der)
 }
 
-// Write writes a new certificate for an ID to dir, in the way that Kubernetes writes a Secret to a volume. The file
-// of authorities contains a and others.
+// Write writes a new certificate with a SPIFFE ID to the directory dir, in the way that Kubernetes updates a
+// mounted Secret. The file with the trusted authorities, ca.crt, contains the authority a and the authorities in
+// others.
 func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, others ...*Authority) {
 	t.Helper()
 	data, err := os.MkdirTemp(dir, "..")
@@ -116,7 +117,7 @@ func (a *Authority) certificatesWith(others []*Authority) []byte {
 	return authorities
 }
 
-// replaceLink atomically replaces a symbolic link.
+// replaceLink atomically changes the target of a symbolic link, or creates the link.
 func replaceLink(t testing.TB, link, target string) {
 	t.Helper()
 	if err := os.Symlink(target, link+".new"); err != nil {
@@ -127,8 +128,8 @@ func replaceLink(t testing.TB, link, target string) {
 	}
 }
 
-// Identity returns an identity with a new certificate for an ID. It watches the files of the certificate until the
-// test ends.
+// Identity returns an identity with a new certificate for a SPIFFE ID. Until the test ends, the identity reloads
+// the certificate when its files change.
 func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
 	t.Helper()
 	dir := t.TempDir()
@@ -136,7 +137,8 @@ func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
 	return Open(t, dir)
 }
 
-// Open returns the identity with the certificate in a directory. It watches the files until the test ends.
+// Open returns the identity with the certificate in a directory. Until the test ends, the identity reloads the
+// certificate when its files change.
 func Open(t testing.TB, dir string) *mtls.Identity {
 	t.Helper()
 	tel := telemetry.Discard()
@@ -148,7 +150,7 @@ func Open(t testing.TB, dir string) *mtls.Identity {
 	return identity
 }
 
-// newTemplate returns the template of a certificate that is valid for the given time from now.
+// newTemplate returns the template of a certificate that expires after life.
 func newTemplate(life time.Duration) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	now := time.Now()

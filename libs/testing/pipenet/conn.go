@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// conn is one of the two sides of a connection to a host. It buffers written data, as a kernel does, and holds the
-// data back while the host is silent.
+// conn is one side of a connection to a host of the network. It buffers written data, as a kernel does. While the
+// host is silent, it does not forward the data.
 type conn struct {
 	net.Conn // one side of a net.Pipe
 
@@ -20,7 +20,7 @@ type conn struct {
 	closed bool
 }
 
-// joinConn returns a side of a connection with the host.
+// joinConn returns a connection of the host. It sends data through end, one side of a pipe.
 func (h *Host) joinConn(end net.Conn) *conn {
 	c := &conn{Conn: end, host: h}
 	c.change = sync.NewCond(&c.mu)
@@ -58,7 +58,8 @@ func (c *conn) wakePump() {
 	c.change.Signal()
 }
 
-// forwardWrites forwards the written data to the other side, and closes the pipe at the end of the stream.
+// forwardWrites forwards the written data to the other side of the connection. When the connection is closed, it
+// closes the pipe.
 func (c *conn) forwardWrites() {
 	defer func() { _ = c.Conn.Close() }()
 	for {
@@ -73,7 +74,8 @@ func (c *conn) forwardWrites() {
 	}
 }
 
-// nextWrite waits for data to forward. It returns false at the end of the stream.
+// nextWrite waits until data can be forwarded, and returns the data. It returns false when the connection is closed
+// and no further data can be forwarded.
 func (c *conn) nextWrite() ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pipenet contains a network in memory, for tests in virtual time. A host can fall silent, like a stopped
-// process or a host behind a network partition, and it can die.
+// Package pipenet contains a network in memory, for tests in virtual time. A test can make a host silent, as if its
+// process were stopped or the network were partitioned, and can kill a host.
 package pipenet
 
 import (
@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// Network is a set of hosts with their addresses, as host:port. The zero Network contains no hosts.
+// Network is a network of hosts in memory. Each host has an address, as host:port. The zero Network contains no
+// hosts.
 type Network struct {
 	mu    sync.Mutex
 	hosts map[string]*Host
@@ -33,7 +34,8 @@ type Host struct {
 	conns []*conn
 }
 
-// Serve serves handler at address, over HTTP/2 without encryption, until the test ends.
+// Serve adds a host at the address to the network. Until the test ends, the host serves handler over HTTP/2 without
+// encryption.
 func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Host {
 	t.Helper()
 	h := &Host{address: address, accept: make(chan net.Conn), closed: make(chan struct{})}
@@ -56,8 +58,8 @@ func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Hos
 	return h
 }
 
-// Dial connects to a host. A silent host accepts connections, because the kernel accepts them even for a stopped
-// process.
+// Dial connects to a host of the network. It also connects to a silent host, because a kernel accepts connections
+// even for a stopped process.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
 	h := n.hosts[address]
@@ -75,8 +77,8 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	}
 }
 
-// SetSilent sets whether the host is silent. While it is silent, its connections hold all data back. Afterwards they
-// forward it.
+// SetSilent makes the host silent, or ends its silence. While a host is silent, its connections hold data back in
+// both directions. When the silence ends, they forward the data.
 func (h *Host) SetSilent(silent bool) {
 	h.silent.Store(silent)
 	h.mu.Lock()
@@ -86,7 +88,7 @@ func (h *Host) SetSilent(silent bool) {
 	}
 }
 
-// Kill closes all connections and rejects further connections.
+// Kill closes all connections of the host. The host then rejects new connections.
 func (h *Host) Kill() {
 	h.dead.Store(true)
 	h.mu.Lock()
@@ -97,7 +99,7 @@ func (h *Host) Kill() {
 	h.conns = nil
 }
 
-// Revive makes a killed host accept connections again.
+// Revive ends the effect of Kill, so that the host accepts connections again.
 func (h *Host) Revive() { h.dead.Store(false) }
 
 // Accept implements net.Listener.

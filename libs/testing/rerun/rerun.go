@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rerun runs a test again in a separate process. It is for settings that a process reads from its environment
-// only once, such as proxies and certificate authorities.
+// Package rerun runs a test again in a separate process. It is for tests of settings that a process reads from its
+// environment only once, such as proxies and certificate authorities.
 package rerun
 
 import (
@@ -17,9 +17,10 @@ var (
 	passed = flag.String("rerun.value", "", "for package rerun: what the test passes on")
 )
 
-// Test runs the calling test again in a new process, with env added to the environment. In the new process, Test
-// returns value and true. In the first process, Test waits until the new process has exited, and returns false. If
-// the test failed in the new process, it also fails in the first process.
+// Test runs the calling test again in a new process, whose environment also contains env. In the new process, Test
+// returns value and true, and the test continues. In the first process, Test waits until the new process has
+// exited, and returns false. The caller must then return. The test fails in the first process if it failed in the
+// new process.
 func Test(t *testing.T, value string, env ...string) (given string, there bool) {
 	t.Helper()
 	if *inside {

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 )
 
-// New returns telemetry that stops after the test, and a function that returns its metrics in Prometheus' text format.
-// The test fails if a metric cannot be served.
+// New returns a Telemetry for a test, and a function that returns its metrics in Prometheus' text format. The
+// Telemetry stops after the test. The test fails if a metric cannot be served.
 func New(t testing.TB) (tel *telemetry.Telemetry, scrape func() string) {
 	t.Helper()
 	cfg := telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"}

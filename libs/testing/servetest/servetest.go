@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servetest runs a service or a task in a test, in the way that programs do. A service listens on a free port
-// of the loopback interface.
+// Package servetest runs a service or a background task in a test, as a program does. A service listens on a free
+// port of the loopback interface.
 package servetest
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Start runs the service that build makes until the test ends, and returns the address of its first endpoint, as
-// host:port. The test fails if the service fails.
+// Start runs a service until the test ends. The function build creates the service. Start returns the address of
+// the service's first endpoint, as host:port. The test fails if the service fails.
 func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) string {
 	t.Helper()
 	frame := servermain.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
@@ -39,8 +39,8 @@ func Start(t testing.TB, build func(servermain.Frame) (serve.Component, error)) 
 	return listener.Addr().String()
 }
 
-// Go runs a task until the test ends or stop is called. Stop waits for the end of the task. The test fails if the
-// task fails.
+// Go runs a background task until the test ends or the returned function stop is called, which waits until the task
+// has returned. The test fails if the task returns an error.
 func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

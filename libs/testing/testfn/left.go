@@ -14,13 +14,14 @@ import (
 	"time"
 )
 
-// Maximum wait until the expected processes run or have exited, and the pause between two checks.
+// waitTimeout is the maximum wait until the expected processes run or have exited. pause is the time between two
+// checks.
 const (
 	waitTimeout = 5 * time.Minute
 	pause       = 5 * time.Millisecond
 )
 
-// Running returns the pids of the processes whose program is in dir. It leaves out zombies.
+// Running returns the ids of the running processes whose binary is in dir. It omits zombies.
 func Running(dir string) []int {
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
@@ -40,8 +41,9 @@ func Running(dir string) []int {
 	return pids
 }
 
-// runningPrograms returns Running without the copies of a process that have not yet executed a program. Before a Go
-// program starts its first child, the runtime clones it once more to try pidfds, and that copy exits at once.
+// runningPrograms returns the result of Running without processes that were forked but have not executed a program
+// yet. Before a Go program starts its first child, the Go runtime forks once more to test pidfds, and this copy
+// exits immediately.
 func runningPrograms(dir string) []int {
 	return slices.DeleteFunc(Running(dir), func(pid int) bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -55,8 +57,9 @@ func runningPrograms(dir string) []int {
 	})
 }
 
-// Abandoned returns the processes whose program is in dir, except spare processes and their children. It recognizes
-// the latter by their input: a pipe whose other side is open in this process.
+// Abandoned returns the processes that evaluations left behind and whose binary is in dir. It omits processes that
+// a server started in advance for later evaluations, and their children: their input is a pipe whose other side is
+// open in this process.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -71,7 +74,7 @@ func Abandoned(dir string) []int {
 	})
 }
 
-// AwaitRunning waits until exactly n processes from dir run.
+// AwaitRunning waits until exactly n processes run whose binary is in dir. It fails the test after a timeout.
 func AwaitRunning(t testing.TB, dir string, n int) {
 	t.Helper()
 	if pids := awaitCount(runningPrograms, dir, n); len(pids) != n {
@@ -79,7 +82,8 @@ func AwaitRunning(t testing.TB, dir string, n int) {
 	}
 }
 
-// AssertNoneLeft reports an error if processes from dir do not exit by themselves, and kills them.
+// AssertNoneLeft waits until all processes whose binary is in dir have exited. After a timeout, it fails the test
+// and kills them.
 func AssertNoneLeft(t testing.TB, dir string) {
 	t.Helper()
 	if pids := awaitCount(Running, dir, 0); len(pids) > 0 {
@@ -88,8 +92,8 @@ func AssertNoneLeft(t testing.TB, dir string) {
 	}
 }
 
-// AssertNoneAbandoned reports an error if evaluations have left processes from dir that do not exit by themselves.
-// Unlike [AssertNoneLeft], it is for servers that keep running.
+// AssertNoneAbandoned waits until the processes that evaluations left behind in dir have exited. After a timeout,
+// it fails the test. Unlike [AssertNoneLeft], it can be used while a server keeps processes for later evaluations.
 func AssertNoneAbandoned(t testing.TB, dir string) {
 	t.Helper()
 	if pids := awaitCount(Abandoned, dir, 0); len(pids) > 0 {
@@ -97,14 +101,15 @@ func AssertNoneAbandoned(t testing.TB, dir string) {
 	}
 }
 
-// Kill kills the processes from dir, for tests that leave some on purpose.
+// Kill kills the processes whose binary is in dir. It is for tests that leave processes on purpose.
 func Kill(dir string) {
 	for _, pid := range Running(dir) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// awaitCount calls find until it returns n processes or the time is up, and returns the result of the last call.
+// awaitCount calls find repeatedly until find returns n processes or waitTimeout has passed. It returns the result
+// of the last call.
 func awaitCount(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
 	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {
@@ -113,7 +118,7 @@ func awaitCount(find func(dir string) []int, dir string, n int) []int {
 	return pids
 }
 
-// describeProcesses names processes by pid and command line.
+// describeProcesses returns the ids and the command lines of processes, for error messages.
 func describeProcesses(pids []int) string {
 	texts := make([]string, len(pids))
 	for i, pid := range pids {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testfn installs real functions for tests: a program whose name selects its behaviour (see its command for a
-// list). It also finds the processes of this program.
+// Package testfn installs the program testfn, a KRM function for tests whose file name selects its behaviour. The
+// documentation of the command testfn lists the behaviours. The package also finds running processes of the
+// program.
 package testfn
 
 import (
@@ -15,12 +16,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
-// program is the import path of the test function.
+// program is the import path of the command testfn, the KRM function for tests.
 const program = "github.com/krm-function-runner/function-runner/libs/testing/testfn/cmd/testfn"
 
-// Install installs the test function in dir under each of the names. The directory must exist and belong to the test.
-// A name is a behaviour, such as "echo" or "sleep=50ms", or any other name if the behaviour is given as an argument.
-// The test fails if a process of a program in dir is left at its end.
+// Install installs the program testfn in dir under each of the names. A name is a behaviour, such as "echo" or
+// "sleep=50ms". It may be any other name if the behaviour is passed as an argument. The directory must exist, and
+// only this test may use it. The test fails if a process of the installed programs still runs when the test ends.
 func Install(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	binary, err := build()
@@ -35,12 +36,12 @@ func Install(t testing.TB, dir string, names ...string) {
 	t.Cleanup(func() { AssertNoneLeft(t, dir) })
 }
 
-// Built is the name of an environment variable with the path of the built program. It is for tests that run as a user
-// who cannot build the program.
+// Built is an environment variable with the path of the compiled program testfn. It is for tests that run as a user
+// who cannot compile the program.
 const Built = "TESTFN_BUILT"
 
-// build builds the program statically, once per test process, and returns its bytes. We store the bytes instead of a
-// file, because no test would remove the file.
+// build compiles the program testfn statically, once per test process, and returns the bytes of the binary. We keep
+// the bytes instead of a file, because no test would delete the file.
 var build = sync.OnceValues(func() ([]byte, error) {
 	if path := os.Getenv(Built); path != "" {
 		return os.ReadFile(path)
@@ -57,8 +58,9 @@ var build = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// writeProgram writes an executable file. It prevents forks meanwhile, because a forked process would inherit the
-// file open for writing for a moment, and the kernel does not execute such a file ("text file busy").
+// writeProgram writes an executable file. While it writes, it blocks the start of processes in this program. A new
+// process would briefly inherit the file open for writing, and the kernel does not execute a file that is open for
+// writing ("text file busy").
 func writeProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -2,7 +2,8 @@
 
 package blockyaml
 
-// blockScalar accepts a literal or folded scalar, with all its lines. The scalar's indicator is at offset at.
+// blockScalar reads a literal or folded scalar with all its lines. The scalar's indicator, "|" or ">", is data[at].
+// It returns false if the scalar may be invalid.
 func (s *scanner) blockScalar(at int) bool {
 	given, ok := s.blockHeader(at)
 	if !ok {
@@ -26,8 +27,8 @@ func (s *scanner) blockScalar(at int) bool {
 	return true
 }
 
-// blockHeader accepts the first line of a block scalar, whose indicator is at offset at. It returns the explicit
-// indentation in that line, or 0 if there is none.
+// blockHeader reads the first line of a block scalar, whose indicator is data[at]. It returns the indentation that
+// this line specifies, as in "|2", or 0 if it specifies none. It returns false if the line may be invalid.
 func (s *scanner) blockHeader(at int) (int, bool) {
 	given, chomped := 0, false
 	for at++; at < s.line.end; at++ {
@@ -43,9 +44,9 @@ func (s *scanner) blockHeader(at int) (int, bool) {
 	return given, true
 }
 
-// detectIndent returns the indentation of a block scalar without an explicit indentation. This is the indentation of
-// the scalar's first line that is not blank. Blank lines before that line must not be indented more. If the scalar is
-// empty, detectIndent returns parent+1.
+// detectIndent returns the indentation of a block scalar whose first line does not specify it: the indentation of
+// the first line that is not blank. If an earlier blank line is indented more, the scalar is invalid and
+// detectIndent returns false. If the scalar is empty, it returns the indentation parent+1.
 func (s *scanner) detectIndent(parent int) (int, bool) {
 	most := 0
 	for pos := s.pos; pos < len(s.data); {

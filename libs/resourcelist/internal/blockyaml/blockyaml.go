@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blockyaml proves that bytes are a YAML document in the plain block style that Kubernetes tools write, and
-// returns the document's top-level entries. It needs a single pass and builds no tree.
+// Package blockyaml recognizes YAML documents in the plain block style that Kubernetes tools write, and returns the
+// top-level entries of a document. It needs a single pass and builds no tree.
 //
-// The proof is one-sided. If [Outline] accepts a document, go.yaml.in/yaml/v3 decodes it to a mapping with exactly
-// these entries. If it declines a document, the document may be invalid, or valid but unusual (anchors, tags, flow
-// style over several lines, tabs in odd places, a second document). Only a full decode can tell.
+// A positive answer is certain. If [Outline] accepts a document, go.yaml.in/yaml/v3 decodes the document to a
+// mapping with exactly these entries. If it rejects a document, the document may be invalid, or valid but unusual
+// (anchors, tags, flow style over several lines, tabs in odd places, a second document). Then only a full decode
+// can tell.
 //
-// The accepted subset is line based: every line starts a mapping entry or a sequence item, or continues a scalar. The
-// only state is a stack with the indentations of the open collections.
+// The package supports a subset of YAML that can be read line by line: each line begins a mapping entry or a
+// sequence item, or continues a scalar. The only state is a stack with the indentations of the open collections.
 package blockyaml
 
 // Type is the type of an entry's value.
 type Type uint8
 
-// The types of values. Null is a missing value. The value "null" is a Scalar.
+// Types of values. Null means that the key has no value. The text "null" after a key is a Scalar.
 const (
 	Null Type = iota
 	Scalar
@@ -28,15 +29,16 @@ type Entry struct {
 	Key []byte
 	// Type is the type of the entry's value.
 	Type Type
-	// Text is the text of a scalar without escapes that is on the same line as its key. It is nil for all other
-	// values.
+	// Text is the text of a scalar on the same line as its key. It is nil for all other values, and for a scalar with
+	// escape sequences.
 	Text []byte
-	// Lines contains the lines from the key up to the next entry. They form a document with only this entry.
+	// Lines contains the lines from this entry's key up to the next entry's key. They are a valid document that
+	// contains only this entry.
 	Lines []byte
 }
 
-// Outline returns the top-level entries of a document, in the document's order. Their keys are unique. Outline
-// returns false if it cannot prove that the document decodes.
+// Outline returns the top-level entries of a YAML document, in the document's order. No key occurs twice. Outline
+// returns false if it is not certain that the YAML library can decode the document.
 func Outline(data []byte) ([]Entry, bool) {
 	if !isPrintable(data) {
 		return nil, false

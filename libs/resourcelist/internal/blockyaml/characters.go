@@ -9,16 +9,17 @@ import (
 
 // Classes of bytes, as a bit set.
 const (
-	// control is a byte that the subset never contains.
+	// control is a control character, which no supported document contains.
 	control = 1 << iota
-	// multi is a byte that begins or continues a character of several bytes.
+	// multi is a byte of a UTF-8 character that consists of several bytes.
 	multi
 	carriage
-	// indicator is a byte that cannot begin a plain scalar.
+	// indicator is a byte that cannot be the first byte of a plain scalar (a scalar without quotes).
 	indicator
-	// inText is a byte that may terminate a plain scalar: a colon or a number sign.
+	// inText is a byte that may terminate a plain scalar: ":" or "#".
 	inText
-	// inFlow is a byte that a plain scalar inside a flow collection may contain. YAML allows far more bytes there.
+	// inFlow is a byte that we support in a plain scalar inside a flow collection, such as [a, b]. YAML allows many
+	// more.
 	inFlow
 )
 
@@ -47,8 +48,8 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// isPrintable reports whether data is UTF-8 without characters that YAML must escape, and with only LF and CRLF as line
-// breaks.
+// isPrintable reports whether data is UTF-8, contains no characters that YAML requires to be escaped, and uses only
+// LF or CRLF as line breaks.
 func isPrintable(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		switch classes[data[i]] & (control | multi | carriage) {
@@ -70,11 +71,11 @@ func isPrintable(data []byte) bool {
 	return true
 }
 
-// byteOrderMark is allowed at the very beginning only.
+// byteOrderMark may be the first character of a document. It is not supported in other places.
 const byteOrderMark = '\uFEFF'
 
-// printableRune reports whether a character of several bytes is valid UTF-8 and need not be escaped. It returns false
-// for the characters that YAML 1.1 reads as line breaks (U+0085, U+2028, U+2029).
+// printableRune reports whether a character of several bytes is valid UTF-8 and may occur in YAML without an escape
+// sequence. It returns false for U+0085, U+2028 and U+2029, which YAML 1.1 reads as line breaks.
 func printableRune(r rune, size int) bool {
 	switch {
 	case r == utf8.RuneError && size == 1:
@@ -87,7 +88,7 @@ func printableRune(r rune, size int) bool {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// isMarker reports whether the line at the start of b could be a document marker.
+// isMarker reports whether b begins like a document marker, that is, with "---" or "...".
 func isMarker(b []byte) bool {
 	return bytes.HasPrefix(b, []byte("---")) || bytes.HasPrefix(b, []byte("..."))
 }

@@ -4,8 +4,8 @@ package blockyaml
 
 import "bytes"
 
-// addEntry appends a top-level entry, whose key is between the offsets at and colon. The entry's type is Null until a
-// value is found. addEntry returns false if the key contains escapes or is a duplicate.
+// addEntry appends a top-level entry with the key data[at:colon]. The entry's type is Null until a value is found.
+// addEntry returns false if the key contains escape sequences or is a duplicate.
 func (s *scanner) addEntry(at, colon int) bool {
 	key := s.data[at:colon]
 	if quote := key[0]; quote == '"' || quote == '\'' {
@@ -29,15 +29,16 @@ func (s *scanner) addEntry(at, colon int) bool {
 	return true
 }
 
-// setType records the type of the current value if it is the value of a top-level entry.
+// setType stores the type of the value that is being read, if it is the value of a top-level entry. Values inside
+// of other values are not stored.
 func (s *scanner) setType(typ Type) {
 	if s.depth == 0 {
 		s.entries[len(s.entries)-1].Type = typ
 	}
 }
 
-// setScalar records that the current value is a scalar with the given text. The text is nil if the scalar contains
-// escapes or spans several lines.
+// setScalar stores that the value that is being read is a scalar with the given text. The text is nil if the scalar
+// contains escape sequences or spans several lines.
 func (s *scanner) setScalar(text []byte) {
 	s.setType(Scalar)
 	if s.depth == 0 {
@@ -45,7 +46,7 @@ func (s *scanner) setScalar(text []byte) {
 	}
 }
 
-// setPlain records that the current value is a plain scalar with the given text, without trailing blanks.
+// setPlain is setScalar for a plain scalar. It removes blanks at the end of the text.
 func (s *scanner) setPlain(text []byte) {
 	if s.depth == 0 {
 		text = bytes.TrimRight(text, " \t")

@@ -2,14 +2,15 @@
 
 package blockyaml
 
-// maxFlow is the maximum size of a flow collection in bytes, so that no key in it exceeds maxKey. maxFlowDepth is the
-// maximum nesting.
+// maxFlow is the maximum size of a flow collection in bytes. It is so small that no key in the collection can
+// exceed maxKey. maxFlowDepth is the maximum nesting of flow collections.
 const (
 	maxFlow      = 1024
 	maxFlowDepth = 8
 )
 
-// proveFlow accepts the flow collection at offset at, such as {a: b}, if it ends on the same line.
+// proveFlow reads the flow collection that begins at data[at], such as {a: b}. It returns false unless the
+// collection is valid and ends on the same line.
 func (s *scanner) proveFlow(at int) bool {
 	if s.data[at] == '[' {
 		s.setType(Sequence)
@@ -20,7 +21,8 @@ func (s *scanner) proveFlow(at int) bool {
 	return ok && end-at <= maxFlow && s.endsLine(end)
 }
 
-// flowNode returns the offset past the node at offset at inside a flow collection.
+// flowNode reads a value inside a flow collection. The value begins at data[at]. flowNode returns the offset of its
+// end.
 func (s *scanner) flowNode(at, depth int) (int, bool) {
 	if at == s.line.end || depth == maxFlowDepth {
 		return 0, false
@@ -36,7 +38,8 @@ func (s *scanner) flowNode(at, depth int) (int, bool) {
 	return s.flowPlain(at)
 }
 
-// flowCollection returns the offset past the flow collection at offset at, which ends with the byte closing.
+// flowCollection reads the flow collection that begins at data[at] and ends with the byte closing. It returns the
+// offset of its end.
 func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
 	at = s.pastSpaces(at + 1)
 	if at < s.line.end && s.data[at] == closing {
@@ -65,7 +68,8 @@ func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
 	}
 }
 
-// flowKey returns the offset of the value after the key at offset at.
+// flowKey reads a key inside a flow collection. The key begins at data[at]. flowKey returns the offset of the key's
+// value.
 func (s *scanner) flowKey(at int) (int, bool) {
 	if at == s.line.end {
 		return 0, false
@@ -82,8 +86,8 @@ func (s *scanner) flowKey(at int) (int, bool) {
 	return s.pastSpaces(at + 1), true
 }
 
-// flowPlain returns the offset past the plain scalar at offset at. It accepts only scalars without blanks and
-// indicators.
+// flowPlain reads a plain scalar inside a flow collection. The scalar begins at data[at]. flowPlain returns the
+// offset of its end. It supports only letters, digits, "_", "." and "/".
 func (s *scanner) flowPlain(at int) (int, bool) {
 	end := at
 	for end < s.line.end && classes[s.data[end]]&inFlow != 0 {
@@ -92,7 +96,7 @@ func (s *scanner) flowPlain(at int) (int, bool) {
 	return end, end > at
 }
 
-// pastSpaces returns the offset of the first byte that is not a space, from offset at on.
+// pastSpaces returns the offset of the first byte from data[at] on that is not a space.
 func (s *scanner) pastSpaces(at int) int {
 	for at < s.line.end && s.data[at] == ' ' {
 		at++

@@ -4,7 +4,7 @@ package blockyaml
 
 import "bytes"
 
-// line describes a line of the document by offsets in the document.
+// line describes a line of the document. Its fields are offsets in the document.
 type line struct {
 	start int // the first byte
 	text  int // the first byte that is not a space
@@ -12,7 +12,7 @@ type line struct {
 	next  int // the first byte of the next line
 }
 
-// indent returns the number of leading spaces.
+// indent returns the line's indentation: the number of leading spaces.
 func (l line) indent() int { return l.text - l.start }
 
 // blank reports whether the line contains only spaces.
@@ -46,7 +46,7 @@ func (s *scanner) skipStart() {
 	}
 }
 
-// nextLine moves to the next line that is not blank; it returns false if there is none.
+// nextLine moves to the next line that is not blank. It returns false at the end of the document.
 func (s *scanner) nextLine() bool {
 	for s.pos < len(s.data) {
 		s.line = lineAt(s.data, s.pos)
@@ -58,8 +58,8 @@ func (s *scanner) nextLine() bool {
 	return false
 }
 
-// skipSpaces returns the offset of the next text in the current line. It starts at offset at, just after an
-// indicator. It returns false if only a comment or nothing follows.
+// skipSpaces skips the spaces from data[at] on, which follow an indicator such as ":" or "-". It returns the offset
+// of the next text, and false if the rest of the line is empty or a comment.
 func (s *scanner) skipSpaces(at int) (int, bool) {
 	begin := at
 	for at < s.line.end && s.data[at] == ' ' {
@@ -69,7 +69,7 @@ func (s *scanner) skipSpaces(at int) (int, bool) {
 	return at, at < s.line.end && !comment
 }
 
-// endsLine reports whether the rest of the current line, from offset at, is empty or a comment.
+// endsLine reports whether the rest of the line, from data[at] on, is empty or a comment.
 func (s *scanner) endsLine(at int) bool {
 	_, more := s.skipSpaces(at)
 	return !more

@@ -2,7 +2,8 @@
 
 package blockyaml
 
-// proveItem accepts the sequence item whose dash is at offset at.
+// proveItem reads the first line of a sequence item, whose dash is data[at]. Like all methods whose names begin
+// with "prove", it returns false if the text may be invalid.
 func (s *scanner) proveItem(at int) bool {
 	at, more := s.skipSpaces(at + 1)
 	if !more {
@@ -12,7 +13,8 @@ func (s *scanner) proveItem(at int) bool {
 	return s.proveNode(at)
 }
 
-// proveEntry accepts an entry of the innermost mapping. The entry's key is between the offsets at and colon.
+// proveEntry reads an entry of the innermost open mapping. The entry's key is data[at:colon]. It returns false if
+// the entry may be invalid.
 func (s *scanner) proveEntry(at, colon int) bool {
 	if s.depth == 0 && !s.addEntry(at, colon) {
 		return false
@@ -25,8 +27,8 @@ func (s *scanner) proveEntry(at, colon int) bool {
 	return s.proveValue(at)
 }
 
-// proveNode accepts the node at offset at: a collection that begins on this line, or a
-// value.
+// proveNode reads a value that begins at data[at]. The value may be a mapping or a sequence, whose first line is
+// the current line. It returns false if the value may be invalid.
 func (s *scanner) proveNode(at int) bool {
 	column := at - s.line.start
 	if s.isDash(at) {
@@ -38,7 +40,8 @@ func (s *scanner) proveNode(at int) bool {
 	return s.proveValue(at)
 }
 
-// proveValue accepts the scalar or flow collection at offset at.
+// proveValue reads the scalar or the flow collection that begins at data[at]. It returns false if the value may be
+// invalid.
 func (s *scanner) proveValue(at int) bool {
 	switch c := s.data[at]; c {
 	case '"', '\'':

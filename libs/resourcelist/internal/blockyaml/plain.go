@@ -2,10 +2,11 @@
 
 package blockyaml
 
-// maxKey is the maximum length of a key in bytes. YAML searches only 1024 characters for the colon after a key.
+// maxKey is the maximum length of a key in bytes. YAML requires that the colon follows within 1024 characters.
 const maxKey = 1024
 
-// findColon returns the offset of the colon after the key at offset at. It returns false if there is no key.
+// findColon returns the offset of the colon after the key that begins at data[at]. It returns false if there is no
+// valid key.
 func (s *scanner) findColon(at int) (int, bool) {
 	limit := min(s.line.end, at+maxKey)
 	if c := s.data[at]; c == '"' || c == '\'' {
@@ -29,7 +30,7 @@ func (s *scanner) findColon(at int) (int, bool) {
 	return 0, false
 }
 
-// plainStart reports whether a plain scalar may start with the byte at offset at.
+// plainStart reports whether a plain scalar may begin with data[at].
 func (s *scanner) plainStart(at int) bool {
 	if s.data[at] == '-' {
 		return !s.isDash(at)
@@ -37,7 +38,8 @@ func (s *scanner) plainStart(at int) bool {
 	return classes[s.data[at]]&indicator == 0
 }
 
-// provePlain accepts the line of a plain scalar that begins at offset at. The scalar may continue on the next lines.
+// provePlain reads the first line of a plain scalar, which begins at data[at]. The scalar may continue on the next
+// lines.
 func (s *scanner) provePlain(at int) bool {
 	end, ok := s.plainText(at)
 	if ok {
@@ -46,15 +48,15 @@ func (s *scanner) provePlain(at int) bool {
 	return ok
 }
 
-// proveContinuation accepts a further line of a plain scalar. The line's text begins at offset at.
+// proveContinuation reads a further line of a plain scalar. The line's text begins at data[at].
 func (s *scanner) proveContinuation(at int) bool {
 	_, ok := s.plainText(at)
 	s.setScalar(nil)
 	return ok
 }
 
-// plainText accepts a line of a plain scalar from offset at, and returns the offset past the text and the blanks after
-// it. A comment terminates the scalar.
+// plainText reads the text of a plain scalar from data[at] to the end of the line. It returns the offset of the
+// text's end, after trailing blanks. A comment ends the text and the scalar.
 func (s *scanner) plainText(at int) (int, bool) {
 	for i := at; i < s.line.end; i++ {
 		if classes[s.data[i]]&inText == 0 {
@@ -68,13 +70,13 @@ func (s *scanner) plainText(at int) (int, bool) {
 	return s.line.end, true
 }
 
-// isColon reports whether the byte at offset at is a colon after a key, followed by a space or the end of the line.
+// isColon reports whether data[at] is a colon that ends a key: a space or the end of the line must follow.
 func (s *scanner) isColon(at int) bool {
 	return at < s.line.end && s.data[at] == ':' && (at+1 == s.line.end || s.data[at+1] == ' ')
 }
 
-// endsPlain reports whether the colon or number sign at offset at terminates a plain scalar: a colon before a blank,
-// or a number sign after a blank.
+// endsPlain reports whether data[at], which is ":" or "#", terminates a plain scalar. A colon does so before a
+// blank, and a number sign after a blank.
 func (s *scanner) endsPlain(at int) bool {
 	if s.data[at] == ':' {
 		return at+1 == s.line.end || isBlank(s.data[at+1])

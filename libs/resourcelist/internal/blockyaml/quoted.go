@@ -4,7 +4,8 @@ package blockyaml
 
 import "bytes"
 
-// proveQuoted accepts the quoted scalar at offset at, which may span lines of any indentation.
+// proveQuoted reads the quoted scalar that begins at data[at]. The scalar may span several lines with any
+// indentation. It returns false if the scalar may be invalid.
 func (s *scanner) proveQuoted(at int) bool {
 	end, ok := s.quoteEnd(at, len(s.data))
 	if !ok {
@@ -23,15 +24,15 @@ func (s *scanner) proveQuoted(at int) bool {
 	return s.endsLine(end)
 }
 
-// moveTo makes the line at offset at, after the current line, the current line.
+// moveTo moves to the line that contains data[at], which must be after the current line.
 func (s *scanner) moveTo(at int) {
 	start := bytes.LastIndexByte(s.data[:at], '\n') + 1
 	s.line = lineAt(s.data, start)
 	s.pos = s.line.next
 }
 
-// quoteEnd returns the offset past the quoted scalar at offset at. It returns false if the scalar does not end before
-// limit or may be invalid.
+// quoteEnd returns the offset of the end of the quoted scalar that begins at data[at]. It returns false if the
+// scalar may be invalid, or does not end before the offset limit.
 func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	double := s.data[at] == '"'
 	for i := at + 1; i < limit; {
@@ -58,7 +59,7 @@ func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	return 0, false
 }
 
-// escapeSize returns the length of the escape sequence at the start of b. It returns 0 if the sequence may be
+// escapeSize returns the length of the escape sequence with which b begins. It returns 0 if the sequence may be
 // invalid.
 func escapeSize(b []byte) int {
 	if len(b) < 2 {
@@ -79,7 +80,8 @@ func escapeSize(b []byte) int {
 	return 0
 }
 
-// hexEscapeSize implements escapeSize for an escape sequence with the given number of hexadecimal digits.
+// hexEscapeSize implements escapeSize for escape sequences with hexadecimal digits, such as \u00e9. Digits is the
+// required number of digits.
 func hexEscapeSize(b []byte, digits int) int {
 	if len(b) < 2+digits {
 		return 0

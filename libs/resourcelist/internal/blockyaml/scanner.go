@@ -2,14 +2,16 @@
 
 package blockyaml
 
-// maxDepth is the maximum nesting of collections. YAML's own limit is far above it, and real lists are far below it.
+// maxDepth is the maximum nesting of collections. The YAML library permits much more, and real lists need much
+// less.
 const maxDepth = 128
 
-// maxEntries is the maximum number of top-level entries. A ResourceList contains five.
+// maxEntries is the maximum number of top-level entries. A ResourceList contains five: apiVersion, kind, items,
+// functionConfig and results.
 const maxEntries = 8
 
-// scanner reads a document line by line. A method that accepts text returns true and moves behind the text only if
-// go.yaml.in/yaml/v3 certainly decodes it.
+// scanner reads a YAML document line by line. A method that reads a part of the document returns true only if it is
+// certain that go.yaml.in/yaml/v3 can decode this part. Then the method also moves past the part.
 type scanner struct {
 	data []byte
 	pos  int  // offset of the next line
@@ -21,22 +23,22 @@ type scanner struct {
 	entries []Entry
 }
 
-// collection is a block mapping or sequence that begins at column indent. A sequence may begin at the same column as
-// the mapping that contains it.
+// collection is an open block mapping or sequence. Its entries or items are indented by indent spaces. A sequence
+// may have the same indentation as the mapping that contains it.
 type collection struct {
 	typ    Type
 	indent int
 }
 
-// state describes which text must or may follow the lines so far.
+// state describes which text the scanner expects after the lines that it has read.
 type state uint8
 
 const (
-	// complete: no text; the next line begins an entry or an item.
+	// complete means that the last value is complete. The next line must begin an entry or an item.
 	complete state = iota
-	// due: the value of the last key or dash.
+	// due means that the value of the last key or dash must follow.
 	due
-	// continuable: none, but the next line may continue a plain scalar.
+	// continuable means that the last value is a plain scalar, which the next line may continue.
 	continuable
 )
 
@@ -47,7 +49,8 @@ func (s *scanner) innermost() collection {
 	return s.nested[s.depth-1]
 }
 
-// readLine accepts the current line, and the lines after it that belong to the same quoted or block scalar.
+// readLine reads the current line. If a quoted or block scalar begins in it, readLine also reads the other lines of
+// the scalar. It returns false if the lines may be invalid.
 func (s *scanner) readLine() bool {
 	at, indent, before := s.line.text, s.line.indent(), s.state
 	s.state = complete
@@ -67,8 +70,8 @@ func (s *scanner) readLine() bool {
 	return s.proveSibling(at, indent)
 }
 
-// proveSibling accepts a line that starts the next entry or item of an open collection. It closes the collections
-// inside that collection.
+// proveSibling reads a line that begins the next entry or item of an open collection with this indentation. It
+// closes the collections inside of that collection. It returns false if the line may be invalid.
 func (s *scanner) proveSibling(at, indent int) bool {
 	dash := s.isDash(at)
 	for s.depth > 0 && (s.innermost().indent > indent || (s.innermost() == collection{Sequence, indent} && !dash)) {
@@ -85,7 +88,8 @@ func (s *scanner) proveSibling(at, indent int) bool {
 	return ok && top.typ == Mapping && s.proveEntry(at, colon)
 }
 
-// openCollection begins a collection at column indent.
+// openCollection adds a collection with the given indentation to the open collections. It returns false if they are
+// too many.
 func (s *scanner) openCollection(typ Type, indent int) bool {
 	if s.depth == maxDepth {
 		return false
@@ -96,7 +100,7 @@ func (s *scanner) openCollection(typ Type, indent int) bool {
 	return true
 }
 
-// isDash reports whether the byte at offset at is the dash of a sequence item.
+// isDash reports whether data[at] is the dash that begins a sequence item.
 func (s *scanner) isDash(at int) bool {
 	return s.data[at] == '-' && (at+1 == s.line.end || isBlank(s.data[at+1]))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaseserver serves a lease.Manager in tests, as the pod-manager does.
+// Package leaseserver serves a lease.Manager over the network in tests, as the pod-manager does.
 package leaseserver
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// Start serves m until the test ends, and returns the address. Stopping is passed to [lease.Handler]. It may be nil.
+// Start serves m until the test ends, and returns the server's address. When stopping is closed, waiting leases
+// fail, as at the shutdown of a pod-manager (see [lease.Handler]). A nil channel is never closed.
 func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
 	t.Helper()
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {

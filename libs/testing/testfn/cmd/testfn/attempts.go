@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts contains actions that functions must not be able to do, by name. Each action has a target. An action that
-// succeeds does no harm.
+// attempts contains actions that a confined function must not be able to perform, by name. The argument of an
+// action is its target, such as a path or a process. If an action succeeds nevertheless, it does no harm.
 var attempts = map[string]func(target string) error{
 	"read":       func(path string) error { _, err := os.ReadFile(path); return err },
 	"list":       func(path string) error { _, err := os.ReadDir(path); return err },
@@ -120,13 +120,14 @@ var attempts = map[string]func(target string) error{
 	"x32":         func(string) error { return callKernel(x32Getpid) },
 }
 
-// Requests of ioctl: FS_IOC_RESVSP and FS_IOC_SETFLAGS.
+// Request numbers of the system call ioctl: FS_IOC_RESVSP and FS_IOC_SETFLAGS.
 const (
 	reserveSpace = 0x40305828
 	fsSetFlags   = 0x40086602
 )
 
-// Numbers of system calls that are missing in golang.org/x/sys: file_setattr, and a number that no kernel uses yet.
+// Numbers of system calls that golang.org/x/sys does not define: file_setattr, and a number that no kernel uses
+// yet, to test unknown system calls.
 const (
 	fileSetAttributes = 469
 	newCall           = 500
@@ -142,13 +143,15 @@ func inTempFile(attempt func(fd int) error) func(string) error {
 	}
 }
 
-// seize is PTRACE_SEIZE. With our invalid argument, it never succeeds in tracing a process.
+// seize is the ptrace request PTRACE_SEIZE. The tests pass an invalid argument to it, so that it can never trace a
+// process.
 const seize = 0x4206
 
 // noUser is the id of a user without processes.
 const noUser = 1 << 30
 
-// x32Getpid is the number of getpid for amd64 programs with 32-bit pointers.
+// x32Getpid is the number of the system call getpid in the x32 ABI, that is, for amd64 programs with 32-bit
+// pointers.
 const x32Getpid = 0x40000000 + 39
 
 func onPID(attempt func(pid int) error) func(string) error {
@@ -176,7 +179,7 @@ func callKernel(number int, args ...int) error {
 
 func addressOf[T any](value *T) int { return int(uintptr(unsafe.Pointer(value))) }
 
-// makeEmptyFiles makes count empty files in the temporary directory.
+// makeEmptyFiles creates empty files in the temporary directory. The argument is their number.
 func makeEmptyFiles(count string) error {
 	n, err := strconv.Atoi(count)
 	exitOnError(err)
@@ -190,7 +193,8 @@ func makeEmptyFiles(count string) error {
 	return nil
 }
 
-// makeFile makes a file in the temporary directory. It fails if the file already exists.
+// makeFile creates a file in the temporary directory. It fails if the file exists, that is, if the file of an
+// earlier evaluation was not removed.
 func makeFile(string) error {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "left"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -203,7 +207,7 @@ func makeDevice(string) error {
 	return syscall.Mknod(filepath.Join(os.TempDir(), "null"), syscall.S_IFCHR|0o600, 1<<8|3)
 }
 
-// forkSelf starts count children, which hang.
+// forkSelf starts child processes that hang. The argument is their number.
 func forkSelf(count string) error {
 	n, err := strconv.Atoi(count)
 	exitOnError(err)
@@ -217,7 +221,7 @@ func forkSelf(count string) error {
 	return nil
 }
 
-// joinGroup starts a child in the process group of another process.
+// joinGroup starts a child process in the process group of the target, another process.
 func joinGroup(target string) error {
 	pid, err := strconv.Atoi(target)
 	exitOnError(err)
@@ -233,13 +237,13 @@ func joinGroup(target string) error {
 	return err
 }
 
-// setOwner requests that the kernel sends a signal to pid whenever a pipe becomes readable.
+// setOwner makes the kernel send a signal to the process pid whenever a pipe becomes readable (F_SETOWN).
 func setOwner(pid int) error {
 	const setOwner = 8
 	return onPipe(setOwner, pid)
 }
 
-// Commands of fcntl about signals: F_SETOWN_EX and F_SETSIG.
+// Commands of the system call fcntl that configure signals: F_SETOWN_EX and F_SETSIG.
 const (
 	fSetOwnerEx = 15
 	fSetSignal  = 10
@@ -264,7 +268,7 @@ func watchNames(path string) error {
 	return err
 }
 
-// notifyNames requests a signal for each new file in a directory.
+// notifyNames subscribes to a signal for each new file in a directory (F_NOTIFY).
 func notifyNames(string) error {
 	dir, err := os.Open(os.TempDir())
 	exitOnError(err)
@@ -273,14 +277,15 @@ func notifyNames(string) error {
 	return callKernel(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
 }
 
-// askLimit queries a limit of another process, with the call that can also set limits.
+// askLimit reads a resource limit of another process by prlimit. This system call can also change limits, and must
+// therefore fail.
 func askLimit(pid int) error {
 	var limit syscall.Rlimit
 	return callKernel(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, addressOf(&limit))
 }
 
-// readMemory reads a byte of another process at an arbitrary address. The address does not matter, because the kernel
-// first checks whether this process may read.
+// readMemory reads a byte of another process's memory. Any address serves the purpose, because the kernel first
+// checks whether this process may read the other process.
 func readMemory(pid int) error {
 	var b byte
 	local := syscall.Iovec{Base: &b, Len: 1}

@@ -7,5 +7,6 @@ package main
 // attempts is empty, because functions are confined only on Linux.
 var attempts map[string]func(target string) error
 
-// restoreDefault does nothing, because tests send no signals that Go handles.
+// restoreDefault does nothing: it is needed only for signals that Go handles, and tests on other systems do not
+// send such signals.
 func restoreDefault(int) {}

@@ -10,12 +10,14 @@ import (
 	"time"
 )
 
-// startSelf starts this program with another behaviour. The new process inherits our pipes.
+// startSelf starts this program as a child process with another behaviour. The child inherits standard input,
+// output and error.
 func startSelf(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	return startWith([]*os.File{os.Stdin, os.Stdout, os.Stderr}, behaviour, attr)
 }
 
-// startQuiet starts this program with another behaviour. The new process does not inherit our pipes.
+// startQuiet starts this program as a child process with another behaviour. The child does not inherit standard
+// input, output and error, so that callers do not wait for it.
 func startQuiet(behaviour string, attr syscall.SysProcAttr) *os.Process {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	exitOnError(err)
@@ -54,8 +56,8 @@ func makeOrphan(string) int {
 	return echo("")
 }
 
-// hold writes the first half of the list and exits. A child inherits the output, and writes the second half after the
-// duration value. If value has the suffix ",daemon", the child is a daemon in another session.
+// hold writes the first half of its input and exits. A child process inherits the output and writes the second half
+// after the duration in value. If value ends in ",daemon", the child is a daemon in another session.
 func hold(value string) int {
 	value, isDaemon := strings.CutSuffix(value, ",daemon")
 	list := readInput()
@@ -96,7 +98,8 @@ func detachChild(string) int {
 	return 0
 }
 
-// listDaemons starts as many daemons as value says, each in a separate session.
+// listDaemons starts daemons, each in a separate session, and returns its input. The argument value is the number
+// of daemons.
 func listDaemons(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)
@@ -107,7 +110,8 @@ func listDaemons(value string) int {
 	return echo("")
 }
 
-// leaveGroup tries to move to its parent's process group, out of its own group.
+// leaveGroup tries to move this process to the process group of its parent, so that it survives when its own group
+// is killed.
 func leaveGroup(string) int {
 	group, err := syscall.Getpgid(os.Getppid())
 	exitOnError(err)

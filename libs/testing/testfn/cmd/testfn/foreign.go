@@ -13,7 +13,8 @@ import (
 	"syscall"
 )
 
-// runForeign runs a program that calls exit(0) with the system call number of 32-bit programs.
+// runForeign tries to evade a filter of system calls: it runs a program that calls exit(0) with the system call
+// number of 32-bit programs.
 func runForeign(string) error {
 	if runtime.GOARCH != "amd64" {
 		return syscall.ENOSYS // only amd64 has these numbers
@@ -30,8 +31,8 @@ func runForeign(string) error {
 	return nil
 }
 
-// foreignProgram returns a 64-bit executable with a header, a segment, and the code "mov eax, 1; xor ebx, ebx; int
-// 0x80".
+// foreignProgram returns a 64-bit executable that calls exit(0) as 32-bit programs do: "mov eax, 1; xor ebx, ebx;
+// int 0x80".
 func foreignProgram() []byte {
 	const base, headers = 0x400000, 64 + 56
 	code := []byte{0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command testfn is a KRM function for tests. It is well-behaved, or broken in one of many ways.
+// Command testfn is a KRM function for tests. Depending on its behaviour, it works correctly or fails in one of
+// many ways.
 //
-// Its first argument, or else the name of the started program, selects its behaviour; some behaviours expect a value
-// after an equals sign, as in "sleep=50ms". Behaviours that exit by themselves read their input first unless their
-// comment says otherwise. Behaviours that hang exit after ten minutes, so that a broken test does not leave processes
-// for ever.
+// The first argument selects the behaviour. Without arguments, the file name of the program selects it. Some
+// behaviours expect a value after an equals sign, as in "sleep=50ms". Behaviours that exit by themselves read their
+// input first, unless their comment says otherwise. Behaviours that hang exit after ten minutes, so that a broken
+// test does not leave processes for ever.
 package main
 
 import (
@@ -17,10 +18,11 @@ import (
 	"strings"
 )
 
-// usageStatus is the exit code for a behaviour that does not exist.
+// usageStatus is the exit code of testfn if the requested behaviour does not exist or cannot be performed.
 const usageStatus = 64
 
-// behaviour acts as a function does and returns the exit code.
+// behaviour implements a behaviour of testfn and returns the exit code. Value is the text after the equals sign in
+// "sleep=50ms".
 type behaviour func(value string) int
 
 var behaviours = map[string]behaviour{

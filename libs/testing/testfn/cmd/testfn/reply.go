@@ -12,7 +12,7 @@ import (
 
 const emptyList = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// results is an output with a single result of severity error.
+// results is a ResourceList with a single result, whose severity is error.
 const results = emptyList + `results:
 - message: replicas must not be negative
   severity: error
@@ -36,7 +36,8 @@ func writeText(f *os.File, text string) {
 	exitOnError(err)
 }
 
-// writeReply reads the input, writes output to stdout and log to stderr, and returns code.
+// writeReply implements behaviours that read their input, write a fixed output and a fixed log, and return an exit
+// code.
 func writeReply(output, log string, code int) int {
 	readInput()
 	writeText(os.Stdout, output)
@@ -77,7 +78,8 @@ func allocateMemory(value string) int {
 	return echo("")
 }
 
-// useMemory allocates and writes as many bytes of memory as value says, and returns them.
+// useMemory allocates memory, writes to it so that it is really used, and returns it. The argument value is the
+// number of bytes.
 func useMemory(value string) []byte {
 	size, err := strconv.Atoi(value)
 	exitOnError(err)

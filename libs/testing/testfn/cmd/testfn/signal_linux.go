@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// restoreDefault removes the handler of a signal.
+// restoreDefault restores the default action of a signal, which Go's runtime replaces by its own handler.
 func restoreDefault(sig int) {
 	var byDefault [32]byte // the kernel's struct sigaction; all zero is SIG_DFL
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION,

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// hangTime is the time after which functions that hang exit.
+// hangTime is the time after which a function that hangs exits, so that a broken test does not leave processes for
+// ever.
 const hangTime = 10 * time.Minute
 
 func hang(string) int {
@@ -32,7 +33,8 @@ func ignoreSigterm(string) int {
 	return hang("")
 }
 
-// die kills the process by a signal, without the handler that Go installs for some signals.
+// die kills this process by a signal, even if Go's runtime handles this signal. The argument value is the signal's
+// number.
 func die(value string) int {
 	sig := int(syscall.SIGKILL)
 	if value != "" {
@@ -55,7 +57,8 @@ func floodBoth(string) int {
 	return floodOutput(os.Stdout, "")
 }
 
-// floodOutput writes size bytes to f, endlessly if size is empty. If the pipe is closed, SIGPIPE kills the program.
+// floodOutput writes size bytes to f. If size is empty, it writes without an end, until the reader closes the pipe
+// and SIGPIPE kills the program.
 func floodOutput(f *os.File, size string) int {
 	left := math.MaxInt
 	if size != "" {

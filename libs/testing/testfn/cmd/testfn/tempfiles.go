@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// fillDisk writes as many files of a mebibyte as value says to the temporary directory, and hangs.
+// fillDisk writes files of one mebibyte to the temporary directory, and hangs. The argument value is the number of
+// files.
 func fillDisk(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)
@@ -22,7 +23,8 @@ func fillDisk(value string) int {
 	return hang("")
 }
 
-// nestDirectories makes as many nested directories as value says in the temporary directory, and hangs.
+// nestDirectories creates nested directories in the temporary directory, and hangs. The argument value is the
+// depth.
 func nestDirectories(value string) int {
 	n, err := strconv.Atoi(value)
 	exitOnError(err)

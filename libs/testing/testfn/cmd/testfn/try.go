@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// tryAttempt makes an attempt and writes its result: "done", or the error.
+// tryAttempt performs the action of the map attempts that value names. It writes a ResourceList whose result is
+// "done" or the error.
 func tryAttempt(value string) int {
 	readInput()
 	name, target, _ := strings.Cut(value, ":")
