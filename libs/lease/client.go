@@ -86,8 +86,8 @@ func awaitGrant(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error)
 	}
 }
 
-// callError converts the error of a call into the error for the caller of Lease. The returned error has a fault
-// class. It is marked by [Elsewhere] if another replica of the pod-manager may grant the lease.
+// callError converts the error of a call into the error for the caller of Lease. The returned error has a class of
+// package fault, and is marked by [Elsewhere] if another replica of the pod-manager may grant the lease.
 func (c *Client) callError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -25,16 +25,16 @@ type (
 	Outcome = podmanagerv1.LeaseRequest_Outcome
 )
 
-// The outcomes.
+// Outcomes of a lease: the pod answered, the pod is broken, or the caller left before the pod answered.
 const (
 	Done      = podmanagerv1.LeaseRequest_OUTCOME_DONE
 	PodBroken = podmanagerv1.LeaseRequest_OUTCOME_POD_BROKEN
 	Abandoned = podmanagerv1.LeaseRequest_OUTCOME_ABANDONED
 )
 
-// Manager grants leases on function pods, and lists the existing pods. Its errors have fault classes, but never
-// fault.NotFound. Neither the caller nor the Manager may change a message after passing it on, because other
-// goroutines may still read it.
+// Manager grants leases on function pods, and lists the existing pods. Its errors have classes of package fault,
+// but never fault.NotFound. Neither the caller nor the Manager may change a message after passing it on, because
+// other goroutines may still read it.
 type Manager interface {
 	// Lease waits until a pod can run another evaluation, and returns a lease on it. The caller must call Finish on
 	// the lease. Canceling ctx stops the wait, but does not affect a granted lease.

@@ -43,8 +43,8 @@ type lastAnswer[V any] struct {
 	at    time.Time
 }
 
-// newLastAnswers returns lastAnswers that query the image-resolver by ask. The errors of ask must have fault
-// classes. The counter stale counts the stored answers that were used, with kind as a label.
+// newLastAnswers returns lastAnswers that query the image-resolver by calling ask. The errors of ask must have
+// classes of package fault. The counter stale counts the stored answers that were used, with kind as a label.
 func newLastAnswers[K comparable, V any](
 	ask func(context.Context, K) (V, error), sizeOf func(K, V) int64, stale metric.Int64Counter, kind string,
 ) *lastAnswers[K, V] {

@@ -21,9 +21,9 @@ import (
 // KiB.
 const maxBytes = 16 << 20
 
-// Client calls an image-resolver in another process. Its errors have fault classes. Callers must not change its
-// answers, because several callers share an answer. Client reads only the repository, the image and the tag
-// constraint of a request, because its callers set no other field.
+// Client calls an image-resolver in another process. Its errors have classes of package fault. Callers must not
+// change its answers, because several callers share an answer. Client reads only the repository, the image and the
+// tag constraint of a request, because its callers set no other field.
 type Client struct {
 	tags   *lastAnswers[string, *imageresolverv1.ListTagsResponse]
 	images *lastAnswers[imageKey, *imageresolverv1.ResolveImageResponse]

@@ -22,7 +22,7 @@ type Backoff struct {
 	next time.Duration
 }
 
-// Next returns the next wait.
+// Next returns the next delay.
 func (b *Backoff) Next() time.Duration {
 	wait := max(b.First, b.next)
 	if b.Max > 0 {
@@ -35,7 +35,7 @@ func (b *Backoff) Next() time.Duration {
 	return wait
 }
 
-// Reset makes First the next wait.
+// Reset restarts the sequence of delays: the next delay is First.
 func (b *Backoff) Reset() { b.next = 0 }
 
 // Wait sleeps for the duration that Next returns. It returns false if ctx is done before.

@@ -85,7 +85,7 @@ func (b *balancer) callReplica(
 // resolved.
 func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
 
-// Call runs the function call with a context whose requests are sent to the replica r. Until call calls its
+// Call runs call, a function, with a context whose requests are sent to the replica r. Until call calls its
 // argument answered, Call probes the replica every second. If a probe is not answered within timeout, Call cancels
 // the context and returns [ErrSilent]. The function unreached must report whether an error of call means that the
 // request did not reach the replica. In both cases, later calls try other replicas first until the replica answers

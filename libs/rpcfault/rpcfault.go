@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpcfault converts errors with fault classes to RPC errors with status codes, and back. It contains the
-// only mapping between classes and codes.
+// Package rpcfault converts errors with a class of package fault to RPC errors with a status code, and back. It
+// contains the only mapping between classes and codes.
 package rpcfault
 
 import (
@@ -90,8 +90,8 @@ func addDetail(cerr *connect.Error, msg proto.Message) {
 	}
 }
 
-// FromConnect converts the error of a Connect client to an error with a fault class, the same text and the same
-// retry hint. It returns nil for nil.
+// FromConnect converts the error of a Connect client to an error with a class of package fault, the same text and
+// the same retry hint. It returns nil for nil.
 func FromConnect(err error) error {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/slowclient"
 )
 
-// passed is a deadline in the past.
+// passed is a deadline in the past. Setting it makes a pending Read return.
 var passed = time.Unix(1, 0)
 
 // pacedBody is the body of a request, and fails if the client sends it too slowly. Otherwise a slow client could

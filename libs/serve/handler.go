@@ -73,5 +73,5 @@ func (w *pacedWriter) Flush() {
 	})
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets an http.ResponseController find the wrapped http.ResponseWriter.
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -33,7 +33,8 @@ func testCancel(t *testing.T, target Target) {
 	}
 	for _, behaviour := range []string{"orphan", "daemon"} {
 		t.Run(behaviour, func(t *testing.T) {
-			// The server must answer without waiting for a child process that does not hold the function's output open.
+			// The server must answer immediately, although a child process still runs: the child does not hold the
+			// function's output open.
 			checkAlive(t, target.Serve(t, behaviour))
 		})
 	}

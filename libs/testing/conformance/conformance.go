@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// Target is an implementation under test.
+// Target is an implementation of the FunctionEvaluator service under test.
 type Target struct {
 	// Serve starts a server for the function with the given behaviour, such as "echo" or "hang", until t ends. It
 	// returns the function's address. The suite calls it at least once for each behaviour.
@@ -31,7 +31,7 @@ type Target struct {
 	UnknownImage codes.Code
 }
 
-// Function is a served function.
+// Function is a function that the server under test evaluates.
 type Function struct {
 	// Address is the server's address, as host:port.
 	Address string
@@ -72,7 +72,7 @@ func PodTexts(prefix string) Texts {
 // MaxMessageBytes is the message limit that implementations under test must be configured with.
 const MaxMessageBytes = 6 << 20
 
-// List is a small input.
+// List is a small ResourceList, the input of most tests.
 const List = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
 // Run runs all tests against an implementation. After each test, it also checks that the function has left no

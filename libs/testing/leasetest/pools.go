@@ -16,7 +16,7 @@ type poolBoard struct {
 	pools map[string]*podmanagerv1.Pool // keyed by digest
 }
 
-// SetPools sets the pools that ListPools returns. Each pool must have another digest.
+// SetPools sets the pools that ListPools returns. The pools must have different digests.
 func (b *poolBoard) SetPools(pools ...*podmanagerv1.Pool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

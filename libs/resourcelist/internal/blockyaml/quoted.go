@@ -32,7 +32,7 @@ func (s *scanner) moveTo(at int) {
 }
 
 // quoteEnd returns the offset of the end of the quoted scalar that begins at data[at]. It returns false if the
-// scalar may be invalid, or does not end before the offset limit.
+// scalar may be invalid, or does not end before data[limit].
 func (s *scanner) quoteEnd(at, limit int) (int, bool) {
 	double := s.data[at] == '"'
 	for i := at + 1; i < limit; {

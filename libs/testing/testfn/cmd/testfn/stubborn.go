@@ -34,7 +34,7 @@ func ignoreSigterm(string) int {
 }
 
 // die kills this process by a signal, even if Go's runtime handles this signal. The argument value is the signal's
-// number.
+// number. If it is empty, the signal is SIGKILL.
 func die(value string) int {
 	sig := int(syscall.SIGKILL)
 	if value != "" {
