@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gateway evaluates functions for Porch and other callers.
+// Command gateway evaluates functions for Porch and other callers, as local binaries or in pods.
 package main
 
 import (

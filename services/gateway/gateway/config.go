@@ -15,17 +15,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// The runtimes, in DisableRuntimes and in Config.Enabled. A runtime is the name of an evaluator.
+// Names of the runtimes in the setting DisableRuntimes. Each runtime is the evaluator of that name: it runs
+// functions as local binaries, in sandboxes or in pods.
 const (
 	RuntimeExec    = "exec"
 	RuntimeSandbox = "sandbox"
 	RuntimePod     = "pod"
 )
 
-// ServiceAccount is the directory in which Kubernetes mounts the token of a pod's service account.
+// ServiceAccount is the directory in which Kubernetes mounts the token of a pod's service account. Programs add it
+// to Config.Secrets, so that functions cannot read the token.
 const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Config configures a gateway. Settings that every program supports are not part of it.
+// Config configures a gateway. The settings that all programs support, such as the log level, are not part of it.
 type Config struct {
 	// Address is the address at which callers connect, as `host:port`. `off` closes this port, so that the gateway
 	// serves only [callers with identities](#callers-with-identities), at FNR_TLS_ADDRESS.
@@ -112,9 +114,10 @@ type ExecConfig struct {
 	Config string `default:"./config.yaml"`
 	// Functions is the directory with the binaries.
 	Functions string `default:"./functions"`
-	// Queue is the maximum number of queued evaluations. It is 1,000 if it is zero.
+	// Queue is the maximum number of evaluations that wait for a process. Zero means 1,000.
 	Queue int `ignored:"true"`
-	// PreforkTotal is the maximum number of spare processes of all functions together. It is 16 if it is zero.
+	// PreforkTotal is the maximum number of processes that are started in advance, for all functions together. Zero
+	// means 16.
 	PreforkTotal int `ignored:"true"`
 	function.Settings
 }
@@ -169,10 +172,12 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// Enabled reports whether the gateway uses a runtime.
+// Enabled reports whether the gateway uses the given runtime: exec, sandbox or pod.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
-// memoryBudget returns the memory budget, in bytes, for the container whose control group is at root.
+// memoryBudget returns the maximum number of bytes of requests and outputs in memory. If the setting
+// MemoryBudgetBytes is zero, the maximum depends on the memory limit of the container, whose control group is the
+// directory root.
 func (c *Config) memoryBudget(root string) int64 {
 	if c.MemoryBudgetBytes > 0 {
 		return int64(c.MemoryBudgetBytes)

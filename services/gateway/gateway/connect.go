@@ -18,21 +18,23 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// Services are the other services that the gateway calls: clients of remote services, or services in the same
-// process.
+// Services are the other services that the gateway calls. A service is a client of a remote service, or runs in the
+// gateway's process.
 type Services struct {
-	// ImageResolver resolves images and lists tags. If it is nil, version constraints match only the exec evaluator's
-	// images.
+	// ImageResolver resolves image names to digests, and lists tags of registries. If it is nil, a version constraint
+	// such as ">=1.2" matches only tags of images that are mapped to local binaries.
 	ImageResolver imageresolverv1connect.ImageResolverServiceClient
-	// PodManager grants leases of function pods. If it is nil, the gateway uses no function pods.
+	// PodManager grants leases of function pods. If it is nil, the gateway runs no functions in pods.
 	PodManager lease.Manager
-	// PodIdentity is the certificate that the gateway shows to function pods. The default is the identity of the
-	// program.
+	// PodIdentity is the certificate that the gateway presents to function pods. If it is nil, the gateway presents
+	// the program's own certificate.
 	PodIdentity *mtls.Identity
-	// Binaries maps images of FunctionConfigs to local binaries. It is nil without FunctionConfigs.
+	// Binaries provides the local binaries to which FunctionConfig objects map images. It is nil if the program reads
+	// no FunctionConfigs.
 	Binaries binaries.Source
-	// Sandboxes starts functions in sandboxes of this machine. It is nil if there is no launcher. Images stores the
-	// files of the functions' images.
+	// Sandboxes starts functions in sandboxes of this machine. It is nil if sandboxes are disabled, or if no program
+	// that starts sandboxes, such as bubblewrap, works on this machine. Images stores the files of the functions'
+	// images.
 	Sandboxes *Sandboxes
 	Images    sandboxeval.Images
 
@@ -46,7 +48,8 @@ func (s Services) Close() {
 	}
 }
 
-// Connect returns clients of the services that cfg names. Callers must close them.
+// Connect returns clients of the image-resolver and the pod-manager, if cfg contains their addresses. Callers must
+// close the returned Services.
 func Connect(cfg Config, frame servermain.Frame) (Services, error) {
 	var s Services
 	if cfg.ImageResolver != "" {
@@ -71,7 +74,8 @@ func Connect(cfg Config, frame servermain.Frame) (Services, error) {
 	return s, nil
 }
 
-// newClient returns a client of the named service at address. [Services.Close] closes the client.
+// newClient returns a client of the service at address. name is the service's name in its TLS certificate.
+// [Services.Close] closes the client.
 func (s *Services) newClient(address, name string, frame servermain.Frame) (*rpcclient.Client, error) {
 	client, err := rpcclient.New(address, frame.Identity.ClientOfSibling(name), frame.Telemetry)
 	s.clients = append(s.clients, client)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway evaluates functions for Porch and other callers. It evaluates a function with the first evaluator
-// that serves the function's image.
+// Package gateway evaluates functions for Porch and other callers. A gateway has up to three evaluators: for local
+// binaries, for sandboxes and for pods. It uses the first evaluator that serves the function's image.
 package gateway
 
 import (
@@ -35,11 +35,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
-// maxLogRate is the maximum number of log lines per second. It applies to successful and to failed evaluations
-// separately.
+// maxLogRate is the maximum number of log lines about evaluations per second. Successes and failures each have this
+// maximum, so that many successes do not suppress the lines of failures.
 const maxLogRate = 10
 
-// New returns a gateway as a component of a program.
+// New returns a gateway: its ports and its background tasks. A program may contain further components.
 func New(cfg Config, services Services, frame servermain.Frame) (serve.Component, error) {
 	component, err := newComponent(cfg, services, frame)
 	if err != nil {
@@ -103,7 +103,8 @@ func newComponent(cfg Config, services Services, frame servermain.Frame) (serve.
 	return serve.Component{Endpoints: endpoints, Tasks: listTasks(evaluators, services, frame)}, nil
 }
 
-// listTasks returns all background tasks of a gateway.
+// listTasks returns all background tasks of a gateway, such as the task that follows changes of the configuration
+// file.
 func listTasks(e evaluators, services Services, frame servermain.Frame) (tasks []serve.Task) {
 	if e.exec != nil {
 		tasks = append(tasks, e.exec.Watch, e.exec.Maintain)
@@ -123,7 +124,8 @@ func listTasks(e evaluators, services Services, frame servermain.Frame) (tasks [
 	return tasks
 }
 
-// evaluators holds the enabled evaluators. Disabled evaluators are nil.
+// evaluators holds a gateway's evaluators: for local binaries, for sandboxes and for pods. An evaluator is nil if
+// it is disabled.
 type evaluators struct {
 	exec    *execeval.Evaluator
 	sandbox *sandboxeval.Evaluator
@@ -155,8 +157,8 @@ func newEvaluators(cfg Config, services Services, frame servermain.Frame) (e eva
 	return e, nil
 }
 
-// newChain returns the evaluators in order of preference. The cache does not wrap the exec evaluator, because images
-// of local binaries have no digest for the cache's key.
+// newChain returns the evaluators in order of preference. The result cache applies to sandboxes and pods only: its
+// key contains the image's digest, and a local binary has no digest.
 func (e evaluators) newChain() (chain evaluation.Chain) {
 	if e.exec != nil {
 		chain = append(chain, e.exec)
@@ -170,7 +172,8 @@ func (e evaluators) newChain() (chain evaluation.Chain) {
 	return chain
 }
 
-// tagSources returns the sources of tags in order of preference.
+// tagSources returns the sources of image tags that are searched for a version constraint, in order of preference:
+// the images of local binaries, then the registries.
 func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource) {
 	if e.exec != nil {
 		tags = append(tags, e.exec)
@@ -181,12 +184,13 @@ func (e evaluators) tagSources(services Services) (tags []nameresolver.TagSource
 	return tags
 }
 
-// registryTags is a naming.TagSource that lists the tags in registries.
+// registryTags is a [nameresolver.TagSource] that lists the tags of a repository in its registry.
 type registryTags struct {
 	resolver imageresolverv1connect.ImageResolverServiceClient
 }
 
-// Tags implements naming.TagSource. If the registry does not contain the repository, it returns the registry's error.
+// Tags implements [nameresolver.TagSource]. If the registry does not contain the repository, Tags returns the
+// registry's error.
 func (r registryTags) Tags(ctx context.Context, repository string) (tags []string, known bool, err error) {
 	resp, err := r.resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 	return resp.GetTags(), err == nil, err
@@ -215,7 +219,8 @@ func newExec(cfg Config, frame servermain.Frame) (*execeval.Evaluator, error) {
 	})
 }
 
-// newHandler returns the handler of the gateway's ports for callers. pools is nil if there is no pod-manager.
+// newHandler returns the HTTP handler of the ports at which callers evaluate functions. It serves evaluations, the
+// gateway's status and, unless pools is nil, the list of function pods.
 func newHandler(
 	cfg Config, pools lease.Manager, frame servermain.Frame, requests *evalhandler.Handler, shown *status.Service,
 ) (*rpcserve.Handler, error) {

@@ -16,13 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
-// defaultCallers is the default of Config.Callers.
+// defaultCallers is the default of Config.Callers: the SPIFFE IDs that may call the port with TLS.
 const defaultCallers = "spiffe://function-runner/callers/*"
 
 // off is the value of Config.Address that disables the port without TLS.
 const off = "off"
 
-// checkIdentities reports invalid settings of the port with TLS and its callers.
+// checkIdentities adds an error to checks for each invalid setting of the port with TLS and of its callers.
 func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
 		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})
@@ -37,8 +37,8 @@ func (c *Config) checkIdentities(checks *config.Checks) {
 	checks.That(err == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
 }
 
-// maxConnectionAge is the age at which the gateway closes a caller's connection, give or take a tenth. Callers then
-// connect again, so that they spread over the replicas.
+// maxConnectionAge is the age at which the gateway closes a caller's connection, give or take a tenth. The caller
+// then connects again, possibly to another replica, so that the load spreads over all replicas.
 const maxConnectionAge = 5 * time.Minute
 
 // newEndpoints returns the configured ports, all with the given handler: a port for all callers, and a port with TLS

@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	// connectTimeout limits the time of connecting to a new pod.
+	// connectTimeout limits the time for connecting to a function pod that has just started.
 	connectTimeout = 5 * time.Second
-	// maxIdleConns is the maximum number of idle connections to pods. An idle connection uses about 30 KB.
+	// maxIdleConns is the maximum number of idle connections to function pods. With about 30 KB each, they use up to
+	// 30 MB.
 	maxIdleConns = 1000
 )
 
@@ -41,8 +42,8 @@ func newPod(cfg Config, services Services, conns *podconn.Pool, frame servermain
 	})
 }
 
-// poolService returns a read-only PodManagerService with the pools of m. The gateway serves it so that users who list
-// pools need only the gateway's address.
+// poolService returns a read-only PodManagerService that lists the function pods of m. The gateway serves it so
+// that users who list pods need only the gateway's address.
 func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
@@ -55,10 +56,11 @@ func poolService(cfg Config, m lease.Manager, q *queries, frame servermain.Frame
 	}
 }
 
-// readOnly is a lease.Manager that lists pools and grants no leases.
+// readOnly restricts a lease.Manager: callers of the gateway can list pools of function pods, but get no leases.
 type readOnly struct{ lease.Manager }
 
-// Lease rejects all requests, because callers of the gateway may evaluate functions but may not call pods directly.
+// Lease rejects all requests, because a lease permits direct calls to a pod. Callers of the gateway may only
+// evaluate functions.
 func (readOnly) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
 	return nil, fault.New(fault.Denied, "the gateway grants no leases: call EvaluateFunction, or the pod-manager itself")
 }

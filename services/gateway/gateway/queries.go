@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	// maxQueries is the maximum number of concurrent queries, and maxQueriesPerPeer the maximum number from one
-	// address. A watch of pools counts as a query while it lasts. Each query holds an answer in memory, about a
-	// megabyte in a large cluster.
+	// maxQueries is the maximum number of concurrent requests for the gateway's state, and maxQueriesPerPeer the
+	// maximum number from one address. A watch of pools counts for as long as it lasts. The limits bound memory: each
+	// answer occupies about a megabyte in a large cluster.
 	maxQueries        = 64
 	maxQueriesPerPeer = 16
-	// queryTimeout is the time within which the answer to a query must be written. Watches of pools have no such
-	// limit.
+	// queryTimeout is the time within which a client must read the answer to a query. Watches of pools have no such
+	// limit, because they last until the client leaves.
 	queryTimeout = 30 * time.Second
 )
 
-// queries limits the requests for the state of the system: status, evaluations and pools. These requests do not use
-// the memory budget, so that evaluations do not wait for them. It is safe for concurrent use.
+// queries limits the number of concurrent requests for the gateway's state: its status, evaluations and pools.
+// These requests do not count toward the memory limit of evaluations, so that users can query the state while
+// evaluations wait for memory. It is safe for concurrent use.
 type queries struct {
 	mu    sync.Mutex
 	count int
@@ -36,7 +37,8 @@ type queries struct {
 
 func newQueries() *queries { return &queries{peers: make(map[string]int)} }
 
-// changeCount adds n, 1 or -1, to the number of a client's queries. It returns false if a limit is reached.
+// changeCount adds n, 1 or -1, to the number of running queries of the client at address peer. It returns false,
+// and adds nothing, if n is 1 and a limit is reached.
 func (q *queries) changeCount(peer string, n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,7 +52,8 @@ func (q *queries) changeCount(peer string, n int) bool {
 	return true
 }
 
-// limitQueries serves requests with next up to the limits, and rejects further requests.
+// limitQueries returns a handler that passes requests to next while the limits permit it, and rejects all further
+// requests with the error "too many queries".
 func (q *queries) limitQueries(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +66,7 @@ func (q *queries) limitQueries(next http.Handler) http.Handler {
 		}
 		defer q.changeCount(peer, -1)
 		if r.URL.Path != podmanagerv1connect.PodManagerServiceWatchPoolsProcedure {
-			// Without a deadline, the answer would stay in memory for as long as the client does not read it.
+			// Without a deadline, a client that does not read its answer would keep the answer in memory forever.
 			conn := http.NewResponseController(w)
 			_ = conn.SetWriteDeadline(time.Now().Add(queryTimeout))
 			defer func() { _ = conn.SetWriteDeadline(time.Time{}) }()

@@ -20,7 +20,7 @@ type ResultCacheConfig struct {
 	// FNR_FUNCTION_NETWORK. List only pure functions: their output depends on nothing but their image and their
 	// input. No result is remembered if the list is empty.
 	Images []string
-	// MaxBytes is the size of the result cache, in addition to the memory budget. It is 32 MiB if it is zero.
+	// MaxBytes is the maximum memory of the cached results, in addition to the memory budget. Zero means 32 MiB.
 	MaxBytes int64 `ignored:"true"`
 }
 
@@ -31,7 +31,8 @@ func (c ResultCacheConfig) check(checks *config.Checks) {
 		"patterns of repositories, such as ghcr.io/example/fn-*")
 }
 
-// newResultCache returns the result cache, or nil if no images are configured.
+// newResultCache returns the cache of function results. It returns nil if the configuration lists no images whose
+// results may be cached.
 func newResultCache(cfg Config, services Services, frame servermain.Frame) (*resultcache.Cache, error) {
 	if len(cfg.ResultCache.Images) == 0 {
 		return nil, nil //nolint:nilnil // nil remembers nothing

@@ -14,36 +14,41 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
-// UnprivilegedGroup is the group of sandboxes if this program runs as root. This group must be able to read the image
-// store.
+// UnprivilegedGroup is the group of sandboxed processes if this program runs as root. The group must be able to
+// read the files of stored images.
 const UnprivilegedGroup = sandbox.Unprivileged
 
-// SandboxConfig configures the sandbox evaluator. Only programs with an image store (function-runner, fnctl) set and
-// validate it.
+// SandboxConfig configures the evaluator that runs functions in sandboxes. Only function-runner and fnctl set and
+// validate it, because a sandbox needs their store of image files.
 type SandboxConfig struct {
-	// Launcher is the value of FNR_SANDBOX. Sandboxes are off if it is empty.
+	// Launcher selects the program that starts sandboxes, such as bubblewrap. It is the value of the setting
+	// FNR_SANDBOX. If it is empty, functions do not run in sandboxes.
 	Launcher string
-	// Required is true if FNR_SANDBOX=auto must find a launcher. Otherwise it is no error if no launcher works.
+	// Required is true if the program must not start without sandboxes: with FNR_SANDBOX=auto, at least one launcher
+	// must then work. If Required is false, the program runs without sandboxes if no launcher works.
 	Required bool
-	// MaxMemoryBytes limits the private memory of each process, and MaxProcesses the processes of a sandbox. If this
-	// program runs as root, all bubblewrap sandboxes of a function share the limit MaxProcesses.
+	// MaxMemoryBytes limits the private memory of each process of a function, and MaxProcesses the number of processes
+	// of a sandbox. If this program runs as root, all bubblewrap sandboxes of a function together may start
+	// MaxProcesses processes.
 	MaxMemoryBytes, MaxProcesses int64
 }
 
-// SandboxLaunchers lists the valid values of Launcher for users.
+// SandboxLaunchers lists the valid values of the setting FNR_SANDBOX, for error messages and help texts.
 const SandboxLaunchers = sandbox.Names
 
-// AllLaunchers returns the names of the launchers in the order in which auto tries them.
+// AllLaunchers returns the names of all launchers, which are the programs that can start sandboxes. With
+// FNR_SANDBOX=auto, they are tried in this order.
 func AllLaunchers() []string { return sandbox.All() }
 
-// HasLauncher reports whether Launcher is in [SandboxLaunchers].
+// HasLauncher reports whether the configured launcher is a valid value of the setting FNR_SANDBOX.
 func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 
-// Sandboxes starts functions in sandboxes of this machine. A gateway closes its launcher itself.
+// Sandboxes starts functions in sandboxes of this machine. A gateway closes its Sandboxes when it stops.
 type Sandboxes = sandbox.Launcher
 
-// FindSandboxes returns the launcher of sandboxes. It returns nil if sandboxes are off, or if FNR_SANDBOX is auto and
-// no launcher works. A launcher that is configured by name and does not work is an error.
+// FindSandboxes returns the launcher that starts sandboxes. It returns nil if sandboxes are off, or if FNR_SANDBOX
+// is auto and no launcher works. If FNR_SANDBOX names a launcher and that launcher does not work, it returns an
+// error.
 func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sandboxes, error) {
 	if !cfg.Enabled(RuntimeSandbox) {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -51,13 +56,14 @@ func FindSandboxes(ctx context.Context, cfg Config, frame servermain.Frame) (*Sa
 	return sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
-		// The launcher gets the settings of Go's runtime here, because crun and runc add no variables to a function's
-		// environment.
+		// Go's runtime reads settings such as GOMAXPROCS from the environment. They are set here, because crun and runc
+		// add no variables to a function's environment.
 		Env: function.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
 }
 
-// newSandbox returns the sandbox evaluator. Callers must run the evaluator's Maintain.
+// newSandbox returns the evaluator that runs functions in sandboxes. Callers must run its method Maintain in the
+// background.
 func newSandbox(cfg Config, services Services, frame servermain.Frame) (*sandboxeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {

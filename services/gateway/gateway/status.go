@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	// maxStatusRequestBytes limits requests of the status service. Valid requests are smaller.
+	// maxStatusRequestBytes limits requests for the gateway's status. All valid requests are smaller.
 	maxStatusRequestBytes = 4 << 10
-	// maxStatusResponseBytes limits responses of the status service. The whole history of a gateway is smaller.
+	// maxStatusResponseBytes limits responses about the gateway's status. Even all evaluations that a gateway
+	// remembers together need less.
 	maxStatusResponseBytes = 8 << 20
 )
 
-// statusService returns the service that shows the evaluations of this replica.
+// statusService returns the RPC service that shows the current and recent evaluations of this replica.
 func statusService(s *status.Service, q *queries) rpcserve.Service {
 	return rpcserve.Service{
 		Name:            gatewayv1connect.StatusServiceName,
@@ -35,7 +36,7 @@ func statusService(s *status.Service, q *queries) rpcserve.Service {
 	}
 }
 
-// maxStatusConnections is the maximum number of connections to the port of the status page.
+// maxStatusConnections is the maximum number of connections of browsers to the status page.
 const maxStatusConnections = 32
 
 // statusPage returns the port of the status page. If there is no pod-manager, the page shows no pods.
@@ -51,7 +52,8 @@ func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame serv
 	}
 }
 
-// hostname returns the name of this replica, or an empty string if the system does not provide it.
+// hostname returns the name of this replica for the status page. It returns an empty string if the system does not
+// provide the name.
 func hostname() string {
 	name, _ := os.Hostname()
 	return name

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission limits the numbers of running and of queued evaluations, and shares both fairly between functions
-// and between callers.
+// Package admission limits the numbers of running and of queued evaluations, and shares both fairly between
+// functions and between callers. An evaluation needs a slot to run.
 //
 // A free slot is never withheld: a function may use all slots while no other function needs a slot. The following
 // rules apply while all slots are used:
 //
-//   - A function without running evaluations may start an evaluation in a small reserve of
-//     additional slots. Callers without running evaluations may do so in a second reserve, so
-//     that a caller with many functions, or a function with many callers, exhausts only one.
-//   - A slot that becomes free is given to the queued request whose function and caller run
-//     the fewest evaluations, in order of arrival among equals. Every fourth slot is given
-//     to the oldest request, so that each request is served eventually.
-//   - If the queue is full, a request of a function and caller with fewer queued requests
-//     replaces the newest request of the function and caller with the most queued requests.
+//   - A function without running evaluations may start an evaluation in a small reserve of additional
+//     slots. Callers without running evaluations may do so in a second reserve. A caller with many
+//     functions, or a function with many callers, therefore exhausts only one of the two reserves.
+//   - A slot that becomes free is given to the queued request whose function and caller run the
+//     fewest evaluations, in order of arrival among equals. Every fourth slot is given to the oldest
+//     request, so that each request is served eventually.
+//   - If the queue is full, a request of a function and caller with fewer queued requests replaces
+//     the newest request of the function and caller with the most queued requests.
 package admission
 
 import (
@@ -26,24 +26,27 @@ import (
 
 // Limits are the bounds of a Gate.
 type Limits struct {
-	// Concurrent is the maximum number of concurrent evaluations, at least 1.
+	// Concurrent is the maximum number of concurrent evaluations, without the reserve. Values below 1 count as 1.
 	Concurrent int
-	// Reserve is the number of additional slots for functions without running evaluations. The same number of slots
-	// is added for callers without running evaluations.
+	// Reserve is the number of additional slots that only functions without running evaluations may use. Callers
+	// without running evaluations get as many further slots. Both can therefore start while long evaluations of other
+	// functions and callers use all regular slots.
 	Reserve int
-	// Queue is the maximum number of queued requests. Zero or less disables the queue.
+	// Queue is the maximum number of requests that wait for a slot. If it is zero or less, a request without a free
+	// slot is rejected at once.
 	Queue int
 }
 
-// Claim is the function and the caller of an evaluation that needs a slot.
+// Claim identifies the function and the caller of an evaluation that needs a slot, so that slots are shared fairly
+// between both.
 type Claim struct {
 	// Function is the function to run.
 	Function string
-	// Caller identifies the client. It is empty if the client is unknown.
+	// Caller identifies the client, such as by its address. It is empty if the client is unknown.
 	Caller string
 }
 
-// Gate admits evaluations within its limits. It is safe for concurrent use.
+// Gate limits the number of concurrent evaluations and queues further evaluations. It is safe for concurrent use.
 type Gate struct {
 	limits Limits
 
@@ -58,9 +61,9 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, slots: newSlots(limits), waiting: newQueue()}
 }
 
-// Acquire waits for a slot. Callers must call release after the evaluation; further calls of release do nothing. If
-// ctx ends before a slot is free, Acquire returns an error with the fault class of ctx.Err. If the queue is full, the
-// error is of class fault.Exhausted and contains a retry hint.
+// Acquire waits until the evaluation may run. Callers must call release after the evaluation. Further calls of
+// release do nothing. If ctx ends before a slot is free, Acquire returns an error with the fault class of ctx.Err.
+// If the queue is full, the error is of class fault.Exhausted and tells the client when to retry.
 func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, canceled(ctx)
@@ -72,8 +75,9 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	return sync.OnceFunc(func() { g.leaveSlot(slot) }), nil
 }
 
-// ForEvaluations returns the limits for a number of concurrent evaluations. Each of the two reserves, for functions
-// and for callers, is an eighth of that number.
+// ForEvaluations returns the limits for a maximum number of concurrent evaluations and of queued requests. An
+// additional eighth of the slots is reserved for functions without running evaluations, and another eighth for
+// callers without running evaluations.
 func ForEvaluations(concurrent, queue int) Limits {
 	return Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: queue}
 }
@@ -92,7 +96,8 @@ func (g *Gate) Waiting() int {
 	return g.waiting.count.total
 }
 
-// enterQueue returns a slot, after waiting if necessary.
+// enterQueue returns a slot for an evaluation. If no slot is free, it waits in the queue until a slot is free, ctx
+// ends or the request is rejected.
 func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error) {
 	slot, r, err := g.startOrQueue(claim)
 	if r == nil {
@@ -107,8 +112,8 @@ func (g *Gate) enterQueue(ctx context.Context, claim Claim) (*evaluation, error)
 	}
 }
 
-// startOrQueue takes a free slot for the claim. If no slot is free, it returns a queued request for the claim
-// instead, or an error if the queue is full.
+// startOrQueue returns a slot if an evaluation of the claim may start now. Otherwise it adds a request to the queue
+// and returns the request. It returns an error if the queue is full and no other request must leave the queue.
 func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,17 +131,18 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	return nil, g.waiting.addRequest(claim), nil
 }
 
-// retryAfter is the retry hint of rejected requests.
+// retryAfter is the time that clients should wait before they retry a request that was rejected because the queue
+// is full.
 const retryAfter = time.Second
 
-// rejection returns the error of a rejected request. text is a format with two verbs: the number of running
-// evaluations and the number of queued requests.
+// rejection returns the error for a request that is rejected because the queue is full. text is a format with two
+// verbs %d, for the numbers of running evaluations and of queued requests.
 func (g *Gate) rejection(text string) error {
 	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
 	return fault.WithRetryAfter(err, retryAfter)
 }
 
-// leaveSlot frees the slot of an evaluation, and starts queued requests.
+// leaveSlot frees the slot of an evaluation that has ended, and gives free slots to queued requests.
 func (g *Gate) leaveSlot(slot *evaluation) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,7 +153,8 @@ func (g *Gate) leaveSlot(slot *evaluation) {
 	}
 }
 
-// abandon removes a request from the queue. If the request got a slot at the same moment, abandon frees that slot.
+// abandon removes a request from the queue because its caller no longer waits. If the request got a slot at the
+// same moment, abandon frees that slot.
 func (g *Gate) abandon(r *request) {
 	g.mu.Lock()
 	waited := g.waiting.removeRequest(r)

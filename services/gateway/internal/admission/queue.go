@@ -4,9 +4,9 @@ package admission
 
 import "slices"
 
-// oldestEvery is the interval of slots that are given by age: every fourth slot is given to the oldest request that
-// may start, regardless of the shares of its function and caller. Otherwise a request would wait for as long as
-// requests with smaller shares keep arriving.
+// oldestEvery is the number of slots after which age decides: every fourth slot is given to the oldest request that
+// may start, even if its function and caller run many evaluations. Otherwise such a request could wait forever
+// while requests of less busy functions arrive.
 const oldestEvery = 4
 
 type request struct {
@@ -16,8 +16,8 @@ type request struct {
 	decided chan error  // buffered, size 1: receives nil for a slot, or the error of a rejection
 }
 
-// queue contains the queued requests by claim. The requests of a claim are in order of arrival. A search visits only
-// the first request of each claim. That is fast because there are few claims.
+// queue contains the requests that wait for a slot, by function and caller. The requests of each function and
+// caller are in order of arrival, so that a search visits only the first request of each.
 type queue struct {
 	count    tally
 	claims   map[Claim][]*request
@@ -49,9 +49,9 @@ func (q *queue) removeRequest(r *request) bool {
 	return true
 }
 
-// popNext removes and returns the request to start now. It returns nil if no request may start. If only a reserve is
-// free, the oldest request of all may have to wait while a newer request starts. The turn of the oldest request then
-// lasts until that request gets a slot.
+// popNext removes and returns the queued request that starts now. It returns nil if no request may start. If only a
+// reserved slot is free, the oldest request may have to wait while a newer request starts. The oldest request then
+// has precedence for each further slot, until it gets a slot.
 func (q *queue) popNext(s *slots) *request {
 	next := q.firstStartable(s, q.turn < oldestEvery-1)
 	if next == nil {
@@ -74,8 +74,8 @@ func (q *queue) oldest() *request {
 	return oldest
 }
 
-// firstStartable returns the oldest request that may start now. If byShares is true, requests whose function and
-// caller run fewer evaluations precede older requests.
+// firstStartable returns the oldest queued request that may start now. If byShares is true, it prefers requests
+// whose function and caller run few evaluations, and compares the age only among equals.
 func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	var first *request
 	least := 0
@@ -91,9 +91,9 @@ func (q *queue) firstStartable(s *slots, byShares bool) *request {
 	return first
 }
 
-// displace makes space for the claim added in a full queue. It removes and returns the newest request of the claim
-// with the largest share of the queue. It returns nil if no claim has a larger share than the claim added would have
-// with its new request.
+// displace makes space in a full queue for a request of the function and caller in added. It removes and returns
+// the newest request of the function and caller with the most queued requests. It returns nil, and removes nothing,
+// if no function and caller has more queued requests than added would have.
 func (q *queue) displace(added Claim) *request {
 	q.count.addCount(added, 1)
 	most := q.count.shareOf(added)

@@ -4,7 +4,7 @@ package admission
 
 import "slices"
 
-// tally counts evaluations or requests: their total, the number of each function, and the number of each caller.
+// tally counts evaluations or requests: in total, for each function and for each caller.
 type tally struct {
 	total            int
 	function, caller map[string]int
@@ -27,7 +27,8 @@ func changeCount(counts map[string]int, key string, n int) {
 	}
 }
 
-// shareOf returns the sum of the counts of a claim's function and caller.
+// shareOf returns the count of the claim's function plus the count of the claim's caller. The smaller this sum, the
+// sooner a request of the claim gets a slot.
 func (t *tally) shareOf(claim Claim) int { return t.function[claim.Function] + t.caller[claim.Caller] }
 
 type evaluation struct {
@@ -35,7 +36,8 @@ type evaluation struct {
 	reserve *reserve // nil for a regular slot
 }
 
-// reserve is a set of additional slots, either for functions or for callers without running evaluations.
+// reserve is a set of additional slots. There are two reserves: for functions without running evaluations, and for
+// callers without running evaluations.
 type reserve struct {
 	size int
 	used []*evaluation
@@ -55,7 +57,8 @@ func newSlots(limits Limits) slots {
 	return slots{concurrent: limits.Concurrent, running: newTally(), functions: reserve, callers: reserve}
 }
 
-// freeReserve returns the reserve in which a claim may start now. It returns nil if the claim may use no reserve.
+// freeReserve returns the reserve with a free slot that an evaluation of the claim may use. It returns nil if there
+// is none.
 func (s *slots) freeReserve(claim Claim) *reserve {
 	switch {
 	case s.running.function[claim.Function] == 0 && !s.functions.isFull():
@@ -67,12 +70,13 @@ func (s *slots) freeReserve(claim Claim) *reserve {
 	}
 }
 
-// fits reports whether a claim may start now.
+// fits reports whether an evaluation of the claim's function and caller may start now.
 func (s *slots) fits(claim Claim) bool {
 	return s.running.total < s.concurrent || s.freeReserve(claim) != nil
 }
 
-// takeSlot returns a new evaluation of the claim with a slot. It returns nil if no slot is free.
+// takeSlot starts an evaluation of the claim's function and caller, in a regular slot if possible and otherwise in
+// a reserved slot. It returns nil if no slot is free.
 func (s *slots) takeSlot(claim Claim) *evaluation {
 	e := &evaluation{claim: claim}
 	if s.running.total >= s.concurrent {
@@ -85,8 +89,8 @@ func (s *slots) takeSlot(claim Claim) *evaluation {
 	return e
 }
 
-// freeSlot frees the slot of an evaluation. If that slot is a regular slot, an evaluation of a reserve moves to it,
-// so that the reserves are free again as soon as possible.
+// freeSlot frees the slot of an evaluation that has ended. If the evaluation used a regular slot, that slot is
+// given to an evaluation with a reserved slot, so that reserved slots are free again as soon as possible.
 func (s *slots) freeSlot(e *evaluation) {
 	s.running.addCount(e.claim, -1)
 	if e.reserve == nil {
@@ -99,7 +103,8 @@ func (s *slots) freeSlot(e *evaluation) {
 	e.reserve = nil
 }
 
-// inReserve returns an evaluation from the fuller of the two reserves, or nil if both reserves are empty.
+// inReserve returns an evaluation that uses a reserved slot, from the reserve with more used slots. It returns nil
+// if no reserved slot is used.
 func (s *slots) inReserve() *evaluation {
 	used := s.functions.used
 	if len(s.callers.used) > len(used) {

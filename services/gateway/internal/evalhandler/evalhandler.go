@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evalhandler answers callers: it checks requests, resolves image names, evaluates functions, and records
-// metrics, traces and logs.
+// Package evalhandler handles the requests of Porch and other callers: it checks requests, resolves image names,
+// evaluates functions, and records metrics, traces and logs.
 package evalhandler
 
 import (
@@ -38,22 +38,26 @@ type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
-	// MaxMessageBytes limits each request. MemoryBudgetBytes limits the sum of all requests in memory and their
-	// outputs.
+	// MaxMessageBytes limits the size of each request. MemoryBudgetBytes limits the total size of all requests in
+	// memory, with the outputs of their functions.
 	MaxMessageBytes, MemoryBudgetBytes int64
-	// MemoryBudgetSetting is the name of the setting of MemoryBudgetBytes.
+	// MemoryBudgetSetting is the name of the setting for MemoryBudgetBytes. Errors contain it, so that users know the
+	// setting to raise.
 	MemoryBudgetSetting string
-	// LogFunctionOutput is true if the output of failed functions is logged.
+	// LogFunctionOutput is true if the log may contain stderr and results of failed functions. They may include
+	// secrets.
 	LogFunctionOutput bool
-	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Each line
-	// contains the number of evaluations that were not logged since the previous line.
+	// MaxLogRate is the maximum number of log lines per second, separately for successes and for failures. Evaluations
+	// beyond it are not logged: the next line contains their number.
 	MaxLogRate float64
-	// MaxEvaluationTime limits the time of an evaluation after its request was read. Zero means no limit.
+	// MaxEvaluationTime limits the time of an evaluation, including all waits, after its request was read. Zero means
+	// no limit.
 	MaxEvaluationTime time.Duration
-	// MaxTimeSetting is the name of the setting of MaxEvaluationTime.
+	// MaxTimeSetting is the name of the setting for MaxEvaluationTime. Errors contain it, so that users know the
+	// setting to raise.
 	MaxTimeSetting string
 	Telemetry      *telemetry.Telemetry
-	// History stores recent evaluations. It may be nil.
+	// History stores recent evaluations for the status page. If it is nil, they are not stored.
 	History *evalhistory.History
 }
 
@@ -71,7 +75,8 @@ type Handler struct {
 	budget     *evalserve.Budget
 }
 
-// New returns a handler. Callers must serve it through [Handler.Serve].
+// New returns a handler. Callers must serve it through [Handler.Serve], because it also limits the memory of
+// requests.
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
@@ -119,29 +124,31 @@ func (h *Handler) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
 }
 
-// errPanic is the error that is recorded for an evaluation that panics.
+// errPanic is the error that metrics and log show for an evaluation that panicked.
 var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the cause")
 
-// CacheHeader is the response header with the outcome of the result cache.
+// CacheHeader is the response header that shows callers whether their result came from the result cache. Its values
+// are hit, shared and miss.
 const CacheHeader = "Fn-Cache"
 
-// showCache sets the response header with the outcome of the result cache, unless the cache was not used.
+// showCache sets the response header [CacheHeader] to outcome. It sets no header if the result cache was not used:
+// outcome is then empty.
 func showCache(ctx context.Context, outcome string) {
 	if call, ok := connect.CallInfoForHandlerContext(ctx); ok && outcome != "" {
 		call.ResponseHeader().Set(CacheHeader, outcome)
 	}
 }
 
-// droppedError is the error of an evaluation whose function succeeded, but whose answer was dropped: the client left,
-// or does not read its other answers.
+// droppedError is the error of an evaluation whose function succeeded, but whose answer the gateway dropped,
+// because the client left or does not read its other answers.
 type droppedError struct{ error }
 
 // Unwrap returns the wrapped error, which the caller gets.
 func (e *droppedError) Unwrap() error { return e.error }
 
-// awaitAnswer waits until the answer to an evaluation may be written, because a large answer needs additional memory.
-// It returns a [*droppedError] if the answer must be dropped. err is the evaluation's error: if it is not nil,
-// awaitAnswer returns it at once.
+// awaitAnswer waits until there is memory for the answer to an evaluation: an answer that is larger than its
+// request needs additional memory. It returns a [*droppedError] if the answer must be dropped. err is the error of
+// the evaluation. If err is not nil, awaitAnswer returns it at once.
 func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err error) error {
 	reservation := evalserve.Of(ctx)
 	if err != nil {
@@ -154,8 +161,9 @@ func (h *Handler) awaitAnswer(ctx context.Context, resp evaluation.Response, err
 	return nil
 }
 
-// evaluate checks the request and evaluates it. It records the image's name and the progress in s. It returns shortly
-// before the caller's deadline, so that the error, with the reason of the wait, still reaches the caller.
+// evaluate checks a request, resolves its image name and runs its function. It records the image's name and the
+// progress in s. It returns shortly before the caller's deadline, so that an error that explains the delay still
+// reaches the caller.
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
 ) (evaluation.Response, error) {
@@ -177,9 +185,9 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// resolveAndClaim resolves the image's name. Before and after that it waits for memory in the function's share of the
-// memory budget, within the limit. The share before is the share of the image as the caller wrote it, because the
-// canonical name is not yet resolved.
+// resolveAndClaim resolves the image's name. All evaluations of a function share a part of the memory budget.
+// resolveAndClaim waits for room in this part twice: before it resolves the name, with the image as the caller
+// wrote it, and afterwards with the canonical name. limit limits the total time.
 func (h *Handler) resolveAndClaim(
 	ctx context.Context, limit function.TimeLimit,
 	req *evaluator.EvaluateFunctionRequest, measured *evalmetrics.Evaluation,
@@ -199,8 +207,8 @@ func (h *Handler) resolveAndClaim(
 	return name, err
 }
 
-// claimMemory waits while other evaluations of the function, given by its name, use up the function's share of the
-// memory budget.
+// claimMemory waits until the running evaluations of a function leave enough memory for this request: each function
+// may use only its share of the memory budget. name identifies the function.
 func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
 	start := time.Now()
 	err := evalserve.Of(ctx).Claim(ctx, name)
@@ -212,8 +220,9 @@ func (h *Handler) claimMemory(ctx context.Context, req *evaluator.EvaluateFuncti
 	return err
 }
 
-// resolveImage returns the canonical name of the image for all evaluators. ctx must already include the limit. The
-// parameter limit only explains errors.
+// resolveImage returns the canonical name of the request's image. If the request contains a version constraint, the
+// name contains the highest matching tag. ctx must already contain the deadline of limit: the parameter limit is
+// used only to explain errors.
 func (h *Handler) resolveImage(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {
@@ -232,7 +241,7 @@ func (h *Handler) resolveImage(
 	return name, took, err
 }
 
-// reportEvaluation records an evaluation in metrics, span, log and history.
+// reportEvaluation records a finished evaluation in metrics, trace, log and history.
 func (h *Handler) reportEvaluation(ctx context.Context, s sample) {
 	h.metrics.phases.Took(ctx, "resolve", s.measured.Resolved())
 	label := h.metrics.countEvaluation(ctx, s)
@@ -242,22 +251,24 @@ func (h *Handler) reportEvaluation(ctx context.Context, s sample) {
 	h.addToHistory(label, s.historyRecord(ctx))
 }
 
-// Serve returns the HTTP handler of h and the path to serve it on.
+// Serve returns the HTTP handler of the FunctionEvaluator service, and the URL path to serve it on.
 func (h *Handler) Serve(options ...connect.HandlerOption) (path string, handler http.Handler) {
 	return evalserve.NewHandler(evalserve.Config{
 		Service: h, Budget: h.budget, MaxMessageBytes: h.maxMessage, Rejected: h.reportRejection,
 	}, options...)
 }
 
-// reportRejection records a request that was rejected before all of it was read.
+// reportRejection records a request in metrics, log and history that was rejected before it was read completely,
+// such as a request that is too large.
 func (h *Handler) reportRejection(ctx context.Context, err error) {
 	h.metrics.countRejection(ctx, err)
 	h.lines.logRejection(ctx, err)
 	h.addToHistory("", rejectionRecord(err))
 }
 
-// QueuedForMemory returns the number of requests and answers that wait for the memory budget.
+// QueuedForMemory returns the number of requests and answers that wait because the memory budget is used up. The
+// status page shows it as a problem.
 func (h *Handler) QueuedForMemory() int64 { return h.budget.Queued() }
 
-// Active returns the counts and waits of running evaluations.
+// Active returns the numbers of running evaluations in each phase, and the reasons of their waits.
 func (h *Handler) Active() *evalmetrics.Active { return h.metrics.active }

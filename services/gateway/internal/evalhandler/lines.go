@@ -36,14 +36,14 @@ func newLines(log *slog.Logger, output bool, perSecond float64) *lines {
 	return l
 }
 
-// sampler limits the number of log lines per second.
+// sampler limits the number of log lines per second, and counts the evaluations that were not logged.
 type sampler struct {
 	limiter  *rate.Limiter
 	unlogged atomic.Int64 // evaluations without a line since the last line
 }
 
-// admitLine reports whether to write a line. If so, it also returns the number of evaluations that were not logged
-// since the previous line. A debug log contains a line for each evaluation.
+// admitLine reports whether the log may contain a further line now. If so, unlogged is the number of evaluations
+// that were not logged since the previous line. At the log level debug, every evaluation is logged.
 func (l *lines) admitLine(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
 	switch {
 	case l.log.Enabled(ctx, slog.LevelDebug):
@@ -76,8 +76,8 @@ func (l *lines) logEvaluation(ctx context.Context, s sample) {
 	l.log.LogAttrs(ctx, level, "evaluation failed", append(attrs, l.errorAttributes(s.err)...)...)
 }
 
-// lineAttributes returns the attributes of an evaluation's log line, without the error. The logger omits empty
-// attributes. No attribute contains parts of the resource lists.
+// lineAttributes returns the attributes of an evaluation's log line, except for the error. No attribute contains
+// parts of the function's input or output. The logger omits empty attributes.
 func lineAttributes(ctx context.Context, s sample) []slog.Attr {
 	return []slog.Attr{
 		slog.String("image", s.given), slog.String("resolved", s.image.String()), slog.String("evaluator", s.evaluator),
@@ -91,8 +91,9 @@ func lineAttributes(ctx context.Context, s sample) []slog.Attr {
 	}
 }
 
-// hashList returns the SHA-256 of a resource list, so that the log identifies the list without showing it. It returns
-// an empty text if the log verbosity is below 3, because hashing a megabyte needs about a millisecond.
+// hashList returns the SHA-256 of a resource list, so that the log identifies a function's input or output without
+// showing it. It returns an empty string if the log verbosity is below 3, because hashing a megabyte takes about a
+// millisecond.
 func (l *lines) hashList(ctx context.Context, list []byte) string {
 	if !l.log.Enabled(ctx, telemetry.LevelDetail) || list == nil {
 		return ""
@@ -101,7 +102,8 @@ func (l *lines) hashList(ctx context.Context, list []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// imageDigest returns the digest of the image that ran, or the digest that the caller named.
+// imageDigest returns the digest of the executed image. If that digest is unknown, it returns the digest in the
+// requested name, if any.
 func (s sample) imageDigest() string {
 	if s.resolved != "" {
 		return s.resolved
@@ -112,9 +114,9 @@ func (s sample) imageDigest() string {
 	return s.image.Digest
 }
 
-// errorAttributes returns the attributes of an error. The text of a function's failure contains output of the
-// function, and the output may be secret. So the text is logged only if LogFunctionOutput is true, or if the function
-// was not started.
+// errorAttributes returns the log attributes of an error. If a function ran and failed, the error's text contains
+// output of the function, and this output may be secret. Such a text is logged only if LogFunctionOutput is true.
+// Otherwise the log contains only reason, exit code and signal.
 func (l *lines) errorAttributes(err error) []slog.Attr {
 	failure, ok := errors.AsType[*function.Failure](err)
 	if !ok || l.output || failure.Reason == function.NotStarted {
@@ -126,7 +128,7 @@ func (l *lines) errorAttributes(err error) []slog.Attr {
 	}
 }
 
-// logRejection logs a request that was rejected before all of it was read.
+// logRejection logs a request that was rejected before it was read completely, such as a request that is too large.
 func (l *lines) logRejection(ctx context.Context, err error) {
 	unlogged, ok := l.admitLine(ctx, &l.failed)
 	if !ok {
@@ -136,8 +138,8 @@ func (l *lines) logRejection(ctx context.Context, err error) {
 		"error", err, "caller", rpcserve.Caller(ctx), "unlogged", unlogged)
 }
 
-// levelOf returns the log level of an evaluation's result. Failures of functions and mistakes of callers are logged
-// as information, because warnings and errors are for operators.
+// levelOf returns the log level for an evaluation with the error err. Warnings and errors are for operators, so
+// failures of functions and mistakes of callers are logged at level info.
 func levelOf(err error) slog.Level {
 	if err == nil {
 		return slog.LevelInfo

@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// metrics are the metrics of evaluations. Their names follow OpenTelemetry. In Prometheus, fn.evaluations is
-// fn_evaluations_total.
+// metrics are the gateway's metrics of evaluations. Their names follow OpenTelemetry: Prometheus shows
+// fn.evaluations as fn_evaluations_total.
 type metrics struct {
 	evaluations   metric.Int64Counter
 	duration      metric.Float64Histogram
@@ -38,7 +38,7 @@ type metrics struct {
 // sizes are the histogram buckets for the sizes of requests and responses, in bytes.
 var sizes = metric.WithExplicitBucketBoundaries(telemetry.Bytes...)
 
-// newMetrics returns the metrics, including the metrics of the memory budget.
+// newMetrics registers the metrics of evaluations and of the memory budget, and returns them.
 func newMetrics(provider metric.MeterProvider, budget *evalserve.Budget) (*metrics, error) {
 	meter := provider.Meter("gateway")
 	m := &metrics{}
@@ -74,7 +74,7 @@ func observeGauge(value func() int64) metric.Int64ObservableGaugeOption {
 	})
 }
 
-// sample is the record of an evaluation for metrics, span, log and history.
+// sample is everything that metrics, trace, log and history record about a single evaluation.
 type sample struct {
 	given                       string // image as the caller wrote it
 	image                       imagename.Name
@@ -90,7 +90,7 @@ type sample struct {
 	party                       string // party that caused a failure: function, caller or system
 }
 
-// addResponse records the evaluator's response.
+// addResponse copies from an evaluator's response everything that is recorded about the evaluation.
 func (s *sample) addResponse(resp evaluation.Response) {
 	s.evaluator = resp.Evaluator
 	s.results = resp.Results
@@ -119,13 +119,13 @@ func (m *metrics) countEvaluation(ctx context.Context, s sample) (image string) 
 	return image
 }
 
-// countRejection counts a request that was rejected.
+// countRejection counts a request that was rejected before its function ran, by the class of its error.
 func (m *metrics) countRejection(ctx context.Context, err error) {
 	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }
 
-// imageLabel returns the image label of a sample. An image gets its own label only after its function has run, so
-// that image names that callers invent do not use up the limited number of labels.
+// imageLabel returns the value of the metric label image. An image gets its own label only after its function has
+// run: the number of labels is limited, and callers must not use them up with invented image names.
 func (m *metrics) imageLabel(s sample) string {
 	if s.evaluator == "" {
 		return telemetry.OtherImages
@@ -145,7 +145,7 @@ func hasRun(err error) bool {
 	return ok && failure.Reason != function.NotStarted
 }
 
-// codeOf returns the code of an evaluation's result.
+// codeOf returns the code that metrics, log and history show for an evaluation: "ok", or the class of its error.
 func codeOf(err error) string {
 	if err == nil {
 		return evalhistory.OK
@@ -153,8 +153,8 @@ func codeOf(err error) string {
 	return fault.Of(err).String()
 }
 
-// worstSeverity returns the worst severity among the results of an evaluation. A failed function also returns
-// results.
+// worstSeverity returns the most severe level among a function's results, such as "error" or "warning". A failed
+// function may have results too.
 func worstSeverity(s sample) string {
 	if failure, ok := errors.AsType[*function.Failure](s.err); ok {
 		return resourcelist.Worst(failure.Results)

@@ -18,16 +18,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// addToHistory adds an evaluation to the history. label is the image's label in metrics. It is empty if the request
-// was rejected.
+// addToHistory adds an evaluation to the history for the status page. label is the image's label in metrics. It is
+// empty if the request was rejected.
 func (h *Handler) addToHistory(label string, e *gatewayv1.Evaluation) {
 	if h.history != nil {
 		h.history.Add(label, e)
 	}
 }
 
-// historyRecord returns the evaluation for the history, which all callers can read. So it contains no parts of the
-// resource lists and no output of the function.
+// historyRecord returns the record of an evaluation for the history. All callers can read the history, so the
+// record contains no parts of the resource lists and no output of the function.
 func (s sample) historyRecord(ctx context.Context) *gatewayv1.Evaluation {
 	e := &gatewayv1.Evaluation{
 		Image: s.given, Resolved: s.image.String(), Evaluator: s.evaluator,
@@ -49,15 +49,15 @@ func (s sample) historyRecord(ctx context.Context) *gatewayv1.Evaluation {
 	return e
 }
 
-// rejectionRecord returns the history's record of a request that was rejected before all of it was read.
+// rejectionRecord returns the record for the history of a request that was rejected before it was read completely.
 func rejectionRecord(err error) *gatewayv1.Evaluation {
 	return &gatewayv1.Evaluation{
 		Code: codeOf(err), Fault: partyOf(err, ""), Reason: failureReason(err), StartTime: timestamppb.Now(),
 	}
 }
 
-// failureReason returns the reason of a failed evaluation for the history. It contains no output of the function and
-// no parts of the resource list.
+// failureReason returns the text that the history shows for the error of an evaluation. All callers can read the
+// history, so the text contains no output of the function and no parts of the resource list.
 func failureReason(err error) string {
 	if err == nil {
 		return ""
@@ -93,9 +93,9 @@ func describeFailure(f *function.Failure) string {
 	}
 }
 
-// partyOf returns the party that caused a failure: the function, its caller or the system, as in the alerts. It is
-// empty if err is nil. label is the image's label in metrics. If an image cannot be pulled and has no label of its
-// own, its function never ran, so partyOf assumes that the caller invented the image's name.
+// partyOf returns "function", "caller" or "system": the party that caused a failure, as alerts distinguish it. It
+// returns an empty string if err is nil. label is the image's label in metrics. If an image cannot be pulled and
+// has no label of its own, its function never ran, so partyOf assumes that the caller invented the image's name.
 func partyOf(err error, label string) string {
 	if err == nil {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// describeSpan adds the attributes of the evaluation to its span, fn.evaluate, so that users can search traces by
-// them.
+// describeSpan adds the outcome and the attributes of an evaluation to its trace span, so that users can search
+// traces by them.
 func (s sample) describeSpan(span trace.Span) {
 	if s.err != nil {
 		span.SetStatus(codes.Error, fault.Of(s.err).String())
@@ -22,7 +22,7 @@ func (s sample) describeSpan(span trace.Span) {
 	if !span.IsRecording() {
 		return
 	}
-	// With a single call, the span's list of attributes grows only once.
+	// Set all attributes in a single call, so that the span allocates memory for them only once.
 	span.SetAttributes(s.spanAttributes()...)
 }
 

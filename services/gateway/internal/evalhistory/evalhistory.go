@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evalhistory stores recent evaluations, and the activity of each function in the last minute. The number of
-// evaluations and the size of their texts are bounded. The history contains no parts of inputs and outputs.
+// Package evalhistory stores recent evaluations, and the activity of each function in the last minute, for the
+// status page. The numbers of evaluations and the length of their texts are bounded. No text contains parts of a
+// function's input or output.
 package evalhistory
 
 import (
@@ -12,13 +13,13 @@ import (
 )
 
 const (
-	// maxRecent is the maximum number of stored evaluations. maxFailed is the maximum number of failed evaluations
-	// that are also stored separately, so that many successes do not replace them.
+	// maxRecent is the maximum number of stored evaluations. The last maxFailed failed evaluations are stored
+	// separately too, so that many successes do not replace them.
 	maxRecent = 512
 	maxFailed = 128
 )
 
-// History stores evaluations. It is safe for concurrent use.
+// History stores recent evaluations of a gateway. It is safe for concurrent use.
 type History struct {
 	mu             sync.Mutex
 	recent, failed ring[*gatewayv1.Evaluation]
@@ -33,11 +34,11 @@ func New() *History {
 	}
 }
 
-// OK is the code of successful evaluations.
+// OK is the code of a successful evaluation. The code of a failed evaluation is the class of its error.
 const OK = "ok"
 
-// Add stores a finished evaluation with shortened texts. label is the image's label in metrics. It is empty for a
-// rejected request, because the request belongs to no function. Callers must not change the evaluation afterwards.
+// Add stores a finished evaluation, and shortens its texts. label is the image's label in metrics. It is empty for
+// a rejected request, because the request belongs to no function. Callers must not change e afterwards.
 func (h *History) Add(label string, e *gatewayv1.Evaluation) {
 	shortenTexts(e)
 	h.mu.Lock()
@@ -59,9 +60,9 @@ func (h *History) Add(label string, e *gatewayv1.Evaluation) {
 	runs.add(run{ended: e.GetStartTime().AsTime().Add(took), took: took, failed: failed})
 }
 
-// Select contains the criteria of [History.Evaluations].
+// Select contains the criteria by which [History.Evaluations] selects evaluations.
 type Select struct {
-	// TraceID selects the evaluations of a trace. An empty TraceID selects all evaluations.
+	// TraceID selects the evaluations that belong to a trace. If it is empty, all evaluations are selected.
 	TraceID string
 	// Failed selects only failed evaluations.
 	Failed bool
@@ -69,7 +70,7 @@ type Select struct {
 	Max int
 }
 
-// Evaluations returns the selected evaluations, starting with the newest.
+// Evaluations returns the evaluations that match s, starting with the newest.
 func (h *History) Evaluations(s Select) []*gatewayv1.Evaluation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +96,8 @@ func (h *History) search(in *ring[*gatewayv1.Evaluation], s Select) []*gatewayv1
 	return found
 }
 
-// Functions returns the activity of each function in the minute before now, ordered by image.
+// Functions returns the rate, the failures and the durations of each function in the minute before now, ordered by
+// image.
 func (h *History) Functions(now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	all := map[string][]run{}
 	h.mu.Lock()

@@ -4,7 +4,7 @@ package evalhistory
 
 import "iter"
 
-// ring stores the newest max values. Its memory grows with the number of values.
+// ring stores the newest values, up to max. Its memory grows with the number of values.
 type ring[T any] struct {
 	max    int
 	next   int // index of the oldest value, which add replaces in a full ring
@@ -21,7 +21,7 @@ func (r *ring[T]) add(value T) {
 	r.next = (r.next + 1) % r.max
 }
 
-// newestFirst returns the values, starting with the newest.
+// newestFirst iterates over the stored values, starting with the newest.
 func (r *ring[T]) newestFirst() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		n := len(r.values)

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// window is the period for which rates and durations of functions are shown.
+	// window is the period for which the status page shows rates and durations of functions.
 	window = time.Minute
-	// maxRuns is the maximum number of stored runs of a function.
+	// maxRuns is the maximum number of stored evaluations of each function, for its rate and its durations.
 	maxRuns = 256
 )
 
@@ -25,7 +25,8 @@ type run struct {
 	failed bool
 }
 
-// summarizeFunctions returns the activity of each function, ordered by image.
+// summarizeFunctions returns the rate, the failures and the durations of each function, ordered by image. all
+// contains the evaluations in the window, by image.
 func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetStatusResponse_Function {
 	var functions []*gatewayv1.GetStatusResponse_Function
 	for _, label := range slices.Sorted(maps.Keys(all)) {
@@ -34,7 +35,8 @@ func summarizeFunctions(all map[string][]run, now time.Time) []*gatewayv1.GetSta
 	return functions
 }
 
-// summarizeRuns returns the activity of a function. runs are its evaluations in the window, starting with the newest.
+// summarizeRuns returns the rate, the failures and the durations of a function. runs are the function's evaluations
+// in the window, starting with the newest.
 func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatusResponse_Function {
 	failed, took := 0, make([]time.Duration, len(runs))
 	for i, r := range runs {
@@ -44,7 +46,8 @@ func summarizeRuns(label string, runs []run, now time.Time) *gatewayv1.GetStatus
 		}
 	}
 	slices.Sort(took)
-	// The stored runs of a busy function cover less time than the window, because only maxRuns are stored.
+	// At most maxRuns evaluations of a function are stored. If the function is busy, they cover less time than the
+	// window.
 	seconds := window.Seconds()
 	if len(runs) == maxRuns {
 		seconds = max(now.Sub(runs[maxRuns-1].ended), time.Millisecond).Seconds()

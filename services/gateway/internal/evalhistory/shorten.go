@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// maxNameBytes limits names of an evaluation, maxReasonBytes its reason, and maxPhaseBytes the reason of each
-	// phase. A shortened text also contains a note about the omitted part.
+	// maxNameBytes limits the names in a stored evaluation, maxReasonBytes the reason of its failure, and
+	// maxPhaseBytes the reason of the wait in each phase. A shortened text also contains a note about the omitted
+	// part.
 	maxNameBytes   = 256
 	maxReasonBytes = 1 << 10
 	maxPhaseBytes  = 200
 )
 
-// shortenTexts limits the texts of an evaluation, because callers choose some of the texts.
+// shortenTexts shortens the texts of an evaluation to their limits. Callers choose some of these texts, so long
+// texts could otherwise use much memory.
 func shortenTexts(e *gatewayv1.Evaluation) {
 	for _, name := range []*string{&e.TraceId, &e.Image, &e.Resolved, &e.Evaluator, &e.Code, &e.Severity, &e.Pod} {
 		*name = validText(*name, maxNameBytes)
@@ -28,13 +30,14 @@ func shortenTexts(e *gatewayv1.Evaluation) {
 	}
 }
 
-// validText returns s, shortened to limit bytes, as valid UTF-8. A protobuf message cannot contain other text.
+// validText shortens s to limit bytes, and replaces bytes that are not valid UTF-8, because the protobuf encoder
+// rejects them.
 func validText(s string, limit int) string {
 	return strings.ToValidUTF8(excerpt.Middle(s, limit), "�")
 }
 
-// Name returns the shortened name of an image.
+// Name shortens the name of an image to the length that the status page shows.
 func Name(s string) string { return validText(s, maxNameBytes) }
 
-// Reason returns the shortened reason of a wait.
+// Reason shortens the reason of a wait to the length that the status page shows.
 func Reason(s string) string { return validText(s, maxPhaseBytes) }

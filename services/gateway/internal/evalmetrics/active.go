@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Active counts running evaluations by phase, and stores the reasons of their waits. It shows current waits, unlike
-// [Phases], because the duration of a phase is recorded only at the end of the phase.
+// Active counts the running evaluations in each phase, and stores the reasons of their waits. It shows waits that
+// still last. [Phases], in contrast, records the duration of a phase only when the phase ends.
 type Active struct {
 	phases map[string]*atomic.Int64
 
@@ -25,7 +25,7 @@ type Active struct {
 	waiting map[*Evaluation]wait
 }
 
-// NewActive returns an Active without evaluations, and adds its gauge to the metrics.
+// NewActive returns an Active without evaluations. It registers the gauge of running evaluations in provider.
 func NewActive(provider metric.MeterProvider) (*Active, error) {
 	a := &Active{phases: make(map[string]*atomic.Int64, len(phase.Names)), waiting: make(map[*Evaluation]wait)}
 	labels := make(map[string]metric.MeasurementOption, len(phase.Names))
@@ -47,12 +47,13 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 	return a, nil
 }
 
-// Begin returns the record of an evaluation of an image. The evaluation is not yet in a phase.
+// Begin returns a record for a new evaluation of the image. The evaluation is in no phase until its first call of
+// Enter.
 func (a *Active) Begin(image string) *Evaluation {
 	return &Evaluation{active: a, image: image, began: time.Now(), steps: make([]Step, 0, 4)}
 }
 
-// Counts returns the number of running evaluations by phase, without empty phases.
+// Counts returns the number of running evaluations in each phase. It omits phases without evaluations.
 func (a *Active) Counts() map[string]int32 {
 	counts := map[string]int32{}
 	for name, count := range a.phases {
@@ -63,8 +64,8 @@ func (a *Active) Counts() map[string]int32 {
 	return counts
 }
 
-// changePhase moves an evaluation from its phase e.phase to another phase. Phases that are not in phase.Names are not
-// counted.
+// changePhase moves an evaluation from its phase e.phase to another phase, and updates the counts of both. Only
+// phases in phase.Names are counted.
 func (a *Active) changePhase(e *Evaluation, to string) {
 	if a == nil {
 		return

@@ -4,8 +4,8 @@ package evalmetrics
 
 import "time"
 
-// Evaluation records the progress of an evaluation, for metrics, spans, log and history. The handler creates the
-// record, and evaluators add to it. Only the goroutine of the evaluation may use it. A nil *Evaluation records
+// Evaluation records the progress of an evaluation, for metrics, trace, log and history. The request handler
+// creates the record, and evaluators add to it. It is not safe for concurrent use. A nil *Evaluation records
 // nothing.
 type Evaluation struct {
 	active    *Active
@@ -18,10 +18,10 @@ type Evaluation struct {
 	attempts  int
 }
 
-// Step is a phase that an evaluation has entered, with its times.
+// Step is a phase of an evaluation, such as "queue", with its start time and its duration.
 type Step struct {
 	Phase string
-	// Attempt is the number of the attempt, from 1. It is 0 before the first attempt.
+	// Attempt is the number of the attempt, starting with 1. It is 0 for steps before the first attempt.
 	Attempt int
 	// Offset is the time between the beginning of the evaluation and the beginning of the step. Took is the duration
 	// of the step.
@@ -30,20 +30,21 @@ type Step struct {
 	Reason string
 }
 
-// maxSteps is the maximum number of recorded steps. The number is limited because each retry on another pod repeats
-// the same phases.
+// maxSteps is the maximum number of recorded steps of an evaluation. A limit is needed because each retry on
+// another pod passes through the same phases again.
 const maxSteps = 32
 
 // Leased is the pod or the sandbox of an evaluation. It is empty for a local binary.
 type Leased struct {
 	Pod, Namespace string
-	// Image is the image's reference with its digest.
+	// Image is the image as reference@digest.
 	Image string
-	// ColdStart is true if the pod was started for the evaluation, or was still starting.
+	// ColdStart is true if the evaluation waited for the start of a new pod.
 	ColdStart bool
 }
 
-// Enter ends the current phase and begins another phase. It does nothing if the evaluation is already in that phase.
+// Enter ends the current phase of the evaluation and begins the given phase. It does nothing if the evaluation is
+// already in the given phase.
 func (e *Evaluation) Enter(phase string) {
 	if e == nil || e.phase == phase {
 		return
@@ -59,8 +60,8 @@ func (e *Evaluation) Enter(phase string) {
 	}
 }
 
-// currentStep returns the step of the current phase. It returns nil before the first phase, after the last phase, and
-// if maxSteps are already recorded.
+// currentStep returns the recorded step of the current phase. It returns nil before the first phase and after the
+// last phase, and if the phase was not recorded because of maxSteps.
 func (e *Evaluation) currentStep() *Step {
 	if len(e.steps) == 0 {
 		return nil
@@ -71,14 +72,15 @@ func (e *Evaluation) currentStep() *Step {
 	return nil
 }
 
-// Names records the canonical name of the image. Waits show this name from the next phase on.
+// Names records the canonical name of the evaluation's image. The list of waiting evaluations shows this name from
+// the next phase on.
 func (e *Evaluation) Names(image string) {
 	if e != nil {
 		e.image = image
 	}
 }
 
-// Waits records the reason of a wait in the current phase.
+// Waits records the reason of a wait in the current phase, for the list of waiting evaluations and for the history.
 func (e *Evaluation) Waits(reason string) {
 	if e == nil || reason == "" {
 		return
@@ -89,8 +91,8 @@ func (e *Evaluation) Waits(reason string) {
 	}
 }
 
-// WaitsNow shows the reason of a wait only while the current phase lasts. The step does not record the reason,
-// because most evaluations pass the phase without waiting.
+// WaitsNow shows the reason of a wait only in the list of waiting evaluations, and only while the current phase
+// lasts. The history does not contain the reason, because most evaluations pass through the phase without waiting.
 func (e *Evaluation) WaitsNow(reason string) {
 	if e != nil {
 		e.active.recordWait(e, e.phase, reason)
@@ -100,15 +102,15 @@ func (e *Evaluation) WaitsNow(reason string) {
 // End ends the evaluation.
 func (e *Evaluation) End() { e.Enter("") }
 
-// Resolving adds d to the time of resolving the image. The gateway resolves the name, and the pod-manager resolves
-// the digest with each lease.
+// Resolving adds d to the time that was spent on resolving the image. There may be several parts: the gateway
+// resolves the name, and the pod-manager resolves the digest for each lease.
 func (e *Evaluation) Resolving(d time.Duration) {
 	if e != nil {
 		e.resolving += d
 	}
 }
 
-// Attempt counts a new attempt. An attempt leases a pod and evaluates there, or evaluates in a local process.
+// Attempt counts a new attempt to run the function, in a pod or in a local process.
 func (e *Evaluation) Attempt() {
 	if e != nil {
 		e.attempts++
@@ -126,14 +128,14 @@ func (e *Evaluation) On(leased Leased) {
 // Began returns the time at which the evaluation began.
 func (e *Evaluation) Began() time.Time { return e.began }
 
-// Steps returns the recorded steps in order.
+// Steps returns the phases of the evaluation so far, in order.
 func (e *Evaluation) Steps() []Step { return e.steps }
 
-// Resolved returns the time that resolving the image has needed so far.
+// Resolved returns the time that was spent on resolving the image so far.
 func (e *Evaluation) Resolved() time.Duration { return e.resolving }
 
 // Leased returns the pod or the sandbox of the last attempt. It is empty before the first attempt.
 func (e *Evaluation) Leased() Leased { return e.leased }
 
-// Attempts returns the number of attempts.
+// Attempts returns the number of attempts to run the function so far.
 func (e *Evaluation) Attempts() int { return e.attempts }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evalmetrics contains metrics that several packages of the gateway share.
+// Package evalmetrics records the progress of evaluations, and contains the metrics that all evaluators of the
+// gateway share.
 package evalmetrics
 
 import (
@@ -15,16 +16,16 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Seconds are the histogram buckets for durations.
+// Seconds are the histogram buckets for durations, in seconds.
 var Seconds = metric.WithExplicitBucketBoundaries(telemetry.Seconds...)
 
-// Phases is the metric of the durations of an evaluation's phases.
+// Phases is the metric for the durations of phases of evaluations, such as queue, pull and run.
 type Phases struct {
 	seconds metric.Float64Histogram
 	options map[string]metric.MeasurementOption
 }
 
-// NewPhases returns the metric fn.phase.duration.
+// NewPhases returns the metric fn.phase.duration, a histogram with the label phase.
 func NewPhases(provider metric.MeterProvider) (*Phases, error) {
 	seconds, err := provider.Meter("gateway").Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
 		metric.WithDescription(
@@ -40,7 +41,7 @@ func NewPhases(provider metric.MeterProvider) (*Phases, error) {
 	return p, nil
 }
 
-// Took records that a phase took d. Unknown phases are ignored.
+// Took records d as the duration of the phase with the given name. Names that are not in phase.Names are ignored.
 func (p *Phases) Took(ctx context.Context, name string, d time.Duration) {
 	if option, ok := p.options[name]; ok {
 		p.seconds.Record(ctx, d.Seconds(), option)

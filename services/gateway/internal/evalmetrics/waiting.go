@@ -9,30 +9,29 @@ import (
 	"time"
 )
 
-// wait is the current wait of an evaluation.
+// wait is the current wait of a running evaluation, with its reason and its start time.
 type wait struct {
 	image, phase, reason string
 	since                time.Time
 }
 
-// Waiting summarizes the waits of a function's evaluations in a phase.
+// Waiting summarizes those evaluations of a function that wait in the same phase, for the status page.
 type Waiting struct {
-	// Image is the canonical name of the function's image. Until the name is resolved, it is the image as callers
-	// wrote it.
+	// Image is the canonical name of the function's image. Until the name is resolved, Image is the name in the
+	// request.
 	Image, Phase string
-	// Longest is the duration of the longest wait. Reason is the reason of that wait. It is empty if the reason is
-	// unknown.
+	// Longest is the duration of the longest wait, and Reason its reason. Reason is empty if it is unknown.
 	Reason  string
 	Longest time.Duration
-	// Count is the number of waiting evaluations.
+	// Count is the number of evaluations that wait.
 	Count int
 }
 
-// running is the phase in which the function runs. It is not shown as a wait.
+// running is the name of the phase in which the function runs. An evaluation in this phase does not wait.
 const running = "run"
 
-// recordWait records the reason of an evaluation's wait in a phase. In the phase running, and in the empty phase
-// after the end, it removes the evaluation's wait instead.
+// recordWait records the reason of an evaluation's wait in a phase. If the function runs, or if phase is empty
+// because the evaluation has ended, recordWait removes the evaluation from the waiting evaluations.
 func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	if a == nil {
 		return
@@ -50,8 +49,8 @@ func (a *Active) recordWait(e *Evaluation, phase, reason string) {
 	a.waiting[e] = wait{e.image, phase, reason, since}
 }
 
-// Waiting returns the waits of evaluations that do not run yet, grouped by function and phase. It returns up to most
-// groups, starting with the longest wait.
+// Waiting returns summaries of the evaluations whose function does not run yet, grouped by function and phase,
+// starting with the longest wait. The parameter most is the maximum number of groups.
 func (a *Active) Waiting(most int) []Waiting {
 	type group struct{ image, phase string }
 	groups, now := map[group]Waiting{}, time.Now()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evaluation defines the requests and responses of the gateway's evaluators, and the chain of evaluators.
+// Package evaluation defines the interface of the gateway's evaluators: for local binaries, for sandboxes and for
+// pods. A chain tries several evaluators in order.
 package evaluation
 
 import (
@@ -15,20 +16,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
-// Request is an evaluation whose image name is resolved.
+// Request is a request to run a function, whose image name is already resolved.
 type Request struct {
-	// Given is the image as the caller wrote it, for error texts.
+	// Given is the image as the caller wrote it. Errors show it, because the caller may not know the canonical name.
 	Given string
-	// Image is the canonical name of the image.
+	// Image is the canonical name of the image, with registry and tag or digest.
 	Image imagename.Name
-	// ResourceList is the function's input. Evaluators do not change it.
+	// ResourceList is the function's input. Evaluators must not change it.
 	ResourceList []byte
 	// Caller is the address of the caller. It is empty if the address is unknown.
 	Caller string
-	// Limit limits all steps of the evaluation. If the function has its own limit, that limit replaces this limit
-	// once the function has its slot or its pod.
+	// Limit limits the total time of the evaluation. Some functions have a time limit of their own: once such a
+	// function can start, its own limit replaces Limit.
 	Limit function.TimeLimit
-	// Measured records the progress of the evaluation. A nil *evalmetrics.Evaluation records nothing.
+	// Measured records the progress of the evaluation for metrics and logs. If it is nil, nothing is recorded.
 	Measured *evalmetrics.Evaluation
 }
 
@@ -36,30 +37,33 @@ type Request struct {
 type Response struct {
 	ResourceList []byte
 	Log          []byte
-	// Results are the results in the resource list.
+	// Results are the results that the function added to its resource list.
 	Results []resourcelist.Result
-	// Evaluator is the name of the evaluator that ran the function, or "cache".
+	// Evaluator is the name of the evaluator that ran the function. It is "cache" if the response is from the result
+	// cache.
 	Evaluator string
 	// Digest is the digest of the image that ran. It is empty if the digest is unknown, such as for a local binary.
 	Digest string
-	// Cache is the outcome of the result cache. It is empty if the cache was not used.
+	// Cache shows whether the response is from the result cache: hit, shared or miss. It is empty if the cache was not
+	// used.
 	Cache string
 }
 
-// Evaluator runs functions in one kind of environment.
+// Evaluator runs functions in one kind of environment: as local binaries, in sandboxes or in pods.
 type Evaluator interface {
-	// Name returns the evaluator's name, as in the setting DisableRuntimes.
+	// Name returns the evaluator's name. Users can disable the evaluator by this name in the setting
+	// FNR_DISABLE_RUNTIMES.
 	Name() string
-	// Evaluate runs the function. It returns an error of class fault.NotFound only if this evaluator does not serve
-	// the image, because the chain then calls the next evaluator.
+	// Evaluate runs the function. An error of class fault.NotFound means that this evaluator does not serve the image,
+	// so that the next evaluator is called. Evaluators must return it for no other reason.
 	Evaluate(ctx context.Context, req Request) (Response, error)
 }
 
-// Chain is the list of enabled evaluators. It tries its evaluators in order, and continues only if an evaluator does
-// not serve the image.
+// Chain is the list of enabled evaluators. It calls them in order until an evaluator serves the image.
 type Chain []Evaluator
 
-// Evaluate runs the function with the first evaluator that serves its image.
+// Evaluate runs the function with the first evaluator that serves its image. If no evaluator serves the image, it
+// returns an error of class fault.NotFound.
 func (c Chain) Evaluate(ctx context.Context, req Request) (Response, error) {
 	for _, e := range c {
 		resp, err := e.Evaluate(ctx, req)
@@ -73,7 +77,7 @@ func (c Chain) Evaluate(ctx context.Context, req Request) (Response, error) {
 		"function %q not found: no enabled evaluator serves %s (asked: %s)", req.Given, req.Image, c)
 }
 
-// String returns the evaluators' names in order.
+// String returns the names of the evaluators in order, for errors.
 func (c Chain) String() string {
 	if len(c) == 0 {
 		return "none, all are disabled"

@@ -8,8 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// InputError is the error for an invalid resource list. The history shows another text for it, because its text may
-// contain parts of the list.
+// InputError is the error for an invalid resource list. Its text may contain parts of the list, so only the caller
+// gets it: the history, which all callers can read, shows another text.
 type InputError struct{ error }
 
 // Unwrap returns the wrapped error, which the caller gets.

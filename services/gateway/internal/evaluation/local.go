@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
-// Local runs functions as processes of this machine, for the exec and the sandbox evaluator. It limits the number of
-// concurrent functions, and shares the slots fairly between functions and callers.
+// Local runs functions as processes of this machine, with or without sandboxes. It limits the number of concurrent
+// evaluations, and shares the available slots fairly between functions and callers.
 type Local struct {
 	*function.Service
 	// Gate has the slots.
@@ -24,7 +24,8 @@ type Local struct {
 	Phases *evalmetrics.Phases
 }
 
-// NewLocal returns a Local. queue is the maximum number of evaluations that wait for a slot. Callers must run Maintain.
+// NewLocal returns a Local. queue is the maximum number of evaluations that wait for a free process slot. Callers
+// must run the method Maintain in the background.
 func NewLocal(cfg function.ServiceConfig, queue int) (*Local, error) {
 	phases, err := evalmetrics.NewPhases(cfg.Telemetry.Meters)
 	if err != nil {
@@ -38,9 +39,9 @@ func NewLocal(cfg function.ServiceConfig, queue int) (*Local, error) {
 	return &Local{Service: service, Gate: gate, Phases: phases}, nil
 }
 
-// Evaluate runs the command of a request's function when a slot is free. own is the function's own time limit, which
-// begins when the function has its slot. If it is zero, the request's limit applies. If the queue is full, the error
-// has the class fault.Exhausted and a retry hint.
+// Evaluate runs the command of a request's function as soon as a slot is free. own is the function's own time
+// limit, which begins when the function starts. If own is zero, the request's limit applies. If the queue is full,
+// the error is of class fault.Exhausted and tells the client when to retry.
 func (l *Local) Evaluate(
 	ctx context.Context, req Request, command fnproc.Command, own function.TimeLimit,
 ) (Response, error) {
@@ -65,7 +66,7 @@ func (l *Local) Evaluate(
 	return Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, err
 }
 
-// acquireSlot waits for a slot until the time limit of the request is exceeded.
+// acquireSlot waits for a slot until the request's time limit is exceeded or ctx ends.
 func (l *Local) acquireSlot(ctx context.Context, req Request, function string) (release func(), err error) {
 	limited, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -76,7 +77,8 @@ func (l *Local) acquireSlot(ctx context.Context, req Request, function string) (
 	return release, explainNoSlot(err, req.Given, waited)
 }
 
-// explainNoSlot adds the image to the error of an evaluation that got no slot.
+// explainNoSlot adds the image, and the time that the evaluation waited, to the error of an evaluation that got no
+// slot.
 func explainNoSlot(err error, image string, waited time.Duration) error {
 	switch {
 	case err == nil:

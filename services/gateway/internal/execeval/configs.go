@@ -15,10 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// withConfigs returns a table that merges the file's table t with FunctionConfigs. FunctionConfigs override the file
-// for their images. Unusable FunctionConfigs are left out, and withConfigs returns their problems. Relative paths of
-// binaries are in dir. A function gets prefork spare processes unless a FunctionConfig or the file sets another
-// number.
+// withConfigs returns a table with the images of the configuration file t and of the given FunctionConfig objects.
+// If both map an image, the FunctionConfig applies. FunctionConfigs whose binary cannot be executed are left out,
+// and withConfigs returns their problems. Relative paths of binaries are relative to dir. prefork is the number of
+// processes that are started in advance for a binary, unless a FunctionConfig or the file sets another number.
 func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
 		binaries: maps.Clone(t.binaries), prefork: maps.Clone(t.prefork), maxTime: t.maxTime, tags: maps.Clone(t.tags),
@@ -47,9 +47,9 @@ func (t *table) withConfigs(configs []binaries.Binary, dir string, prefork int) 
 	return all, problems
 }
 
-// mapImage maps an image of a FunctionConfig to a binary, and overrides the file. The image's tag may be a version
-// constraint. exact collects the images with exact tags, because a version constraint of another FunctionConfig must
-// not override these images.
+// mapImage maps an image of a FunctionConfig object to a binary. It overrides the binary that the configuration
+// file maps to the image. The image's tag may be a version constraint. exact collects the images with exact tags,
+// because a version constraint of another FunctionConfig must not override them.
 func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}
@@ -72,8 +72,9 @@ func (t *table) mapImage(image, binary string, exact map[string]bool) {
 	}
 }
 
-// checkBinary returns the problem of a binary. The text is empty if the binary can be executed. Programs outside of
-// dir are forbidden, because otherwise a user who writes FunctionConfigs could run any program of this machine.
+// checkBinary returns the problem with a FunctionConfig's binary, or an empty string if the binary can be used. The
+// binary must be an executable file in dir. Otherwise a user who writes FunctionConfigs could run any program of
+// this machine.
 func checkBinary(path, dir string) string {
 	info, err := os.Stat(path)
 	switch within, relErr := filepath.Rel(dir, path); {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package execeval is the exec evaluator: it runs functions as local binaries, for images that a configuration file or
-// a FunctionConfig maps to a binary.
+// Package execeval is the exec evaluator: it runs functions as local binaries. A configuration file or a
+// FunctionConfig object maps images to binaries.
 //
 // Images are compared by their canonical names, including the registry, so that an image with the same path in
 // another registry does not match.
@@ -27,22 +27,23 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// environment is the environment of functions. The function service adds settings of Go's runtime.
+// environment contains the environment variables of all functions. The function service adds settings of Go's
+// runtime, such as GOMAXPROCS.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
 // Config configures an Evaluator.
 type Config struct {
 	// File is the path of the configuration file. The evaluator reads the file again whenever it changes.
 	File string
-	// Functions is the directory with the binaries.
+	// Functions is the directory with the binaries of all functions.
 	Functions string
-	// DefaultPrefix is the prefix of image names without a slash.
+	// DefaultPrefix is added to image names without a slash, so that users can write short names.
 	DefaultPrefix string
 	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
-	// Queue is the maximum number of evaluations that wait for a slot.
+	// Queue is the maximum number of evaluations that wait for a process.
 	Queue int
-	// Service configures the execution of functions. New sets further fields.
+	// Service configures the execution of functions. Callers must leave Env, Keep and Wording empty: New sets them.
 	Service function.ServiceConfig
 }
 
@@ -57,18 +58,19 @@ type Evaluator struct {
 	mu      sync.Mutex
 	file    *table            // configuration file alone
 	configs []binaries.Binary // binaries of FunctionConfigs
-	// problems contains the problems that combine has already logged, by FunctionConfig.
+	// problems contains the problem of each unusable FunctionConfig. A problem is logged only when it changes.
 	problems binaries.Problems
 }
 
-// New returns an evaluator with the current configuration file. A missing or invalid file is an error only in New:
-// later, [Evaluator.Watch] logs a warning and the previous file continues to apply.
+// New returns an evaluator with the current content of the configuration file. It returns an error if the file is
+// missing or invalid. Later changes of the file cause no errors: [Evaluator.Watch] logs a warning for an invalid
+// file and continues to use the previous content.
 func New(cfg Config) (*Evaluator, error) {
 	content, err := os.ReadFile(cfg.File)
 	if err != nil {
 		return nil, fmt.Errorf("read the exec evaluator's configuration: %w: give the file, or disable the exec runtime", err)
 	}
-	// A function's working directory differs from this program's, so the path must be absolute.
+	// Functions run in another working directory than this program, so the paths of binaries must be absolute.
 	if cfg.Functions, err = filepath.Abs(cfg.Functions); err != nil {
 		return nil, fmt.Errorf("find the directory of functions: %w", err)
 	}
@@ -90,7 +92,7 @@ func New(cfg Config) (*Evaluator, error) {
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "exec" }
 
-// Images returns the names of all images that have a binary, in order.
+// Images returns the names of all images that are mapped to a binary, in order.
 func (e *Evaluator) Images() []string { return slices.Sorted(maps.Keys(e.table.Load().binaries)) }
 
 // Evaluate implements evaluation.Evaluator.
@@ -108,28 +110,29 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return e.local.Evaluate(ctx, req, command, own)
 }
 
-// Tags implements nameresolver.TagSource. It returns the tags of a repository that have a binary.
+// Tags implements nameresolver.TagSource. It returns those tags of a repository that are mapped to a binary.
 func (e *Evaluator) Tags(_ context.Context, repository string) (tags []string, known bool, err error) {
 	tags, known = e.table.Load().tags[repository]
 	return tags, known, nil
 }
 
-// spareCount returns the configured number of spare processes of a binary. It is zero if no image is mapped to the
-// binary.
+// spareCount returns the number of processes to start in advance for a binary. It is zero if no image is mapped to
+// the binary, for example after a change of the configuration file.
 func (e *Evaluator) spareCount(binary string) int { return e.table.Load().prefork[binary] }
 
-// Maintain maintains the spare processes of functions until ctx is canceled.
+// Maintain starts processes of functions in advance, and replaces used processes, until ctx is canceled.
 func (e *Evaluator) Maintain(ctx context.Context) error {
 	return e.local.Maintain(ctx)
 }
 
-// Watch applies changes of the configuration file until ctx is canceled.
+// Watch applies changes of the configuration file until ctx is canceled. If the file is invalid, the previous
+// content continues to apply.
 func (e *Evaluator) Watch(ctx context.Context) error {
 	filewatch.Follow(ctx, e.log, "exec configuration", e.cfg.File, e.content, e.parseContent, e.applyFile)
 	return nil
 }
 
-// parseContent parses the content of the configuration file.
+// parseContent parses the content of the configuration file, and adds the file's path to errors.
 func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix, e.cfg.Service.Prefork)
 	if err != nil {
@@ -138,7 +141,8 @@ func (e *Evaluator) parseContent(content []byte) (*table, error) {
 	return table, nil
 }
 
-// applyFile makes a parsed configuration file the current file, and logs its warnings.
+// applyFile replaces the table of the configuration file, and logs warnings about the new content, such as unknown
+// fields.
 func (e *Evaluator) applyFile(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
@@ -159,8 +163,9 @@ func (e *Evaluator) applyFile(table *table) {
 	}
 }
 
-// Use replaces the binaries of FunctionConfigs. It returns the problems of unusable FunctionConfigs. The
-// configuration file applies to the images of unusable FunctionConfigs.
+// Use replaces the binaries that FunctionConfig objects map to images. It returns the problem of each
+// FunctionConfig that cannot be used. For the images of such a FunctionConfig, the configuration file still
+// applies.
 func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	e.mu.Lock()
 	e.configs = configs
@@ -170,8 +175,8 @@ func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	return problems
 }
 
-// combine merges the file and the FunctionConfigs into the current table, and logs each new problem. Callers must
-// hold e.mu.
+// combine merges the configuration file and the FunctionConfigs into the table that evaluations use. It logs each
+// new problem of a FunctionConfig. Callers must hold e.mu.
 func (e *Evaluator) combine() binaries.Problems {
 	table, problems := e.file.withConfigs(e.configs, e.cfg.Functions, e.cfg.Service.Prefork)
 	for _, config := range slices.Sorted(maps.Keys(problems)) {

@@ -13,23 +13,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFile is the configuration file of the exec evaluator, in Porch's format.
+// configFile is the content of the exec evaluator's configuration file: Porch's format with two additional fields.
 type configFile struct {
 	Functions []struct {
 		Function string   `yaml:"function"`
 		Images   []string `yaml:"images"`
-		// Prefork is the number of spare processes. Porch has no such field.
+		// Prefork is the number of processes that are started in advance for the function. Porch's format lacks this
+		// field.
 		Prefork *int `yaml:"prefork"`
-		// MaxEvaluationTime is the time limit of the function. Porch has no such field.
+		// MaxEvaluationTime is the time limit of the function. Porch's format lacks this field.
 		MaxEvaluationTime *time.Duration `yaml:"maxEvaluationTime"`
 	} `yaml:"functions"`
 }
 
-// functionFields are the known keys of an item of functions.
+// functionFields are the known keys of an entry in the list "functions" of the configuration file. Other keys cause
+// a warning.
 var functionFields = []string{"function", "images", "prefork", "maxEvaluationTime"}
 
-// parseFile parses a configuration file, and returns its unknown fields. A file without the key functions is an
-// error, because it is usually incomplete (still being written) or contains a typing error. An empty list is valid.
+// parseFile parses a configuration file, and returns the names of its unknown fields. A file without the key
+// "functions" is an error, because usually it is still being written or the key is misspelled. An empty list of
+// functions is valid.
 func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
@@ -58,8 +61,8 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	return file, unknown, nil
 }
 
-// hasMore reports whether the file contains more than its first document. Only the first document is read, as in
-// Porch.
+// hasMore reports whether the file contains a second YAML document. Porch and we read only the first document, so
+// the second document causes a warning.
 func hasMore(content []byte) bool {
 	var first, second yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(content))
@@ -73,7 +76,8 @@ func notFunctions(err error) error {
 	return fmt.Errorf("not the YAML of functions and their images: %w", err)
 }
 
-// unknownFields returns the keys of a YAML mapping that are not in known, each with prefix.
+// unknownFields returns the keys of a YAML mapping that are not in known. It adds prefix to each key, so that users
+// find the key in the file.
 func unknownFields(prefix string, mapping *yaml.Node, known ...string) (unknown []string) {
 	if mapping.Kind == yaml.AliasNode {
 		mapping = mapping.Alias

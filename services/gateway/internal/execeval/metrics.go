@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/admission"
 )
 
-// observeGate adds two gauges: the number of evaluations with a slot of the gate, and the number of evaluations that
-// wait for a slot.
+// observeGate registers two gauges for the exec evaluator: the number of running evaluations, and the number of
+// evaluations that wait for a process.
 func observeGate(provider metric.MeterProvider, gate *admission.Gate) error {
 	meter := provider.Meter("gateway")
 	observed := func(count func() int) metric.Int64ObservableGaugeOption {

@@ -16,25 +16,26 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// table maps images to binaries. A complete table is immutable.
+// table contains everything that the configuration file and the FunctionConfigs set: the binary of each image, and
+// settings of binaries. A table does not change after it was built, so that evaluations read it without a lock.
 type table struct {
-	// binaries maps the key of an image ([imagename.Name.Key]) to the path of a binary.
+	// binaries maps an image, by its key (see [imagename.Name.Key]), to the path of its binary.
 	binaries map[string]string
-	// ranges maps a repository to the version constraints that FunctionConfigs contain for it. An image in binaries
-	// takes precedence over ranges.
+	// ranges maps a repository to the version constraints that FunctionConfigs contain for its tags. An image with an
+	// exact tag in the map binaries takes precedence over a constraint.
 	ranges map[string][]tagRange
-	// prefork maps a binary to its number of spare processes.
+	// prefork maps a binary to the number of its processes that are started in advance.
 	prefork map[string]int
-	// maxTime maps a binary to its own time limit. Binaries without an own limit are missing.
+	// maxTime maps a binary to its own time limit. It does not contain binaries without a time limit of their own.
 	maxTime map[string]time.Duration
-	// tags maps a repository to the exact tags that have a binary.
+	// tags maps a repository to those exact tags that are mapped to a binary.
 	tags map[string][]string
-	// repeated are images that occur in several entries. unknown are the names of unknown fields. Both are logged as
-	// warnings.
+	// repeated are images that occur in several entries of the configuration file. unknown are the names of its
+	// unknown fields. Both are logged as warnings.
 	repeated, unknown []string
 }
 
-// tagRange is a version constraint, and the binary for all tags that satisfy it.
+// tagRange maps all tags that satisfy a version constraint to a binary.
 type tagRange struct {
 	tags   tagconstraint.Constraint
 	binary string
@@ -52,9 +53,10 @@ func (t *table) findBinary(image imagename.Name) (path string, ok bool) {
 	return "", false
 }
 
-// parseTable parses a configuration file. Binaries are in dir. Image names without a slash get prefix. If an image
-// occurs in several entries, the first entry is used. A function gets prefork spare processes unless an entry sets
-// another number. If several entries of a function set a number or a time limit, the first value is used.
+// parseTable parses the content of a configuration file. dir is the directory of the binaries. prefix is added to
+// image names without a slash. prefork is the number of processes that are started in advance for a binary, unless
+// an entry sets another number. If several entries contain the same image, or set the same value for a binary, the
+// first entry applies.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -86,8 +88,8 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 	return t, nil
 }
 
-// mappedPrefork returns the number of spare processes of each binary that has an image. It is prefork for a binary
-// without a number of its own.
+// mappedPrefork returns the number of processes to start in advance for each binary that is mapped to an image. The
+// number is prefork for a binary that sets no number.
 func (t *table) mappedPrefork(prefork int) map[string]int {
 	all := map[string]int{}
 	used := slices.Collect(maps.Values(t.binaries))
@@ -106,8 +108,8 @@ func (t *table) mappedPrefork(prefork int) map[string]int {
 	return all
 }
 
-// setPrefork stores an entry's number of spare processes, unless an earlier entry of the binary has set the number.
-// processes is nil if the entry sets no number.
+// setPrefork stores the number of processes to start in advance that an entry of the configuration file sets for a
+// binary. A number from an earlier entry takes precedence. processes is nil if the entry sets no number.
 func (t *table) setPrefork(binary string, processes *int) error {
 	if processes == nil {
 		return nil
@@ -121,8 +123,8 @@ func (t *table) setPrefork(binary string, processes *int) error {
 	return nil
 }
 
-// setMaxTime stores an entry's time limit, unless an earlier entry of the binary has set the limit. most is nil if
-// the entry sets no limit.
+// setMaxTime stores the time limit that an entry of the configuration file sets for a binary. A limit from an
+// earlier entry takes precedence. most is nil if the entry sets no limit.
 func (t *table) setMaxTime(binary string, most *time.Duration) error {
 	if most == nil {
 		return nil
@@ -136,7 +138,8 @@ func (t *table) setMaxTime(binary string, most *time.Duration) error {
 	return nil
 }
 
-// checkName rejects names that do not denote a file directly in the directory of functions.
+// checkName returns an error unless name is the name of a file directly in the directory of the binaries, so that
+// the configuration file cannot refer to programs elsewhere.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("%q is not the name of a file in the directory of functions", name)
@@ -144,8 +147,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// addImage maps the image name to binary. If the image already has a binary, addImage only records the image as
-// repeated.
+// addImage maps an image to a binary. If the image is already mapped to a binary, addImage only adds it to
+// t.repeated, so that a warning is logged.
 func (t *table) addImage(name imagename.Name, binary string) {
 	key := name.Key()
 	if _, ok := t.binaries[key]; ok {
@@ -158,7 +161,8 @@ func (t *table) addImage(name imagename.Name, binary string) {
 	}
 }
 
-// missingBinaries returns the sorted paths of binaries whose files do not exist.
+// missingBinaries returns the sorted paths of binaries whose files do not exist. Each missing file causes a
+// warning.
 func (t *table) missingBinaries() []string {
 	var paths []string
 	for binary := range maps.Values(t.binaries) {

@@ -12,14 +12,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
-// Lists configures a Policy. An item is a pattern of repositories, such as "ghcr.io/org/**", or name=pattern. The
-// name identifies the rule in errors.
+// Lists configures a Policy. Each item of the allow list and the deny list is a pattern of repositories, such as
+// "ghcr.io/org/**", or name=pattern. Errors contain the name, so that users find the rule that rejects their image.
 type Lists struct {
-	// Allow contains patterns. Unless the list is empty, an image must match at least one pattern.
+	// Allow contains patterns of repositories that callers may use. If the list is empty, callers may use all
+	// repositories that the deny list does not contain.
 	Allow []string
-	// Deny contains patterns that an image must not match.
+	// Deny contains patterns of repositories that callers must not use. It takes precedence over the allow list.
 	Deny []string
-	// RequireDigest rejects images that are named without a digest.
+	// RequireDigest is true if an image must be named by its digest, so that nobody can replace it by moving a tag.
 	RequireDigest bool
 }
 
@@ -39,15 +40,16 @@ func New(lists Lists) (Policy, error) {
 	return Policy{deny: deny, allow: allow, requireDigest: lists.RequireDigest}, err
 }
 
-// rule is a named pattern of repositories.
+// rule is a pattern of repositories with a name for errors.
 type rule struct {
 	name    string
 	pattern imagename.Pattern
 }
 
-// parseRules parses rules of the form "name=pattern" or "pattern", where the pattern is also the name. In a pattern,
-// "*" matches any text without a slash, and "**" matches any text. A pattern must match a whole canonical repository,
-// such as "docker.io/library/busybox". It may name a registry by any of the registry's names.
+// parseRules parses rules of the form "name=pattern" or "pattern". Without a name, the pattern is the name. In a
+// pattern, "*" matches any text without a slash, and "**" matches any text. A pattern must match a whole canonical
+// repository, such as "docker.io/library/busybox". It may contain any of a registry's names, such as
+// "index.docker.io" for "docker.io".
 func parseRules(items []string) ([]rule, error) {
 	var rules []rule
 	for _, item := range items {
@@ -80,7 +82,8 @@ func (p *Policy) Check(image imagename.Name) error {
 	return nil
 }
 
-// CheckRepository applies the deny list and the allow list to a repository. It does not require a digest.
+// CheckRepository returns an error if the deny list contains the repository, or if the allow list does not contain
+// it. It is for repositories without a tag or digest, so it does not require a digest.
 func (p *Policy) CheckRepository(repository string) error {
 	for _, rule := range p.deny {
 		if rule.matches(repository) {
@@ -99,7 +102,8 @@ func (p *Policy) CheckRepository(repository string) error {
 		repository, "allow-list")
 }
 
-// matches reports whether the pattern matches the canonical or the literal name of a repository.
+// matches reports whether the pattern matches the repository, either by its canonical name or as the caller wrote
+// it.
 func (r *rule) matches(repository string) bool {
 	return r.pattern.Match(imagename.CanonicalRepository(repository)) || r.pattern.Match(strings.ToLower(repository))
 }

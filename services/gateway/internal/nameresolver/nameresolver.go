@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nameresolver resolves the images of requests to canonical names before evaluators are called.
+// Package nameresolver replaces the image names in requests by canonical names, selects tags for version
+// constraints, and checks which images callers may use. Evaluators are called only afterwards.
 package nameresolver
 
 import (
@@ -24,19 +25,21 @@ type TagSource interface {
 
 // Resolver resolves names.
 type Resolver struct {
-	// DefaultPrefix is the prefix of names without a slash.
+	// DefaultPrefix is added to image names without a slash, so that users can write short names.
 	DefaultPrefix string
-	// Tags are the sources of tags for version constraints, in order of preference. Resolve uses the first source
-	// that contains a matching tag.
+	// Tags are the sources that are searched for a tag that satisfies a version constraint, in order of preference.
+	// The first source with a matching tag determines the tag.
 	Tags []TagSource
 	// Policy decides which images callers may use.
 	Policy imagepolicy.Policy
 }
 
-// Resolve returns the canonical name of image with the tag that constraint selects, if the policy allows the image.
-// The error is of class fault.Invalid for a malformed name and for a constraint that matches no tag. It is of class
-// fault.NotFound only if no source contains the repository of a constraint, because to callers this class means that
-// no evaluator serves the image. So the error for a 404 of a registry is of class fault.Precondition.
+// Resolve returns the canonical name of image, if the policy allows the image. If constraint is not empty, the name
+// contains the highest tag that satisfies it.
+//
+// A malformed name and a constraint that matches no tag are errors of class fault.Invalid. An error of class
+// fault.NotFound means that no source contains the repository: callers conclude from this class that no evaluator
+// serves the image. Therefore the error has the class fault.Precondition if a registry answers with the status 404.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {
@@ -95,7 +98,7 @@ func (r Resolver) selectHighestTag(
 	}
 }
 
-// maxListed is the maximum number of tags that an error lists.
+// maxListed is the maximum number of existing tags in the error for a constraint that no tag satisfies.
 const maxListed = 10
 
 func listTags(tags []string) string {

@@ -18,21 +18,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// listField is the protobuf field number of resource_list, in requests and in responses.
+// listField is the number of the protobuf field resource_list, in requests and in responses.
 const listField = protowire.Number(1)
 
-// maxListPrefix is the maximum size of the bytes before a list: two varints (field number and length), each up to 10
-// bytes.
+// maxListPrefix is the maximum number of bytes before a resource list at the beginning of a message: the field
+// number and the list's length, two varints with up to 10 bytes each.
 const maxListPrefix = 2 * 10
 
-// codec encodes and decodes evaluations in the same format as gRPC's own codec, with fewer copies of resource lists.
-// gRPC's own codec needs a second copy of each list during the call. With this codec, gRPC sends the bytes of a
-// request's list directly, and a response's list is read directly into the memory that the caller gets.
+// codec encodes requests to pods and decodes their responses, in the same format as gRPC's own codec but with fewer
+// copies. gRPC's own codec needs a second copy of each resource list during the call. With this codec, gRPC sends
+// the request's list without copying it, and reads the response's list directly into the memory that the caller
+// gets.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
-// Marshal implements encoding.CodecV2. Callers must not change the list before the call has ended.
+// Marshal implements encoding.CodecV2. The returned buffers contain the request's resource list itself, so callers
+// must not change the list before the call has ended.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	req, ok := v.(*evaluator.EvaluateFunctionRequest)
 	if !ok || len(req.GetResourceList()) == 0 {
@@ -65,15 +67,16 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if err != nil {
 		return err
 	}
-	// If rest contains the field resource_list again, that value replaces the list, as in any protobuf decoder.
+	// If rest contains a further value of the field resource_list, that value replaces the list. All protobuf decoders
+	// behave in this way.
 	resp.Reset()
 	resp.ResourceList = list
 	return proto.UnmarshalOptions{Merge: true}.Unmarshal(rest, resp)
 }
 
-// readList reads a message of size bytes. Usually the message begins with the list, because Go and C++ encode fields
-// in the order of their numbers. Then readList returns the list, and the bytes after the list as rest. Otherwise it
-// returns all bytes as rest.
+// readList reads a message of size bytes. Usually the resource list is the first field of the message, because Go
+// and C++ encode fields in the order of their numbers. In that case readList returns the list, and the remaining
+// bytes as rest. Otherwise it returns the whole message as rest.
 func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	prefix, err := r.Peek(min(size, maxListPrefix))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -94,8 +97,9 @@ func readList(r *bufio.Reader, size int) (list, rest []byte, err error) {
 	return list, rest, nil
 }
 
-// listPrefix returns the length of the list at the beginning of a message, and the length n of the bytes before the
-// list. n is 0 if the message begins with another field, or if the list is longer than any message.
+// listPrefix parses the beginning of a message. It returns the length of the resource list at the beginning, and
+// the number n of bytes before the list. n is 0 if the message begins with another field, or if the length exceeds
+// every valid message.
 func listPrefix(message []byte) (length, n int) {
 	number, wire, tagged := protowire.ConsumeTag(message)
 	if tagged < 0 || number != listField || wire != protowire.BytesType {

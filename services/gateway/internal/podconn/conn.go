@@ -26,11 +26,12 @@ type Conn struct {
 	pod    Pod
 	client *grpc.ClientConn
 	frames frameBudget
-	// dialError is the error of the last attempt to connect, including the TLS handshake. It is nil after a
-	// successful attempt.
+	// dialError is the error of the last attempt to connect, including the TLS handshake. gRPC does not return this
+	// error. It is nil after a successful attempt.
 	dialError atomic.Pointer[error]
 
-	// Guarded by pool.mu. dropped is true if the pool no longer contains the connection.
+	// Callers must hold pool.mu to use the following fields. dropped is true if the pool no longer contains the
+	// connection.
 	users   int
 	used    time.Time
 	dropped bool
@@ -43,8 +44,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The scheme passthrough makes each attempt look up the name again, because the DNS name of a new Service may not
-	// exist yet.
+	// With the scheme passthrough, each attempt looks up the name again. This is necessary because the DNS name of a
+	// new Service may not exist at the first attempt.
 	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
 		grpc.WithTransportCredentials(frameLimitedCredentials{transport, &c.frames}), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
@@ -55,7 +56,8 @@ func (p *Pool) newConn(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// EvaluateFunction implements evaluator.FunctionEvaluatorClient.
+// EvaluateFunction implements evaluator.FunctionEvaluatorClient. It counts the call, because each call permits the
+// pod to send further small frames.
 func (c *Conn) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, options ...grpc.CallOption,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -65,7 +67,8 @@ func (c *Conn) EvaluateFunction(
 
 func (c *Conn) close() { _ = c.client.Close() }
 
-// Release ends a use of the connection. If the pod is broken, the pool does not reuse the connection.
+// Release ends the caller's use of the connection. If broken is true, the pod has failed, and the pool closes the
+// connection instead of reusing it.
 func (c *Conn) Release(broken bool) { c.pool.releaseConn(c, broken) }
 
 // Connected reports whether the connection is established.
@@ -86,7 +89,8 @@ func (c *Conn) Connect(ctx context.Context) error {
 	}
 }
 
-// notConnected returns the error for a connection that is not established when ctx ends.
+// notConnected returns the error of the last attempt to connect, for a caller whose ctx has ended before the
+// connection was established.
 func (c *Conn) notConnected(ctx context.Context) error {
 	if err := c.dialError.Load(); err != nil {
 		return *err
@@ -94,9 +98,9 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// dial opens a connection to address. While attempts are unanswered it makes further attempts, because a node drops
-// packets to a new Service until the node has the Service's rules. A refused connection is an error: gRPC then
-// retries.
+// dial opens a TCP connection to address. While attempts get no answer, it starts further attempts in parallel,
+// because a node drops packets to a new Service until the node has the Service's rules. It returns an error if the
+// connection is refused: gRPC then retries.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := dial.Staggered(ctx, c.dialOnce, address)
 	if err == nil && c.pod.ID == "" { // a pod with an identity can still fail the TLS handshake
@@ -105,7 +109,7 @@ func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// dialOnce attempts to connect once, and stores the error in c.dialError.
+// dialOnce makes a single attempt to connect, and stores the error in c.dialError, because gRPC does not return it.
 func (c *Conn) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // canceled because another attempt succeeded

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// smallFrameBytes is the size below which a DATA frame counts as small. Small frames are limited because gRPC
-	// allocates about 100 bytes for each frame of a message, regardless of the frame's size.
+	// smallFrameBytes is the size below which an HTTP/2 DATA frame counts as small. The number of small frames is
+	// limited because gRPC allocates about 100 bytes for each frame of a message, even for a frame of one byte.
 	smallFrameBytes = 256
-	// maxSmallFrames is the number of small frames that a pod may send in addition to smallFramesPerCall.
+	// maxSmallFrames is the number of small frames that a pod may send over a connection, in addition to
+	// smallFramesPerCall for each call.
 	maxSmallFrames = 1024
-	// smallFramesPerCall is the number of small frames that a pod may send for each call. A wrapper server sends at
-	// most two small frames per answer.
+	// smallFramesPerCall is the number of small frames that each call permits a pod to send. The server in a function
+	// pod sends at most two small frames per answer.
 	smallFramesPerCall = 16
 )
 
@@ -32,26 +33,28 @@ const (
 
 var errSmallFrames = errors.New("the pod answers in too many small frames")
 
-// frameBudget is the number of small frames that a pod may still send. Only calls increase it, because a pod can send
-// any other frame as often as it wants.
+// frameBudget is the number of small frames that a pod may still send before its connection is closed. Only a call
+// of the gateway increases it. A frame of the pod must not, because a pod can send as many frames as it wants.
 type frameBudget struct{ atomic.Int64 }
 
-// addCall adds the small frames of a call's answer, unless the pod left most of its budget unused.
+// addCall permits the pod to send the small frames of a further answer. It does nothing if the pod may still send
+// maxSmallFrames, so that unused permissions do not accumulate.
 func (b *frameBudget) addCall() {
 	if b.Load() < maxSmallFrames {
 		b.Add(smallFramesPerCall)
 	}
 }
 
-// frameLimitedCredentials adds a limit of small frames to connections. Otherwise a pod could answer in frames of one
-// byte, and such an answer would need thirty times its size in memory, outside of the memory budget.
+// frameLimitedCredentials limits the number of small frames that a pod may send over a connection. Otherwise a
+// malicious pod could answer in frames of one byte. Such an answer would use thirty times its size in memory, and
+// the memory budget does not count this memory.
 type frameLimitedCredentials struct {
 	credentials.TransportCredentials
 
 	budget *frameBudget
 }
 
-// ClientHandshake implements credentials.TransportCredentials.
+// ClientHandshake implements credentials.TransportCredentials. It adds the limit of small frames to the connection.
 func (f frameLimitedCredentials) ClientHandshake(
 	ctx context.Context, authority string, raw net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {
@@ -67,7 +70,8 @@ func (f frameLimitedCredentials) Clone() credentials.TransportCredentials {
 	return frameLimitedCredentials{f.TransportCredentials.Clone(), f.budget}
 }
 
-// framedConn is a connection that fails if its peer sends too many small frames. Only one goroutine may call Read.
+// framedConn is a connection that fails if the pod sends too many small frames. It is not safe for concurrent
+// reads.
 type framedConn struct {
 	net.Conn
 	header  [frameHeaderBytes]byte
@@ -86,7 +90,8 @@ func (c *framedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// countFrames parses the next received bytes, b, and counts the small frames in them.
+// countFrames parses the HTTP/2 frame headers in b, the bytes that were just received, and subtracts the small
+// frames from the budget.
 func (c *framedConn) countFrames(b []byte) {
 	for len(b) > 0 {
 		skipped := min(c.payload, len(b))
@@ -101,7 +106,8 @@ func (c *framedConn) countFrames(b []byte) {
 		c.read = 0
 		c.payload = int(binary.BigEndian.Uint32(c.header[:4]) >> 8) //nolint:mnd // 24 bits
 		kind, flags := c.header[3], c.header[4]
-		// Padding hides how little data a frame contains, and no server of ours pads frames.
+		// A padded frame counts as small too, because its padding hides how little data it contains. The server in a
+		// function pod never pads frames.
 		if kind == frameData && (c.payload < smallFrameBytes || flags&flagPadded != 0) {
 			c.budget.Add(-1)
 		}

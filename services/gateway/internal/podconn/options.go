@@ -11,15 +11,15 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Flow-control windows of gRPC. A whole message fits into each window, so that a resource list of several megabytes
-// does not wait for acknowledgements.
+// Flow-control windows of gRPC, in bytes. Each window is larger than a message, so that the transfer of a resource
+// list of several megabytes does not pause for acknowledgements.
 const (
 	streamWindow = 8 << 20
 	connWindow   = 16 << 20
 )
 
-// maxHeaders limits the headers and trailers of an answer, in bytes. The status of a wrapper server, with its
-// details, needs up to 60 KiB, because the encoding of its message may need three bytes per byte.
+// maxHeaders limits the headers and trailers of an answer, in bytes. The trailers contain the error of a failed
+// call. They need up to 60 KiB, because the encoding of an error message may need three bytes for a byte.
 const maxHeaders = 128 << 10
 
 func dialOptions(cfg Config) []grpc.DialOption {
@@ -32,8 +32,8 @@ func dialOptions(cfg Config) []grpc.DialOption {
 			grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes), grpc.ForceCodecV2(newCodec())),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithIdleTimeout(0), // the pool closes idle connections
-		// The first delay is short, because a new Service refuses connections only for some milliseconds, until the
-		// node has its rules.
+		// The first retry is soon, because a node refuses connections to a new Service only for some milliseconds, until
+		// the node has the Service's rules.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 20 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2,
@@ -41,7 +41,8 @@ func dialOptions(cfg Config) []grpc.DialOption {
 			},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// During an evaluation, pings detect that the pod's node has failed.
+		// Pings detect during an evaluation that the pod's node has failed. Without them, the gateway would wait for the
+		// answer until the deadline.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(
 			otelgrpc.WithTracerProvider(cfg.Telemetry.Tracers),

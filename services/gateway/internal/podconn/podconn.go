@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podconn manages connections to function pods. All evaluations in a pod share one connection.
+// Package podconn manages the gateway's gRPC connections to function pods. All evaluations in a pod share a single
+// connection.
 package podconn
 
 import (
@@ -17,10 +18,10 @@ import (
 
 // Config configures a Pool.
 type Config struct {
-	// Idle is the time after which an unused connection is closed.
+	// Idle is the time after which a connection is closed that no evaluation uses.
 	Idle time.Duration
-	// Max is the maximum number of unused connections. Used connections have no limit here, because there is only one
-	// for each pod in use.
+	// Max is the maximum number of unused connections. The number of used connections is not limited here: it equals
+	// the number of pods with evaluations.
 	Max int
 	// MaxMessageBytes limits the answers of pods, in bytes.
 	MaxMessageBytes int
@@ -29,9 +30,9 @@ type Config struct {
 	Telemetry *telemetry.Telemetry
 }
 
-// Pod is the address and the identity of a pod.
+// Pod contains everything that is needed to connect to a pod and to verify its identity.
 type Pod struct {
-	// UID identifies the pod, because a new pod may reuse the address of an earlier pod. Address is host:port.
+	// UID distinguishes the pod from an earlier pod that had the same address. Address is host:port.
 	UID, Address string
 	// ID and Secret verify the pod's certificate, see [mtls.Proof]. They are empty for a pod without a certificate.
 	ID, Secret string
@@ -47,13 +48,14 @@ type Pool struct {
 	closed bool
 }
 
-// New returns a pool without connections. Callers must run Run while they use the pool.
+// New returns a pool without connections. Callers must run the method Run in the background while they use the
+// pool.
 func New(cfg Config) *Pool {
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
 
-// Get returns the connection to a pod, and creates the connection if necessary. gRPC connects on first use. Callers
-// must release the connection.
+// Get returns the connection to a pod. It returns at once: [Conn.Connect] or the first call establishes the
+// connection. Callers must call [Conn.Release] after use.
 func (p *Pool) Get(pod Pod) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +71,8 @@ func (p *Pool) Get(pod Pod) (*Conn, error) {
 	return c, nil
 }
 
-// releaseConn ends a use of c. If the pod is broken, the pool removes c, and closes it once its last user has
-// released it.
+// releaseConn ends a caller's use of c. If broken is true, the pool removes c, so that the next evaluation opens a
+// new connection. It closes c after its last user has released it.
 func (p *Pool) releaseConn(c *Conn, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +97,8 @@ func (p *Pool) removeConn(c *Conn) {
 	}
 }
 
-// leastRecentlyUsed returns the unused connection with the oldest use. It returns nil unless the number of unused
-// connections exceeds the maximum.
+// leastRecentlyUsed returns the connection that has not been used for longest, so that the pool closes it. It
+// returns nil unless more than Config.Max connections are unused.
 func (p *Pool) leastRecentlyUsed() *Conn {
 	if len(p.conns) <= p.cfg.Max {
 		return nil
@@ -118,7 +120,7 @@ func (p *Pool) leastRecentlyUsed() *Conn {
 	return longest
 }
 
-// Run closes idle connections until ctx ends, and then all connections.
+// Run closes connections that are unused for the time Config.Idle, until ctx ends. Then it closes all connections.
 func (p *Pool) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(p.cfg.Idle/4, time.Millisecond))
 	defer tick.Stop()
@@ -136,7 +138,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 }
 
-// closeUnused closes those unused connections that the function which selects.
+// closeUnused closes those unused connections for which the function which returns true.
 func (p *Pool) closeUnused(which func(*Conn) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// podCredentials returns TLS credentials if both the pod and this program have certificates, and otherwise plaintext
-// credentials. The ID and secret of a pod with a certificate are from the pod-manager, and the pod-manager has proved
-// its own identity.
+// podCredentials returns TLS credentials if the pod and this program have certificates. Otherwise it returns
+// credentials for plaintext. The pod's ID and secret can be trusted, because they were received from the
+// pod-manager, whose identity this program has verified.
 func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCredentials, error) {
 	secure, err := identity.ClientOfProven(c.pod.ID, c.pod.Secret)
 	if err != nil || secure == nil {
@@ -24,8 +24,8 @@ func (c *Conn) podCredentials(identity *mtls.Identity) (credentials.TransportCre
 	return handshakes{credentials.NewTLS(secure), c}, nil
 }
 
-// handshakes stores the error of a failed TLS handshake in the connection's dialError. A handshake fails if the pod
-// has another identity or rejects this program. gRPC itself only retries until the caller's deadline, and does not
+// handshakes stores the error of a failed TLS handshake, so that callers learn the reason: the pod has another
+// identity, or rejects this program's certificate. gRPC itself retries until the caller's deadline and does not
 // return the error.
 type handshakes struct {
 	credentials.TransportCredentials
@@ -49,8 +49,8 @@ func (h handshakes) storeError(err error) error {
 	return err
 }
 
-// reads is a connection after the client's part of the TLS handshake. It stores errors of early reads too, because
-// the server's error about the client's certificate arrives only with the first read.
+// reads is a connection after the client's part of the TLS handshake. It stores the errors of the first reads too:
+// if the server rejects the client's certificate, the client receives the server's error only with the first read.
 type reads struct {
 	net.Conn
 	handshakes handshakes

@@ -20,9 +20,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
-// warmShare is the divisor of the connect timeout for a pod that is neither new nor retried. Such a pod gets less
-// time because, if it does not accept connections, it is probably gone. A retried pod gets the whole timeout, because
-// it has since answered a health check of the pod-manager.
+// warmShare divides the connect timeout for a pod that has been used before: it gets a fifth of the timeout. If
+// such a pod does not accept connections, it is probably gone. A pod that failed in an earlier attempt gets the
+// whole timeout, because the pod-manager has since checked that it works.
 const warmShare = 5
 
 func (e *Evaluator) callPod(
@@ -57,8 +57,9 @@ func (e *Evaluator) callPod(
 	return out, nil
 }
 
-// parseResults returns the results in a pod's answer. It checks the resource list again, although a wrapper server
-// has already checked it: another program could answer in the pod, and its invalid list must not get into a package.
+// parseResults returns the results in a pod's answer. It returns an error if the answer is not a valid resource
+// list. The server in the pod has already checked the list, but another program in the pod could answer in its
+// place, and an invalid list must not get into a package.
 func parseResults(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
 	start := time.Now()
 	envelope, err := resourcelist.Parse(ctx, list)
@@ -72,7 +73,8 @@ func parseResults(ctx context.Context, image string, list []byte) ([]resourcelis
 	}
 }
 
-// callOn connects conn if necessary, and calls the pod. again is true if the evaluation has already tried this pod.
+// callOn sends a request to a pod, and connects conn before if necessary. again is true if an earlier attempt of
+// the evaluation used the same pod.
 func (e *Evaluator) callOn(
 	ctx context.Context, conn *podconn.Conn, req evaluation.Request,
 	msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted, again bool,
@@ -92,7 +94,8 @@ func (e *Evaluator) callOn(
 	return resp, convertError(ctx, image, granted.GetPod(), took, err)
 }
 
-// callOptions returns the options for the pod's own message limit. They are nil if the pod has no limit of its own.
+// callOptions returns gRPC options for the maximum message size that the pod accepts. It returns nil if the pod has
+// no maximum of its own.
 func callOptions(granted *lease.Granted) []grpc.CallOption {
 	limit := int(granted.GetMaxMessageBytes())
 	if limit <= 0 {
@@ -101,9 +104,9 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
 }
 
-// connectPod returns when the connection is established, or when the pod's connect timeout or ctx ends. If the lookup
-// of the pod's DNS name fails, connectPod retries for the timeout of a new pod, because a failed lookup does not mean
-// that the pod is gone.
+// connectPod waits until conn is connected. It returns an error if the pod's connect timeout or ctx ends before. If
+// the lookup of the pod's DNS name fails, connectPod always waits for the longer timeout of a new pod, because a
+// failed lookup does not mean that the pod is gone.
 func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
 	start := time.Now()
 	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))
@@ -117,8 +120,8 @@ func (e *Evaluator) connectPod(ctx context.Context, conn *podconn.Conn, granted 
 	return nil
 }
 
-// connectTimeout returns the connect timeout of a pod: the whole setting for a new pod, otherwise the setting divided
-// by warmShare.
+// connectTimeout returns the time within which a connection to a pod must be established: setting for a new pod,
+// and a fifth of setting (see warmShare) for a pod that has been used before.
 func connectTimeout(setting time.Duration, isNew bool) time.Duration {
 	if isNew {
 		return setting
@@ -132,14 +135,14 @@ func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duratio
 	return conn.Connect(limited)
 }
 
-// nameUnknown reports whether err is the error of a DNS lookup.
+// nameUnknown reports whether err is the error of a DNS lookup. The DNS name of a new pod may not exist yet.
 func nameUnknown(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok
 }
 
-// lookupFailed reports whether a DNS lookup got no answer from the name servers. If they answer that the name does
-// not exist, the lookup has not failed: the pod's Service was deleted.
+// lookupFailed reports whether err means that the name servers did not answer, so that nothing is known about the
+// pod. If they answer that the name does not exist, lookupFailed returns false: the pod's Service was deleted.
 func lookupFailed(err error) bool {
 	lookup, ok := errors.AsType[*net.DNSError](err)
 	return ok && !lookup.IsNotFound

@@ -17,7 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// leasePod returns a lease on a pod. It avoids the pods of earlier attempts if there are other pods.
+// leasePod requests a lease on a pod from the pod-manager and waits for it. The pod-manager avoids the pods that
+// failed in earlier attempts if there are other pods.
 func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried *tries) (lease.Lease, error) {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -40,9 +41,9 @@ func (e *Evaluator) leasePod(ctx context.Context, req evaluation.Request, tried 
 	return held, nil
 }
 
-// repoDigest returns the image of a granted pod, as reference@digest. It uses Join because the result of Join is
-// always on the heap. The caller passes the text to attribute.StringSlice, which copies it by reflection
-// (reflect.Copy), so that the compiler would not notice that the text must not be on the stack.
+// repoDigest returns the image of a leased pod as reference@digest. It calls strings.Join because the result must
+// be on the heap: attribute.StringSlice copies the string by reflection (reflect.Copy), and the compiler does not
+// notice that such a string must not be on the stack.
 func repoDigest(g *lease.Granted) string {
 	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// metrics are the metrics of the pod evaluator.
+// metrics are the pod evaluator's metrics of cold starts, retries and phases.
 type metrics struct {
 	coldStarts metric.Int64Counter
 	retries    metric.Int64Counter
@@ -44,11 +44,12 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// countLease records the phases of a granted lease. It omits the last phase, connecting, because this phase continues
-// in the gateway: countConnect records both parts. It adds the first phase, resolving, to the evaluation's resolve
-// time, because the gateway also resolves and each attempt resolves again: the handler records the sum. unreached
-// is the time in which the gateway could reach no pod-manager. No pod-manager reports this time, so it counts as time
-// in the queue.
+// countLease records the durations of a granted lease's phases. unreached is the time in which the gateway could
+// reach no pod-manager. This time counts as time in the queue.
+//
+// Two phases are recorded elsewhere, because they have a second part in the gateway. countConnect adds up both
+// parts of the phase connecting. The handler records the total time for resolving the image: the gateway resolves
+// the name, and each lease resolves the digest. countLease therefore only adds the phase resolving to this total.
 func (m *metrics) countLease(
 	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
 ) {
@@ -72,8 +73,8 @@ func (m *metrics) countLease(
 	}
 }
 
-// notLeased records a lease that was not granted. The durations of its phases are the gateway's own measurements,
-// because only granted leases report durations.
+// notLeased records the metrics of a lease that was not granted. The gateway has measured the durations of the
+// phases itself, because the pod-manager reports durations only with a granted lease.
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
 	queued := p.unanswered
 	for step, took := range p.spent {
@@ -92,9 +93,9 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 }
 
-// coldStartFailed reports whether a lease that was not granted counts as a failed cold start. It does if its last
-// phase was part of the start of a pod, or if its error means that no pod can start. The error is checked too,
-// because a pod-manager that has cached that the image does not exist reports no phase.
+// coldStartFailed reports whether a lease that was not granted counts as a failed start of a pod. It does if a pod
+// was starting at the end, or if the error means that no pod can start. The phase alone is not sufficient: a
+// pod-manager that remembers that an image does not exist rejects the lease before any phase.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition
 }
@@ -103,8 +104,8 @@ func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
 	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
-// countConnect records the duration of the phase connecting: the time of the pod-manager, and took, the time of the
-// gateway.
+// countConnect records the total duration of the phase connecting: the pod-manager's part, and took, the gateway's
+// part.
 func (m *metrics) countConnect(ctx context.Context, granted *lease.Granted, took time.Duration) {
 	for _, p := range granted.GetPhases() {
 		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {

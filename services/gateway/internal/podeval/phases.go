@@ -6,7 +6,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// finished maps a phase of a lease to the name of the span event at the end of the phase.
+// finished maps a phase of a lease to the event that is added to the trace span when the phase ends.
 var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_RESOLVING:  "resolved",
 	podmanagerv1.Phase_PHASE_CREATING:   "created",
@@ -15,10 +15,11 @@ var finished = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_STARTING:   "started",
 }
 
-// phaseGranted is the pseudo-phase after a lease is granted.
+// phaseGranted stands for the time after a lease was granted. It is no phase of the pod-manager's API.
 const phaseGranted podmanagerv1.Phase = -1
 
-// eventsBetween returns the names of the span events for a change of a lease's phase.
+// eventsBetween returns the names of the events that are added to a trace span when a lease passes from one phase
+// to the next.
 func eventsBetween(from, to podmanagerv1.Phase) []string {
 	if from == to {
 		return nil
@@ -36,5 +37,6 @@ func eventsBetween(from, to podmanagerv1.Phase) []string {
 	return names
 }
 
-// isStarting reports whether a phase is part of the start of a pod.
+// isStarting reports whether the lease waits for the start of a pod in the given phase. The phases are numbered in
+// their order.
 func isStarting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podeval is the pod evaluator: it gets a lease on a function pod, calls the pod's wrapper server, and ends the
-// lease with the outcome.
+// Package podeval is the pod evaluator: it runs functions in pods. It leases a pod from the pod-manager, calls the
+// server in the pod, and reports the outcome when it ends the lease.
 //
-// If a pod breaks during an evaluation, the evaluator retries the evaluation on another pod while the caller waits.
-// That is safe because functions are pure.
+// If a pod fails during an evaluation, the evaluator retries the evaluation on another pod while the caller waits.
+// That is safe because functions are pure: they have no side effects.
 package podeval
 
 import (
@@ -31,9 +31,10 @@ type Config struct {
 	Leases lease.Manager
 	// Conns provides the connections to pods.
 	Conns *podconn.Pool
-	// MaxRetries is the maximum number of retries of an evaluation after pods broke.
+	// MaxRetries is the maximum number of retries of an evaluation on other pods, after the pod of the previous
+	// attempt has failed.
 	MaxRetries int
-	// ConnectTimeout limits the time of connecting to a new pod.
+	// ConnectTimeout limits the time for connecting to a pod that has just started. Other pods get a shorter time.
 	ConnectTimeout time.Duration
 	Telemetry      *telemetry.Telemetry
 }
@@ -58,8 +59,8 @@ func New(cfg Config) (*Evaluator, error) {
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "pod" }
 
-// Evaluate implements evaluation.Evaluator. It returns no error of class fault.NotFound, because the pod evaluator
-// serves all images.
+// Evaluate implements evaluation.Evaluator. It never returns an error of class fault.NotFound, because the pod
+// evaluator can run every image.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
 	tried := tries{began: time.Now(), backoff: samePod}
 	for {
@@ -84,8 +85,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 }
 
-// attemptOnPod leases a pod and evaluates there. An error whose chain contains a brokenPodError is the pod's failure,
-// so that a retry on another pod may succeed.
+// attemptOnPod leases a pod and calls the function there. An error that wraps a brokenPodError means that the pod
+// has failed, so that a retry on another pod may succeed.
 func (e *Evaluator) attemptOnPod(
 	ctx context.Context, req evaluation.Request, tried *tries,
 ) (evaluation.Response, error) {
@@ -106,8 +107,8 @@ func (e *Evaluator) attemptOnPod(
 	return resp, err
 }
 
-// runLimit returns the time limit for the function's run in a pod. A function's own limit starts now. Without an own
-// limit, the request's limit applies.
+// runLimit returns the time limit for the call of a function in a pod. If the pod cache configuration sets a limit
+// for the function, that limit begins now. Otherwise the request's limit applies.
 func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	own := granted.GetMaxEvaluationTime().AsDuration()
 	if own <= 0 {
@@ -116,7 +117,8 @@ func runLimit(granted *lease.Granted, req evaluation.Request) function.TimeLimit
 	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
 }
 
-// leaseOutcome returns the outcome of an attempt with the error err, and its reason, for the pod-manager.
+// leaseOutcome returns the outcome of an attempt with the error err, for the pod-manager: the pod failed, the
+// caller left, or the lease is done. reason explains the outcome.
 func leaseOutcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
 	if broken, ok := errors.AsType[*brokenPodError](err); ok {
 		if broken.notCalled && lookupFailed(broken.cause) {

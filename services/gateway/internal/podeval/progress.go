@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
-// progress records the waits of a lease in the metric of running evaluations and in the lease's span. The span gets
-// an event for each change of phase, and a child span for each phase.
+// progress follows the phases of a lease, such as queue or pull, while the evaluation waits for its pod. It reports
+// them to the metric of running evaluations, and to the lease's trace span as events and child spans.
 type progress struct {
 	ctx      context.Context //nolint:containedctx // contains the lease's span, the parent of the phases' spans
 	tracer   trace.Tracer
@@ -45,7 +45,7 @@ func newProgress(ctx context.Context, tracer trace.Tracer, measured *evalmetrics
 // queue is the phase of a lease before the first report of a pod-manager.
 const queue = "queue"
 
-// recordWaiting records a report of the pod-manager.
+// recordWaiting records a report of the pod-manager about the lease's phase, and the reason of the wait.
 func (p *progress) recordWaiting(w *lease.Waiting) {
 	if p.span.IsRecording() {
 		for _, name := range eventsBetween(p.last.GetPhase(), w.GetPhase()) {
@@ -70,7 +70,7 @@ func (p *progress) enterPhase(w *lease.Waiting) {
 	}
 }
 
-// leavePhase ends the phase of the last report.
+// leavePhase records the duration of the phase in the last report, because the lease enters another phase or ends.
 func (p *progress) leavePhase() {
 	now := time.Now()
 	if p.last == nil {
@@ -85,7 +85,7 @@ func (p *progress) leavePhase() {
 	}
 }
 
-// endWithError records the error of a lease that was not granted.
+// endWithError ends the last phase of a lease that was not granted, and records the error in its span.
 func (p *progress) endWithError(err error) {
 	if p.phase != nil {
 		p.phase.SetStatus(codes.Error, fault.Of(err).String())
@@ -93,8 +93,8 @@ func (p *progress) endWithError(err error) {
 	p.leavePhase()
 }
 
-// timeUnreached returns the time in which the gateway could reach no pod-manager. Callers must call it after the last
-// phase has ended.
+// timeUnreached returns the total time in which the gateway could reach no pod-manager. Callers must call it after
+// the lease was granted or has failed.
 func (p *progress) timeUnreached() time.Duration {
 	return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED]
 }

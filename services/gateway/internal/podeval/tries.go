@@ -15,30 +15,35 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// samePod is the backoff before an evaluation is retried on a pod that already broke. The pod-manager grants such a
-// pod again only after a successful health check.
+// samePod is the delay before an evaluation is retried on a pod that already failed during this evaluation. The
+// pod-manager leases such a pod again only after a successful health check.
 var samePod = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
 
-// tries are the failed attempts of an evaluation: the attempts that found a broken pod.
+// tries contains the attempts of an evaluation that failed because of their pod.
 type tries struct {
 	began    time.Time
 	attempts int32
-	// counted is the number of attempts that count toward MaxRetries. An attempt that sent the evaluation always
-	// counts. See [tries.addAttempt] for the rest.
+	// counted is the number of failed attempts that count toward MaxRetries. See [tries.addAttempt] for the attempts
+	// that do not count.
 	counted int
 	pods    []string // pods of the attempts, without duplicates
 	backoff retry.Backoff
 }
 
-// triedPod reports whether there was an attempt on a pod.
+// triedPod reports whether an earlier attempt of the evaluation failed on the pod.
 func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) }
 
-// addAttempt records a failed attempt, and reports whether there was an earlier attempt on the same pod.
+// addAttempt records an attempt that failed because of its pod. It reports whether an earlier attempt failed on the
+// same pod.
 //
-// Three kinds of attempts do not count toward MaxRetries, because they did not send the evaluation. They are retried
-// until the evaluation's deadline: attempts whose connection timed out, because that indicates a busy pod or node;
-// attempts whose DNS lookup failed, because another pod would not help; and repeated attempts on a pod, because the
-// pod has since passed a health check. If the evaluation has no deadline, all attempts count.
+// All attempts that sent the request to the pod count toward MaxRetries. Three kinds of attempts did not send it,
+// and are retried until the evaluation's deadline:
+//
+//   - attempts whose connection timed out, because that indicates a busy pod or node;
+//   - attempts whose DNS lookup failed, because another pod would not help;
+//   - further attempts on the same pod, because the pod has since passed a health check.
+//
+// If the evaluation has no deadline, all attempts count.
 func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
 	t.attempts++
 	again = t.triedPod(broken.pod)
@@ -53,7 +58,7 @@ func (t *tries) addAttempt(ctx context.Context, req evaluation.Request, broken *
 	return again
 }
 
-// endsInTime reports whether an evaluation has a deadline or a time limit.
+// endsInTime reports whether an evaluation has a deadline or a time limit, so that retries end at that time.
 func endsInTime(ctx context.Context, req evaluation.Request) bool {
 	_, ok := ctx.Deadline()
 	return ok || req.Limit.For > 0
@@ -66,8 +71,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// waitToRetry waits before a retry on the same pod. It returns an error if the evaluation's deadline passes during
-// the wait.
+// waitToRetry waits for the backoff delay before a retry on the same pod. It returns an error if the evaluation's
+// deadline passes before.
 func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken *brokenPodError) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -78,7 +83,8 @@ func (t *tries) waitToRetry(ctx context.Context, req evaluation.Request, broken 
 	return interruptedError(ctx, req.Given, time.Since(t.began), doing)
 }
 
-// describePods describes the attempts and their pods for an error. The text is empty after a single attempt.
+// describePods describes the failed attempts and their pods, for the end of an error message. The text is empty
+// after a single attempt.
 func (t *tries) describePods() string {
 	switch pods := len(t.pods); {
 	case t.attempts == 1:

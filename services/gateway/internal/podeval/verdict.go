@@ -22,12 +22,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// brokenPodError is the error for a pod that did not answer, or that gave an answer that no wrapper server gives. The
-// evaluation may succeed on another pod.
+// brokenPodError is the error for a pod that does not answer, or whose answer is not from the server that belongs
+// in a function pod. The evaluation may succeed on another pod.
 type brokenPodError struct {
 	pod   string
 	cause error
-	// notCalled is true if the evaluation was not sent to the pod.
+	// notCalled is true if the request was not sent to the pod, so that the function cannot have started.
 	notCalled bool
 }
 
@@ -35,7 +35,7 @@ func (e *brokenPodError) Error() string { return fmt.Sprintf("pod %s broke: %v",
 
 func (e *brokenPodError) Unwrap() error { return e.cause }
 
-// notCalled returns the error for a pod to which no connection could be established.
+// notCalled returns the error for an evaluation that could not connect to its pod.
 func notCalled(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, image, took, fmt.Sprintf("connecting to pod %s (%v)", pod, err))
@@ -43,8 +43,8 @@ func notCalled(ctx context.Context, image, pod string, took time.Duration, err e
 	return &brokenPodError{pod: pod, cause: err, notCalled: true}
 }
 
-// convertError converts the error of a call to a pod. An answer of a wrapper server becomes the error for the caller,
-// with the same class and details. If the pod is broken, convertError returns a brokenPodError.
+// convertError converts the error of a call to a pod for the caller. An error that the server in the pod has
+// returned keeps its class and details. If the pod has failed, convertError returns a brokenPodError.
 func convertError(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -63,21 +63,23 @@ func convertError(ctx context.Context, image, pod string, took time.Duration, er
 	return received.wrapperError(image, st)
 }
 
-// maxMessageBytes limits the error message in a pod's status. Messages of a wrapper server have at most about half
-// this length.
+// maxMessageBytes limits the length of an error message from a pod, because any program may answer in a pod.
+// Messages of the server in the pod are at most half as long.
 const maxMessageBytes = 16 << 10
 
-// statusMessage returns the message of a pod's status for errors and logs. It shortens the message and makes it valid
-// UTF-8, because a pod may send any bytes.
+// statusMessage returns the error message in a pod's answer for errors and logs. It shortens the message and makes
+// it valid UTF-8, because a pod may send any bytes.
 func statusMessage(st *status.Status) string {
 	return strings.ToValidUTF8(excerpt.Middle(st.Message(), maxMessageBytes), "\uFFFD")
 }
 
-// breaksPod reports whether a pod that answers with code counts as broken. byWrapper is true if the answer contains
-// details that only a wrapper server sends. A wrapper server never answers NotFound, Unimplemented or Canceled, with
-// or without such details. We must not pass these codes on, because callers would conclude that another runtime
-// serves the image, or that they have left. Unavailable, Unknown and DeadlineExceeded may be from a proxy or from
-// gRPC itself, so they break the pod unless byWrapper is true.
+// breaksPod reports whether an answer with the gRPC status code means that the pod has failed. byWrapper is true if
+// the answer contains details that only the wrapper server, the server in a function pod, sends.
+//
+// The wrapper server never answers NotFound, Unimplemented or Canceled. These codes always mean that the pod has
+// failed. The caller must not get them, because it would conclude that another runtime serves the image, or that it
+// has canceled the request itself. Unavailable, Unknown and DeadlineExceeded may be from a proxy or from gRPC
+// itself, so they mean that the pod has failed unless byWrapper is true.
 func breaksPod(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:
@@ -89,7 +91,7 @@ func breaksPod(code codes.Code, byWrapper bool) bool {
 	}
 }
 
-// details are the known error details of a gRPC status.
+// details are the error details that we know, from the status of a pod's answer.
 type details struct {
 	function *functionrunnerv1.FunctionFailure
 	retry    *errdetails.RetryInfo
@@ -108,12 +110,13 @@ func readDetails(st *status.Status) details {
 	return d
 }
 
-// byWrapper reports whether a status contains details that only a wrapper server sends.
+// byWrapper reports whether an answer is certainly from the wrapper server, the server in a function pod: only this
+// server sends such details.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
-// wrapperError returns the wrapper server's error for the caller. If the wrapper server's queue is full, the error
-// keeps its retry hint and the evaluator does not try another pod, because the pod works and the pod-manager decides
-// when to add pods.
+// wrapperError converts an error of the wrapper server, the server in a function pod, for the caller. If that
+// server's queue is full, the error tells the client when to retry. The evaluator does not try another pod in this
+// case, because the pod works and the pod-manager decides when to start pods.
 func (d details) wrapperError(image string, st *status.Status) error {
 	text := evaluatePrefix(image) + statusMessage(st)
 	class := rpcfault.Class(connect.Code(st.Code()))

@@ -16,13 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// evaluatePrefix returns the beginning of the texts of errors from pods.
+// evaluatePrefix returns the beginning of all error messages about a call to a pod.
 func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// notLeased returns the error for a caller that got no lease. took is the time since the request for the lease. last
-// is the last wait that a pod-manager reported. It is nil if there was no report.
+// notLeased returns the error for a caller whose evaluation got no pod. took is the time since the evaluation
+// requested a lease. last is the last wait that a pod-manager reported, or nil if there was no report.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return interruptedError(ctx, image, took, "waiting for a pod: "+describeWait(last))
@@ -33,18 +33,18 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
 	switch fault.Of(err) {
 	case fault.NotFound, fault.Unimplemented:
-		// With these classes, callers would continue with another runtime.
+		// The caller must not get these classes, because it would conclude that another runtime serves the image.
 		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
 	case fault.DeadlineExceeded, fault.Canceled:
-		// The error belongs to the pod-manager: the caller still waits, and may retry.
+		// The pod-manager's own deadline has passed, not the caller's: the caller still waits, and may retry.
 		return fault.New(fault.Unavailable, "%w", err)
 	default:
 		return err
 	}
 }
 
-// interruptedError returns the error for a caller whose context has ended. doing describes the interrupted step, and
-// took is its duration.
+// interruptedError returns the error for a caller whose context has ended. doing describes what the evaluation was
+// doing at that time, and took is the duration of that step.
 func interruptedError(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return function.Interrupted(function.ContextErr(ctx), image, took, doing)
@@ -52,7 +52,8 @@ func interruptedError(ctx context.Context, image string, took time.Duration, doi
 	return function.Interrupted(context.Cause(ctx), image, took, doing)
 }
 
-// describeWait describes the last reported wait of a lease for an error.
+// describeWait describes the last wait of a lease, for an error. w is the last report of the pod-manager, or nil if
+// there was no report.
 func describeWait(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"

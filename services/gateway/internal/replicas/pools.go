@@ -19,15 +19,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// listTimeout limits the time for finding the replicas, and again the time for their answers.
+// listTimeout limits the time for the DNS lookup of the replicas, and then the time for their answers.
 const listTimeout = 5 * time.Second
 
-// views maps the address of a replica to the list of its pools.
+// views contains the list of pools that each replica has returned, by the replica's address.
 type views map[string][]*podmanagerv1.Pool
 
-// ListPools implements lease.Manager. It lists the pools of all replicas that answer, and merges them into one pool
-// per function. It returns an error if no replica answers, or if the lookup of the replicas does not succeed within
-// listTimeout.
+// ListPools implements lease.Manager. It queries all replicas of the pod-manager, and merges their answers into one
+// pool per function. Replicas that do not answer are left out. It returns an error if no replica answers, or if the
+// DNS lookup of the replicas does not succeed within listTimeout.
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
@@ -44,8 +44,8 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: lists.merge()}, nil
 }
 
-// awaitReplicas looks up the replicas until the lookup succeeds. When ctx ends, it returns the error of the last
-// lookup.
+// awaitReplicas looks up the replicas of the pod-manager in DNS, and retries until the lookup succeeds. When ctx
+// ends, it returns the error of the last lookup.
 func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	for backoff := backoff; ; {
 		all, err := m.findReplicas(ctx)
@@ -55,7 +55,8 @@ func (m *Manager) awaitReplicas(ctx context.Context) ([]*rpcclient.Replica, erro
 	}
 }
 
-// listAll returns the pools of each replica that answers, and an error or nil for each replica.
+// listAll queries all replicas concurrently. It returns the pools of each replica that answers, and for each
+// replica an error or nil.
 func (m *Manager) listAll(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*rpcclient.Replica,
 ) (views, []error) {
@@ -84,9 +85,9 @@ func (m *Manager) listAll(
 // poolKey identifies a function's pool.
 type poolKey struct{ reference, digest string }
 
-// merge returns one pool per function, ordered by reference and digest. Each replica lists all pods of a function,
-// but counts only its own leases. So merge sums up the leases of all replicas, and uses the owner's list for
-// everything else. A pool's field replica is set only in the owner's list.
+// merge returns one pool per function, ordered by image reference and digest. A replica lists all pods of a
+// function, but counts only the leases that it granted itself. merge therefore adds up the leases of all replicas.
+// It copies everything else from the replica that owns the function. Only this replica sets the field replica.
 func (v views) merge() []*podmanagerv1.Pool {
 	same := make(map[poolKey][]*podmanagerv1.Pool)
 	for _, address := range slices.Sorted(maps.Keys(v)) {
@@ -119,8 +120,8 @@ func (v views) merge() []*podmanagerv1.Pool {
 	return all
 }
 
-// addPool adds another replica's view of the same pool to pool: its counts, its failure if that is later, and pods
-// that are missing in pool.
+// addPool adds another replica's list entry for a function to pool: its counts, its failure if that is more recent,
+// and the pods that pool does not contain.
 func addPool(pool, other *podmanagerv1.Pool) {
 	pool.Waiting += other.GetWaiting()
 	pool.Active += other.GetActive()
@@ -140,8 +141,8 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	slices.SortStableFunc(pool.Pods, func(a, b *podmanagerv1.Pod) int { return cmp.Compare(a.GetSlot(), b.GetSlot()) })
 }
 
-// addPod adds another replica's counts to a pod. The later expiry is used, because the replica that uses the pod
-// postpones the expiry, and other replicas list the earlier expiry for some time.
+// addPod adds the counts of another replica to a pod. The later of the two expiries is correct: the replica that
+// uses the pod postpones the expiry, and other replicas list the earlier expiry for some time.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas leases pods from the replicas of the pod-manager. One replica owns each function. A replica that
-// does not own the function names the owner in its answer, even if it grants a lease on a ready pod. The gateway
-// stores the owner, and calls it first for the next lease.
+// Package replicas leases pods from the replicas of the pod-manager. Each function is owned by one replica. A
+// replica that does not own the function names the owner in its answer, even if it grants a lease on a ready pod.
+// The gateway remembers the owner, and calls it first for the next lease.
 package replicas
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// Manager is a [lease.Manager] that calls the replicas of the pod-manager.
+// Manager is a [lease.Manager] that finds the right replica of the pod-manager for each lease.
 type Manager struct {
 	service *rpcclient.Client
 	client  *lease.Client
@@ -31,19 +31,21 @@ type Manager struct {
 
 var _ lease.Manager = (*Manager)(nil)
 
-// New returns a manager for the pod-managers at a URL, http://host:port or https://host:port. service must be the
-// client for the same URL. Each DNS address of the host is a replica.
+// New returns a Manager for the pod-manager at url. Each DNS address of the URL's host is a replica. service must
+// be a client for the same URL.
 func New(service *rpcclient.Client, url string) *Manager {
 	return &Manager{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
 }
 
-// backoff is the delay after a round of calls in which no replica could be reached.
+// backoff is the delay before the replicas are called again, after no replica could be reached.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// reachTimeout limits the sum of the backoff delays of a lease. A single pod-manager restarts within this time.
+// reachTimeout limits the total delay between the calls for a lease if no replica can be reached. A pod-manager
+// with a single replica restarts within this time.
 const reachTimeout = 15 * time.Second
 
-// Lease implements lease.Manager. If no replica can be reached it retries for up to reachTimeout.
+// Lease implements lease.Manager. If no replica can be reached, Lease retries for up to reachTimeout, so that
+// callers do not notice a restart of the pod-manager.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	rest, backoff := reachTimeout, backoff
 	for probeTimeout := rpcclient.ProbeTimeout; ; probeTimeout *= 2 {
@@ -63,8 +65,9 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	}
 }
 
-// leaseFromAny calls replicas until a replica grants the lease or finally rejects it. It calls the stored owner of
-// the function first, then the owner that a replica names, and then the remaining replicas.
+// leaseFromAny calls replicas until a replica grants the lease, or rejects it for a reason that applies to all
+// replicas. It first calls the remembered owner of the function, then the owner that a replica names, and then the
+// remaining replicas.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
 ) (lease.Lease, error) {
@@ -99,8 +102,9 @@ func (m *Manager) leaseFromAny(
 		if owner == "" || slices.Contains(open.GetTried(), owner) {
 			continue
 		}
-		// Call r again after the owner that r named, because a replica serves callers that have tried the owner. An
-		// owner that DNS does not list counts as tried: it is not ready, or its address is of another family.
+		// Call r again after the owner that r named: a replica serves requests whose callers have already tried the
+		// owner. An owner that DNS does not list counts as tried, because it is not ready or its address is of another IP
+		// family.
 		left = append([]*rpcclient.Replica{r}, left...)
 		var known bool
 		if left, known = toFront(left, owner); !known {
@@ -110,7 +114,8 @@ func (m *Manager) leaseFromAny(
 	return nil, err
 }
 
-// findReplicas returns all replicas. Its error is marked as [lease.Elsewhere], so that Lease retries.
+// findReplicas looks up the replicas of the pod-manager in DNS. It marks its error as [lease.Elsewhere], so that
+// Lease retries.
 func (m *Manager) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error) {
 	all, err := m.service.Replicas(ctx)
 	if err != nil {
@@ -119,7 +124,8 @@ func (m *Manager) findReplicas(ctx context.Context) ([]*rpcclient.Replica, error
 	return all, nil
 }
 
-// toFront returns replicas with the replica at address moved to the front, and reports whether replicas contains it.
+// toFront returns the list with the replica at address moved to its beginning, so that this replica is called next.
+// It returns false, and the list unchanged, if the list does not contain the replica.
 func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replica, bool) {
 	i := slices.IndexFunc(replicas, func(r *rpcclient.Replica) bool { return r.Address() == address })
 	if i < 0 {
@@ -141,7 +147,8 @@ func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lea
 	return held, markSilence(r, err)
 }
 
-// markSilence marks the error of a replica that answers neither the call nor probes as [lease.Elsewhere].
+// markSilence marks the error of a replica that does not answer at all as [lease.Elsewhere], so that the next
+// replica is called. Other errors are returned unchanged.
 func markSilence(r *rpcclient.Replica, err error) error {
 	if !errors.Is(err, rpcclient.ErrSilent) {
 		return err
@@ -150,16 +157,16 @@ func markSilence(r *rpcclient.Replica, err error) error {
 	return lease.Elsewhere(err)
 }
 
-// maxOwners is the maximum number of functions whose owner is stored.
+// maxOwners is the maximum number of functions whose owner is remembered.
 const maxOwners = 10_000
 
-// owners maps images to the addresses of their owners, the replicas that own the functions.
+// owners maps the image of a function to the address of the pod-manager replica that owns the function.
 type owners struct {
 	mu      sync.Mutex
 	byImage map[string]string
 }
 
-// ownerOf returns the address of a function's owner. It is empty if the owner is unknown.
+// ownerOf returns the address of the replica that owns a function. It is empty if the owner is unknown.
 func (o *owners) ownerOf(image string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -23,15 +23,15 @@ func (c *Cache) put(key Key, resp evaluation.Response) {
 	c.entries.Put(key, resp)
 }
 
-// size returns the bytes of all cached responses.
+// size returns the approximate memory of all cached responses, in bytes.
 func (c *Cache) size() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.entries.Bytes()
 }
 
-// trimCapacity returns a copy of b without unused capacity if more than an eighth of b is unused. The buffer of an
-// output may be twice as large as the output.
+// trimCapacity returns a copy of b without unused capacity, if b wastes more than an eighth of its memory in the
+// cache. The buffer of an output may be twice as large as the output.
 func trimCapacity(b []byte) []byte {
 	if cap(b)-len(b) > len(b)/8 {
 		return bytes.Clone(b)
@@ -40,15 +40,15 @@ func trimCapacity(b []byte) []byte {
 }
 
 const (
-	// responseBytes is the approximate memory of a response without its resource list, log and results.
+	// responseBytes is the approximate memory of a response in the cache, without its resource list, log and results.
 	responseBytes = 168
-	// resultBytes is the approximate memory of a result without its texts.
+	// resultBytes is the approximate memory of a result, without the texts that it contains.
 	resultBytes = 512
-	// tagBytes is the approximate memory of a result's tag without its texts.
+	// tagBytes is the approximate memory of a result's tag, without key and value.
 	tagBytes = 64
 )
 
-// sizeOf returns the approximate memory of a response, in bytes.
+// sizeOf returns the approximate memory of a cached response, in bytes. The cache evicts responses by this size.
 func sizeOf(_ Key, resp evaluation.Response) int64 {
 	n := responseBytes + cap(resp.ResourceList) + cap(resp.Log)
 	for _, r := range resp.Results {

@@ -10,19 +10,21 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// flight is a running evaluation whose response other callers may wait for. There is at most one flight for each key.
-// The memory budget limits the number of flights, because the leader's request uses it.
+// flight is a running evaluation for whose response callers with the same input may wait. There is at most one
+// flight for each key. The caller that started the evaluation is its leader. The number of flights is bounded,
+// because each leader's request occupies a part of the memory budget.
 type flight struct {
-	// done is closed at the end of the flight. Before that, the leader sets the fields below.
+	// done is closed when the evaluation ends. The leader sets the following fields before that.
 	done chan struct{}
-	// response is nil if the evaluation failed.
+	// response is the response of the evaluation. It is nil if the evaluation failed, or if its response must not be
+	// shared.
 	response *evaluation.Response
-	// left is true if the evaluation failed because the leader, its caller, left or reached its deadline.
+	// left is true if the evaluation failed because the caller that started it has left, or reached its deadline.
 	left bool
 }
 
-// evaluateOnce returns the response from a cache entry, from a simultaneous evaluation of the same key, or from the
-// next evaluator.
+// evaluateOnce returns the response from the cache if possible. Otherwise it waits for a running evaluation of the
+// same key, or calls the next evaluator.
 func (e *evaluator) evaluateOnce(
 	ctx context.Context, req evaluation.Request, digest string,
 ) (evaluation.Response, error) {
@@ -49,8 +51,8 @@ func (e *evaluator) evaluateOnce(
 	}
 }
 
-// awaitEnd waits for the end of a flight. It returns an error if the waiting caller's deadline or the gateway's time
-// limit is reached before.
+// awaitEnd waits for the end of an evaluation that another caller started. It returns an error if the waiting
+// caller's own deadline or the gateway's time limit passes before.
 func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start time.Time) error {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
@@ -63,8 +65,8 @@ func (f *flight) awaitEnd(ctx context.Context, req evaluation.Request, start tim
 	}
 }
 
-// joinFlight returns the running flight of a key. If there is no such flight, it creates a flight, and leads is true:
-// the caller must evaluate and end the flight.
+// joinFlight returns the running evaluation of a key, so that the caller can wait for it. If there is no such
+// evaluation, leads is true: the caller must then evaluate itself, and end the new flight f.
 func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +78,8 @@ func (c *Cache) joinFlight(key Key) (f *flight, leads bool) {
 	return f, true
 }
 
-// leadFlight calls the next evaluator, stores the response and ends the flight. It ends the flight even if the
-// evaluator panics.
+// leadFlight calls the next evaluator, stores the response in the cache, and wakes the callers that wait for it.
+// They wake even if the evaluator panics.
 func (e *evaluator) leadFlight(
 	ctx context.Context, req evaluation.Request, digest string, key Key, f *flight,
 ) (evaluation.Response, error) {
@@ -95,8 +97,8 @@ func (e *evaluator) leadFlight(
 	switch {
 	case resp.Digest == "": // not cached: the executed image may differ from the key's image
 	case resp.Digest == digest || req.Image.Digest == digest: // req may name an index, whose digest differs
-		// The leader and the waiting callers get copies of the response, because they change fields. The copies share
-		// the bytes of list and log, which no caller changes.
+		// The waiting callers get a copy of the response, because each caller changes fields such as Cache. The copies
+		// share the bytes of resource list and log, which no caller changes.
 		shared := resp
 		f.response = &shared
 		e.cache.put(key, resp)
@@ -106,7 +108,8 @@ func (e *evaluator) leadFlight(
 	return resp, nil
 }
 
-// markCached marks a response for which no function ran.
+// markCached marks a response as cached, so that callers see that no function ran for it. outcome is [Hit] or
+// [Shared].
 func markCached(resp evaluation.Response, outcome string) evaluation.Response {
 	resp.Cache = outcome
 	resp.Evaluator = "cache"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resultcache caches results of pure functions, whose output depends only on their image and their input. The
-// key of an entry is a hash of the image's digest and the input. So entries never expire, and if a tag moves to
-// another image, other entries are used.
+// Package resultcache caches the results of pure functions, whose output depends only on their image and their
+// input. The key of an entry is a hash of the image's digest and the input. Therefore entries never become invalid:
+// if a tag moves to another image, other entries are used.
 //
-// Simultaneous evaluations with the same key run once. The first caller, the leader, evaluates with its own context,
-// limits and reservations, and the other callers wait for the leader's response. If the leader leaves before that, a
-// waiting caller becomes the leader. If the evaluation fails for another reason, each waiting caller evaluates
-// separately, because failures are neither cached nor shared.
+// Simultaneous evaluations with the same key run once. The first caller is the leader: it evaluates with its own
+// context, time limit and memory reservation, and the other callers wait for its response. If the leader leaves
+// before that, a waiting caller becomes the leader. If the evaluation fails for another reason, each waiting caller
+// evaluates separately, because failures are neither cached nor shared.
 package resultcache
 
 import (
@@ -27,14 +27,14 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// Key is a hash that identifies an evaluation by its image and input.
+// Key is a hash of an image's digest and a function's input. Evaluations with the same key have the same result.
 type Key [sha256.Size]byte
 
-// version is part of each key. Change it whenever the meaning of keys changes.
+// version is a part of each key. Change it whenever the format of keys changes, so that old keys match no longer.
 const version = "function-runner/result/1"
 
-// NewKey returns the key for an image's digest and an input. Zero bytes separate the parts, because neither version
-// nor digest contains a zero byte.
+// NewKey returns the key for an image's digest and an input. Zero bytes separate the hashed parts. They are
+// unambiguous, because neither version nor digest contains a zero byte.
 func NewKey(digest string, input []byte) Key {
 	h := sha256.New()
 	_, _ = io.WriteString(h, version+"\x00"+digest+"\x00") // hashes return no errors
@@ -49,17 +49,18 @@ type Digests func(ctx context.Context, image imagename.Name) (digest string, err
 type Config struct {
 	// Images matches the images whose results are cached.
 	Images imagename.Patterns
-	// Except matches images whose results are not cached even if Images matches them. These functions may use the
-	// network, so that their output may depend on more than their input.
+	// Except matches images whose results are never cached, even if Images matches them. Functions of these images may
+	// use the network, so that their output may depend on more than their input.
 	Except imagename.Patterns
-	// MaxBytes limits the size of all entries.
+	// MaxBytes limits the total memory of all cached responses, in bytes.
 	MaxBytes int64
-	// Digests resolves images without a digest in their name. It is nil if there is no image-resolver.
+	// Digests returns the digest for an image name without a digest. If it is nil, results of such images are not
+	// cached.
 	Digests Digests
 	Meters  metric.MeterProvider
 }
 
-// Cache caches results. The evaluators that [Cache.Wrap] returns share the entries.
+// Cache caches results of functions. All evaluators that [Cache.Wrap] returns share its entries.
 type Cache struct {
 	cfg     Config
 	lookups metric.Int64Counter
@@ -69,7 +70,7 @@ type Cache struct {
 	flights map[Key]*flight
 }
 
-// The outcomes of a cache lookup, in metrics, spans and response headers.
+// The outcomes of a cache lookup, as metrics, trace spans and the response header Fn-Cache show them.
 const (
 	Hit    = "hit"    // response from an entry
 	Shared = "shared" // response from a simultaneous evaluation
@@ -97,8 +98,8 @@ func New(cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-// Wrap returns an evaluator that calls next only if the cache has no response. If the cache is nil, it returns next
-// itself.
+// Wrap returns an evaluator that answers from the cache, and calls next if the cache contains no response. If c is
+// nil, Wrap returns next itself.
 func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
 	if c == nil {
 		return next
@@ -110,7 +111,7 @@ func (c *Cache) cachesImage(image imagename.Name) bool {
 	return c != nil && c.cfg.Images.Match(image) && !c.cfg.Except.Match(image)
 }
 
-// evaluator returns cached responses, and calls the next evaluator for all other requests.
+// evaluator answers requests from the cache, and calls the evaluator next for all other requests.
 type evaluator struct {
 	cache *Cache
 	next  evaluation.Evaluator
@@ -132,9 +133,9 @@ func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return resp, err
 }
 
-// resolveDigest returns the digest of a request's image. ok is false if the cache must not be used: results of the
-// image are not cached, or the digest is unknown. If the image-resolver returns an error, the request continues to
-// the next evaluator, because the evaluator reports the error better than the cache.
+// resolveDigest returns the digest of a request's image. ok is false if the cache must not be used, because results
+// of the image are not cached or its digest is unknown. An error of the image-resolver does not fail the request:
+// the next evaluator resolves the image too, and reports the error better.
 func (c *Cache) resolveDigest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
 	if !c.cachesImage(req.Image) {
 		return "", false

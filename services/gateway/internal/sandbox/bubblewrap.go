@@ -12,18 +12,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Numbers of the file descriptors that bubblewrap inherits: a file with the seccomp program, and a pipe with
-// arguments.
+// Numbers of the file descriptors that bubblewrap inherits from this program: a file with the seccomp filter, and a
+// pipe with bubblewrap's arguments.
 const (
 	filterFile    = "3"
 	argumentsFile = "4"
 )
 
-// bubblewrap starts functions with the launcher bubblewrap. All settings of a sandbox are arguments of bubblewrap.
+// bubblewrap starts functions in sandboxes with the program bubblewrap (bwrap). All settings of a sandbox are
+// arguments of that program.
 //
-// Bubblewrap reads the arguments from a pipe for two reasons. It waits for the pipe, so that we can set its resource
-// limits before it starts a process. And the command lines of its processes contain neither paths of this machine nor
-// the function's environment.
+// Bubblewrap reads the arguments from a pipe for two reasons. It starts no process before it has read them, so that
+// we can set its resource limits in time. And the command lines of its processes contain neither the function's
+// environment nor paths of this machine.
 type bubblewrap struct {
 	cfg    Config
 	path   string
@@ -42,8 +43,8 @@ func (b *bubblewrap) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}, nil
 }
 
-// joinArguments returns arguments in the format of bubblewrap's option --args: a zero byte follows each argument.
-// Anything after a zero byte within an argument is omitted.
+// joinArguments encodes arguments for bubblewrap's option --args: a zero byte follows each argument. An argument
+// that contains a zero byte is cut off there.
 func joinArguments(arguments []string) []byte {
 	var all []byte
 	for _, argument := range arguments {
@@ -53,13 +54,14 @@ func joinArguments(arguments []string) []byte {
 	return all
 }
 
-// resourceLimits returns the resource limits for a bubblewrap process that starts now.
+// resourceLimits returns the resource limits for a bubblewrap process that is about to start. The limit of
+// processes depends on the number of processes that are running.
 func (b *bubblewrap) resourceLimits() confine.Limits {
 	return confine.Limits{FileBytes: b.cfg.MaxTemp, DataBytes: b.cfg.MaxMemory, Processes: b.processes()}
 }
 
-// devices are the devices of a sandbox. We do not use bubblewrap's option --dev, because its /dev also contains
-// terminals, and the machine has only a limited number of terminals.
+// devices are the devices in a sandbox. We do not use bubblewrap's option --dev, because it also creates
+// pseudoterminals, of which the machine has only a limited number.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 func (b *bubblewrap) buildArguments(fn Function) []string {
@@ -69,8 +71,8 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
 		"--ro-bind", fn.Root, "/", "--proc", "/proc",
-		// The first process in the sandbox belongs to bubblewrap and runs as the function's user. The function must
-		// not see it in /proc, because the function could modify its memory to keep it running.
+		// The first process in the sandbox belongs to bubblewrap, and runs as the same user as the function. Hide it from
+		// the function, because the function could modify its memory through /proc to keep it running.
 		"--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1",
 		"--size", "65536", "--tmpfs", "/dev",
 	}
@@ -97,9 +99,9 @@ func (b *bubblewrap) buildArguments(fn Function) []string {
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
 }
 
-// sharedFiles returns the arguments that mount the machine's files for name resolution. It omits a file if its
-// directory in the image is missing or a link, because bubblewrap would follow a link out of the image and create the
-// file there.
+// sharedFiles returns the arguments that mount this machine's files for name resolution, such as /etc/resolv.conf.
+// It omits a file if the image contains no directory for it. It also omits the file if that directory is a symbolic
+// link: bubblewrap would follow the link out of the image and create the file there.
 func sharedFiles(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {

@@ -17,11 +17,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// direct starts functions without namespaces, so that they see the image's files under their paths on this machine.
-// Landlock limits a function to these files and to a temporary directory.
+// direct starts functions without namespaces, for machines that permit no namespaces. The functions see the image's
+// files under their paths on this machine. Landlock restricts a function to these files and to a temporary
+// directory.
 type direct struct{ limits func() confine.Limits }
 
-// newDirect returns the launcher direct, or an error if the kernel does not support Landlock and seccomp filters.
+// newDirect returns the starter for sandboxes without namespaces. It returns an error if the kernel does not
+// support Landlock and seccomp filters.
 func newDirect(l *Launcher, _ string) (starter, error) {
 	trial, err := confine.New(confine.Config{Level: confine.Require, OwnFiles: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -49,21 +51,25 @@ func (d *direct) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	}
 	return fnproc.Command{
 		Path: program, Args: fn.Program[1:], Dir: dir, Network: fn.Network, Readable: readable,
-		// The image's HOME is no valid path on this machine. The confiner sets HOME instead.
+		// Omit the image's HOME, whose path does not exist on this machine. The confiner sets HOME to a temporary
+		// directory.
 		Env:    slices.DeleteFunc(fn.mergeEnvironment(), func(v string) bool { return strings.HasPrefix(v, "HOME=") }),
 		Launch: &fnproc.Launch{Direct: true, Limits: d.limits},
 	}, nil
 }
 
-// certificates are this machine's paths of certificate authorities, which Go programs read.
+// certificates are the paths at which Go programs look for certificate authorities. Functions with network access
+// may read them.
 var certificates = []string{"/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/ssl/cert.pem"}
 
-// notStatic is the hint in errors for programs that direct cannot start.
+// notStatic is the remedy in the error for a program that needs a loader or an interpreter, and therefore a sandbox
+// with namespaces.
 const notStatic = "it is no static executable, and this machine permits no namespaces, in which it would find its " +
 	"loader or interpreter: see fnctl doctor"
 
 // findStatic returns the path of an image's program on this machine. It returns an error if the program is not a
-// static executable, because without namespaces the program would not find its loader or interpreter in the image.
+// static executable: without namespaces, the program would not find its loader or interpreter, whose paths are
+// valid only in the image.
 func findStatic(root, program string) (string, *fnproc.StartError) {
 	files, err := os.OpenRoot(root)
 	if err != nil {
@@ -86,8 +92,8 @@ func findStatic(root, program string) (string, *fnproc.StartError) {
 			return "", notStarted(program, syscall.ENOEXEC, notStatic)
 		}
 	}
-	// Start the program by the name of its link if possible, because some programs behave differently for each name.
-	// It is not possible for a link with an absolute target, because the target would be outside of the image.
+	// Start the program by the name of its symbolic link if possible, because some programs behave differently for
+	// each name. A link with an absolute target cannot be used, because the target would be outside of the image.
 	named := filepath.Join(root, program)
 	resolved, _ := filepath.EvalSymlinks(path)
 	if target, err := filepath.EvalSymlinks(named); err == nil && target == cmp.Or(resolved, path) {

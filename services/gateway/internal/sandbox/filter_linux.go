@@ -11,8 +11,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// writeFilter writes the seccomp program to a file in memory, and returns the path of the file. Each sandbox must
-// open this path, and not share a descriptor, so that it reads the file from the beginning.
+// writeFilter writes the seccomp filter to a file in memory, and returns the path of the file. Each sandbox must
+// open this path itself: sandboxes that shared a file descriptor would share its position, and only the first would
+// read the file from the beginning.
 func (l *Launcher) writeFilter() (path string, err error) {
 	content, err := confine.SandboxFilter()
 	if err != nil {
@@ -27,5 +28,5 @@ func (l *Launcher) writeFilter() (path string, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", fd), err
 }
 
-// ociSeccomp returns the rules of the seccomp program in the format of OCI runtimes.
+// ociSeccomp returns the seccomp filter in the format of the OCI runtimes crun, runc and runsc.
 func ociSeccomp() ([]byte, error) { return confine.OCISeccomp() }

@@ -15,7 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Values of FNR_SANDBOX. The path of a launcher's program is also a valid value.
+// Values of the setting FNR_SANDBOX. It selects the program that starts sandboxes. The path of such a program is
+// also a valid value.
 const (
 	Auto       = "auto"
 	Off        = "off"
@@ -26,13 +27,15 @@ const (
 	Direct     = "direct"
 )
 
-// starter creates the commands of a launcher. [Launcher.Command] adds the settings that all launchers share.
+// starter creates the commands of a launcher, such as bubblewrap, that start functions. [Launcher.Command] adds the
+// settings that do not depend on the launcher.
 type starter interface {
 	command(fn Function) (fnproc.Command, *fnproc.StartError)
 }
 
-// launchers are the known launchers in the order in which auto tries them, starting with the fastest. Auto tries
-// direct only if a launcher is required. program is empty for direct, which has no program.
+// launchers are the programs that can start sandboxes, in the order in which FNR_SANDBOX=auto tries them: the
+// fastest is the first. Auto tries direct only if Config.Required is true. program is empty for direct, which needs
+// no program.
 var launchers = []struct {
 	name, program string
 	// new returns the starter that uses the program at path.
@@ -45,15 +48,15 @@ var launchers = []struct {
 	{Direct, "", newDirect},
 }
 
-// Names lists the values of FNR_SANDBOX for users.
+// Names lists the valid values of FNR_SANDBOX, for error messages and help texts.
 const Names = "auto, off, bubblewrap, crun, runc, runsc, direct, or the path of such a program"
 
-// Check reports whether s is a valid value of FNR_SANDBOX.
+// Check reports whether s is a valid value of FNR_SANDBOX. A path is valid even if it does not exist.
 func Check(s string) bool {
 	return s == "" || s == Auto || s == Off || isLauncher(s) || filepath.IsAbs(s)
 }
 
-// All returns the names of the launchers in the order in which auto tries them.
+// All returns the names of all launchers, in the order in which FNR_SANDBOX=auto tries them.
 func All() (names []string) {
 	for _, l := range launchers {
 		names = append(names, l.name)
@@ -70,8 +73,8 @@ func isLauncher(name string) bool {
 	return false
 }
 
-// kindOf returns the name of the launcher whose program is at path. It compares only the beginning of the file name,
-// so that crun-1.20 is crun. An unknown program is treated as bubblewrap.
+// kindOf returns the name of the launcher, such as crun, for the path of its program. It compares only the
+// beginning of the file name, so that crun-1.20 is recognized too. An unknown program is treated as bubblewrap.
 func kindOf(path string) string {
 	for _, l := range launchers {
 		if l.program != "" && strings.HasPrefix(filepath.Base(path), l.program) {
@@ -81,8 +84,8 @@ func kindOf(path string) string {
 	return Bubblewrap
 }
 
-// findLauncher returns the configured launcher, or with auto the first launcher that passes its trial. skipped
-// contains the errors of the launchers that auto tried before.
+// findLauncher returns the launcher that FNR_SANDBOX selects, after a successful trial. With FNR_SANDBOX=auto, it
+// returns the first launcher that works, and as skipped the errors of the launchers that it tried before.
 func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+
@@ -109,7 +112,7 @@ func findLauncher(ctx context.Context, cfg Config) (found *Launcher, skipped, er
 	return nil, nil, skipped
 }
 
-// startTrial creates a launcher and tries it. It returns an error if the launcher fails its trial.
+// startTrial creates a launcher and starts a sandbox with it, as a trial. It returns an error if the trial fails.
 func startTrial(
 	ctx context.Context, cfg Config, kind, program string,
 	create func(*Launcher, string) (starter, error),
@@ -140,7 +143,8 @@ func lookUp(program, pkg string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// lookUpAll returns the paths of several programs. Its error names the package util-linux for each of them.
+// lookUpAll returns the paths of several programs. If a program is missing, the error tells users to install the
+// package util-linux.
 func lookUpAll(programs ...string) (paths []string, err error) {
 	for _, program := range programs {
 		path, err := lookUp(program, "util-linux")

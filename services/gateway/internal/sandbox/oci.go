@@ -12,38 +12,47 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// oci starts functions with a runtime of the Open Container Initiative: crun, runc or runsc.
+// oci starts functions with an OCI runtime: crun, runc or runsc.
 //
-// A runtime requires a bundle directory, a state directory and a name for each container, and it does not stop its
-// container when it exits. So unshare creates a user, mount and pid namespace, in which a shell, replaced by the
-// runtime with exec, is the first process. If the first process exits, the kernel kills all processes of the
-// namespace. The shell mounts a file system in memory for the bundle and the state. Each sandbox has its own file
-// system, and the kernel removes it after the last process of the namespace, even if that process was killed.
+// An OCI runtime requires a bundle directory, a state directory and a name for each container, and it does not stop
+// its container when it exits. We therefore run it in namespaces of its own, as follows:
+//
+//   - The program unshare creates a user, mount and pid namespace, and starts a shell as the first
+//     process.
+//   - The shell mounts a file system in memory, only for this sandbox, for the bundle and the state.
+//     Then it replaces itself by the runtime.
+//   - If the runtime exits or is killed, the kernel kills all processes of the pid namespace. After
+//     that, it removes the file system.
 type oci struct {
 	cfg                   Config
 	path                  string
 	unshare, shell, mount string
-	// scratch is the mount point of the file system in memory: a directory that exists on every machine and that the
-	// runtime does not need.
+	// scratch is the mount point of the file system in memory. The directory must exist on every machine, and the
+	// runtime must not need its content.
 	scratch string
-	// before is a shell command that runs before the mount. Only runc needs such a command.
+	// before is a shell command that runs before the file system in memory is mounted. It is empty except for runc.
 	before string
-	// arguments are the runtime's global arguments. offline and online are further global arguments for functions
-	// without and with network.
+	// arguments are the runtime's global arguments for all functions. offline contains additional arguments for
+	// functions without network access, and online for functions with network access.
 	arguments, offline, online []string
-	// messages are the beginnings of the runtime's own messages in stderr, where the function also writes.
+	// messages are the beginnings of the runtime's own messages. They distinguish the runtime's errors from output of
+	// the function, because both are written to stderr.
 	messages []string
 	seccomp  json.RawMessage
 }
 
-// Parts of the shell's script. "$0" is the scratch directory, "$1" the path of mount, "$2" the configuration, and the
-// rest is the runtime's command line. The script appends the container's name to that command line. The name must be
-// unique on the machine, because runsc's sockets contain it and are not in the mount namespace. The trial of a
-// launcher uses the machine's own files. Runtimes accept these only as a separate mount, which prepareTrial adds.
+// Parts of the script that the shell runs before it becomes the OCI runtime. "$0" is the scratch directory, "$1"
+// the path of the program mount, "$2" the container's configuration, and the rest is the runtime's command line.
+//
+// The script appends a random name for the container to that command line. The name must be unique on the machine,
+// because runsc's sockets contain it and are not in the mount namespace.
+//
+// The trial of a launcher uses this machine's root directory as the image. Runtimes accept it only as a separate
+// mount, which prepareTrial adds.
 const (
 	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
-	// The read-only mount prevents that runc creates a control group of version 2 next to its own group, outside of
-	// the limits. nosuid, nodev and noexec keep the flags that the mount already has.
+	// The read-only mount prevents that runc creates a new control group (version 2) next to its own, which would not
+	// be subject to our limits. The options nosuid, nodev and noexec keep the flags of the existing mount.
 	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
 		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
 		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `
@@ -70,16 +79,17 @@ func (o *oci) command(fn Function) (fnproc.Command, *fnproc.StartError) {
 		args = append(args, o.offline...)
 	}
 	args = append(args, "--root", filepath.Join(o.scratch, "state"), "run", "--bundle", o.scratch)
-	// Messages of the shell begin with "$0", the scratch directory.
+	// The shell's name "$0" is the scratch directory, so its messages begin with this path.
 	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "})
 	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}, nil
 }
 
-// object is a JSON object of a container's configuration, with the fields of the OCI runtime specification.
+// object is a JSON object in a container's configuration. Its fields are defined by the OCI runtime specification.
 type object = map[string]any
 
-// containerConfig returns the configuration of a function's container, in JSON. The function's user is 0, because the
-// user namespace contains no other user. This user has no capability.
+// containerConfig returns the OCI configuration of a function's container, in JSON. The function runs as user 0,
+// because the user namespace contains no other user. User 0 has no capabilities there, and is not root on this
+// machine.
 func (o *oci) containerConfig(fn Function) []byte {
 	root := fn.Root
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
@@ -120,11 +130,12 @@ func (o *oci) containerConfig(fn Function) []byte {
 	return content
 }
 
-// none is an empty set of capabilities. It is not nil, so that its JSON is [].
+// none is an empty set of capabilities. It is not nil, because nil would become null in JSON and the runtime
+// requires [].
 var none = []string{}
 
-// maxTempFiles limits the number of files in /tmp, and in /dev/shm, because the kernel allocates about a kilobyte for
-// each file.
+// maxTempFiles limits the number of files in /tmp, and in /dev/shm. The size limit of these directories does not
+// count the kilobyte of kernel memory that each file needs.
 const maxTempFiles = 100_000
 
 func (o *oci) containerMounts() []object {
@@ -151,7 +162,8 @@ func bindOf(file string) object {
 	}
 }
 
-// resourceLimits returns the resource limits that the runtime sets before the function runs.
+// resourceLimits returns the resource limits of a function's processes, as the runtime expects them in the
+// container's configuration.
 func (o *oci) resourceLimits() []object {
 	limit := func(kind string, value int64) object {
 		return object{"type": "RLIMIT_" + kind, "soft": value, "hard": value}

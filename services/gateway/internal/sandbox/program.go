@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// maxLinks is the maximum number of symbolic links in the path of a program, as in Linux.
+	// maxLinks is the maximum number of symbolic links in the path of a program. Linux has the same limit.
 	maxLinks = 40
-	// maxPath is the maximum length of a program's path, in bytes, as in Linux.
+	// maxPath is the maximum length of a program's path, in bytes. Linux has the same limit.
 	maxPath = 4096
-	// maxSteps is the maximum number of directories and links that a search visits. A limit is necessary because the
-	// image determines the length of its PATH.
+	// maxSteps is the maximum number of directories and links that the search for a program visits. The image
+	// determines its PATH, so that the search could take arbitrarily long without a limit.
 	maxSteps = 1024
 )
 
@@ -36,9 +36,9 @@ type finder struct {
 	steps int // number of visited directories and links
 }
 
-// FindProgram returns the path in the image of the program that a container of the image would run. It searches the
-// image's PATH for a name without a slash. dir is the working directory. If the program cannot be started,
-// FindProgram returns the error that starting it would return.
+// FindProgram returns the path, within the image, of the program that a container of the image would run. root is
+// the directory with the image's files, and dir the working directory. A program without a slash is searched in the
+// image's PATH. If the program cannot be started, FindProgram returns the error that starting it would cause.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
 	if len(program) >= maxPath {
 		return "", notStarted(program, syscall.ENAMETOOLONG, "")
@@ -81,7 +81,7 @@ func searchPath(env []string) string {
 	return strings.TrimPrefix(environment[0], "PATH=")
 }
 
-// checkExecutable returns an error if a program cannot be executed.
+// checkExecutable returns the error for a program of the image that cannot be executed, or nil.
 func (f *finder) checkExecutable(program string) *fnproc.StartError {
 	at, info, err := f.followLinks(program)
 	switch {
@@ -98,15 +98,16 @@ func (f *finder) checkExecutable(program string) *fnproc.StartError {
 	return nil
 }
 
-// machines maps the machine number in a program's ELF header to the name of an architecture, as in images.
+// machines maps the machine number in an executable's ELF header to the architecture as images name it, such as
+// "amd64".
 var machines = map[elf.Machine]string{
 	elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386", elf.EM_ARM: "arm", elf.EM_RISCV: "riscv64",
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",
 }
 
-// otherFormat returns the reason why this machine cannot execute the file at a path. The reason is empty for scripts,
-// and for programs that this machine may be able to execute. All other files have a reason here, because some
-// launchers would run them with a shell and some would not.
+// otherFormat returns the reason why this machine cannot execute the file at a path in the image. The reason is
+// empty for scripts, and for programs that this machine may be able to execute. Files in an unknown format are
+// rejected here, because only some launchers would run them with a shell.
 func (f *finder) otherFormat(at string) string {
 	file, err := f.files.Open(at)
 	if err != nil {
@@ -128,13 +129,14 @@ func (f *finder) otherFormat(at string) string {
 	return ""
 }
 
-// hasEmulator reports whether QEMU is registered for programs of other architectures.
+// hasEmulator reports whether this machine can execute programs of other architectures with QEMU.
 func hasEmulator() bool {
 	emulators, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
 	return len(emulators) > 0
 }
 
-// systemCause returns the errno in err. It removes the path, because users must not see paths of this machine.
+// systemCause returns only the errno of err, such as ENOENT. Users must not see the paths of this machine that the
+// rest of the error may contain.
 func systemCause(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
@@ -142,7 +144,7 @@ func systemCause(err error) error {
 	return err
 }
 
-// maxQuoted limits the quoted part of a program's path in errors, in bytes.
+// maxQuoted limits the length of a program's path in errors, in bytes. A longer path is shortened.
 const maxQuoted = 200
 
 func notStarted(program string, err error, hint string) *fnproc.StartError {
@@ -154,17 +156,18 @@ func notStarted(program string, err error, hint string) *fnproc.StartError {
 
 var errTooFar = fmt.Errorf("the path has more than %d directories and links", maxSteps)
 
-// errOfKernel is the error for a path in /proc, /dev or /sys. Through such a path a launcher could leave the sandbox,
-// because /proc/self/fd contains the launcher's own open files.
+// errOfKernel is the error for a program in /proc, /dev or /sys. The launcher could leave the sandbox through such
+// a path, because /proc/self/fd contains the launcher's own open files.
 var errOfKernel = errors.New("it is in /proc, /dev or /sys, which are the sandbox's own")
 
-// ofKernel reports whether a path in an image is in /proc, /dev or /sys.
+// ofKernel reports whether a path in an image is in /proc, /dev or /sys, whose files are not from the image.
 func ofKernel(at string) bool {
 	top, _, _ := strings.Cut(at, "/")
 	return top == "proc" || top == "dev" || top == "sys"
 }
 
-// followLinks resolves the symbolic links in a path of an image. It returns the resolved path and the file there.
+// followLinks resolves the symbolic links in a path of an image, without leaving the image. It returns the resolved
+// path, and information about the file at that path.
 func (f *finder) followLinks(name string) (at string, info fs.FileInfo, err error) {
 	at = "."
 	links, rest := 0, strings.Split(name, "/")

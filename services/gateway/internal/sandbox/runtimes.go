@@ -4,8 +4,8 @@ package sandbox
 
 import "strconv"
 
-// Mount points for [oci.scratch]. crun uses cgroupDirectory, because it fails if it finds control groups that it
-// cannot use, and the mount hides all control groups.
+// Mount points for the file system in memory that an OCI runtime needs (see [oci.scratch]). crun uses
+// cgroupDirectory: it fails if it finds control groups that it cannot use, and the mount hides all control groups.
 const (
 	kernelDirectory = "/sys/kernel"
 	cgroupDirectory = "/sys/fs/cgroup"
@@ -44,7 +44,7 @@ func newRunsc(l *Launcher, path string) (starter, error) {
 	})
 }
 
-// newOCI completes o with the settings that all OCI runtimes share.
+// newOCI adds to o the settings that all OCI runtimes share. path is the path of the runtime's program.
 func newOCI(l *Launcher, path string, o oci) (starter, error) {
 	tools, err := lookUpAll("unshare", "sh", "mount")
 	if err != nil {

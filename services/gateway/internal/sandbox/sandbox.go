@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox starts functions of images in sandboxes of this machine. Its launchers need no privileges and no
-// daemon: bubblewrap, or a runtime of the Open Container Initiative. Where neither works, the launcher direct starts
-// static executables in place, with fewer restrictions.
+// Package sandbox runs functions of images in sandboxes of this machine. A launcher is usually a program that
+// starts sandboxes: bubblewrap, or an OCI runtime such as crun. These programs need no privileges and no daemon.
+// Where none of them works, the launcher direct starts static executables without namespaces, and with fewer
+// restrictions.
 //
 // A function gets its own user, pid, mount, ipc, uts, network and cgroup namespaces, the image as a read-only root,
 // private /tmp and /dev/shm of limited size, a minimal /dev, its own /proc, no capability and a seccomp filter.
@@ -22,28 +23,30 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// Unprivileged is the group of all sandboxes if this program runs as root. Within a sandbox, it is also the user and
-// group of functions whose images specify no user, or root.
+// Unprivileged is the group of all sandboxes if this program runs as root. Within a sandbox, it is also the user
+// and the group of functions whose images specify root or no user.
 const Unprivileged = 65532
 
-// defaultTemp is the default of Config.MaxTemp, in bytes.
+// defaultTemp is the default size limit of /tmp and of /dev/shm in a sandbox, in bytes.
 const defaultTemp = 256 << 20
 
-// advice begins the remedy in errors of a launcher that fails.
+// advice is the beginning of the remedy in the error of a launcher that cannot start sandboxes.
 const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "
 
 // Config configures a Launcher.
 type Config struct {
-	// Launcher is the value of FNR_SANDBOX: [Names].
+	// Launcher selects the program that starts sandboxes. It is the value of the setting FNR_SANDBOX, see [Names].
 	Launcher string
-	// Required is true if auto must find a launcher. Otherwise it is no error if no launcher works.
+	// Required is true if functions cannot run without a sandbox: [Find] then returns an error if no launcher works,
+	// even with FNR_SANDBOX=auto.
 	Required bool
-	// MaxMemory limits the private memory of each process, in bytes. MaxTemp limits each of /tmp and /dev/shm, in
-	// bytes. MaxProcesses limits the processes of a sandbox. If this program runs as root, all bubblewrap sandboxes
-	// of a function share this limit.
+	// MaxMemory limits the private memory of each process, in bytes. MaxTemp limits the size of /tmp and of /dev/shm,
+	// in bytes each. MaxProcesses limits the number of processes of a sandbox. If this program runs as root, all
+	// bubblewrap sandboxes of a function together may start MaxProcesses processes.
 	MaxMemory, MaxTemp, MaxProcesses int64
-	// Env is added to the environments of images, as KEY=value. Variables of images take precedence.
+	// Env contains environment variables for all functions, as KEY=value. The variables of a function's image take
+	// precedence.
 	Env []string
 	Log *slog.Logger
 }
@@ -59,8 +62,9 @@ type Launcher struct {
 	seed    maphash.Seed // seed of the random assignment of users to functions
 }
 
-// Find returns the configured launcher after a successful trial. If no launcher works, and FNR_SANDBOX is auto and a
-// launcher is not required, Find logs the reasons and returns nil.
+// Find returns the launcher that FNR_SANDBOX selects, after it has started a sandbox successfully. It returns nil
+// if sandboxes are off. If no launcher works, it returns an error, unless FNR_SANDBOX is auto and no launcher is
+// required: then it logs the reasons and returns nil.
 func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
@@ -85,7 +89,7 @@ func newLauncher(cfg Config, path string) *Launcher {
 	}
 }
 
-// String returns the name of the launcher, such as "bubblewrap".
+// String returns the path of the launcher's program, or a description of the launcher direct.
 func (l *Launcher) String() string {
 	if l.Direct() {
 		return "direct: Landlock, seccomp and limits, but no namespaces"
@@ -93,18 +97,19 @@ func (l *Launcher) String() string {
 	return l.path
 }
 
-// Direct reports whether the launcher is direct: functions run without namespaces, and this program confines them.
+// Direct reports whether functions run without namespaces. In this case, the launcher starts no sandboxes, and
+// callers must confine the functions themselves.
 func (l *Launcher) Direct() bool {
 	_, direct := l.starter.(*direct)
 	return direct
 }
 
-// Command returns the command that starts a function in a sandbox, or an error if the launcher cannot start the
-// function. Callers should reuse the command, because creating it is slow.
+// Command returns the command that starts a function in a sandbox. It returns an error if the launcher cannot start
+// the function. Callers should reuse the command, because it takes long to create.
 //
-// All processes of a sandbox exit together with the launcher. The first process in the sandbox's pid namespace is in
-// the launcher's process group, which is killed as a whole, and the kernel then kills the rest of the namespace. If
-// this program exits, the launcher exits too, and with it the first process.
+// All processes of a sandbox exit together with the launcher. The first process in the sandbox's pid namespace
+// belongs to the launcher's process group. If that group is killed, or if this program exits, the first process
+// exits, and the kernel then kills all other processes of the namespace.
 func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd, err := l.starter.command(fn)
@@ -124,7 +129,7 @@ func (l *Launcher) Command(fn Function) (fnproc.Command, *fnproc.StartError) {
 	return cmd, nil
 }
 
-// Close releases the launcher's files. No sandbox may be started afterwards.
+// Close releases the launcher's files. Callers must start no sandboxes afterwards.
 func (l *Launcher) Close() error {
 	if l == nil {
 		return nil

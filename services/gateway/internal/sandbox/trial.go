@@ -16,12 +16,13 @@ import (
 const (
 	// trialTimeout limits the time of a launcher's trial.
 	trialTimeout = 10 * time.Second
-	// trialBytes limits the output of a trial, and its log.
+	// trialBytes limits what a launcher may write to stdout during its trial, and what it may write to stderr, in
+	// bytes.
 	trialBytes = 64 << 10
 )
 
-// tryLauncher tries the launcher. It starts a sandbox with this machine's files as the image, and runs the launcher's
-// program with --version there.
+// tryLauncher checks that the launcher works on this machine. It starts a sandbox with this machine's root
+// directory as the image, and runs the launcher's own program with --version in it.
 func (l *Launcher) tryLauncher(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()

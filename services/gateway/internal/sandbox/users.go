@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// The range of users for functions if this program runs as root. No other program uses this range. Each function runs
-// as its own user, because the kernel limits the number of processes for each user: a function that reaches its limit
-// does not affect other functions. The assignment is random, so that nobody can choose an image name to get the user
-// of another function.
+// The range of user IDs for functions if this program runs as root. No other program uses this range. Each function
+// runs as a user of its own, because the kernel limits the number of processes for each user: a function that
+// reaches its limit does not affect other functions. Users are assigned randomly, so that nobody can choose an
+// image name to get the user of another function.
 const (
 	firstUser = 0x70000000
 	users     = 1 << 20
 )
 
-// userOf returns the user as which the launcher of a function runs. Zero means this program's own user.
+// userOf returns the user ID for the sandboxes of a function. Zero means this program's own user.
 func (l *Launcher) userOf(name string) uint32 {
 	if !l.root {
 		return 0
@@ -28,9 +28,9 @@ func (l *Launcher) userOf(name string) uint32 {
 	return firstUser + uint32(maphash.String(l.seed, name)%users) //nolint:gosec // it fits
 }
 
-// processLimit returns a function that returns the current maximum number of processes of a sandbox's user. 0 means
-// no limit. The kernel compares this maximum with all processes of the user. So if sandboxes run as this program's
-// own user, the maximum is the number of the user's current processes plus MaxProcesses.
+// processLimit returns a function that returns the current maximum number of processes for the user of a sandbox.
+// Zero means no limit. The kernel counts all processes of the user. If sandboxes run as this program's own user,
+// the maximum is therefore MaxProcesses plus the number of processes that the user runs already.
 func (l *Launcher) processLimit() func() int64 {
 	if l.root {
 		return func() int64 { return l.cfg.MaxProcesses }
@@ -39,7 +39,7 @@ func (l *Launcher) processLimit() func() int64 {
 	return func() int64 { return own.countThreads(time.Now()) + l.cfg.MaxProcesses }
 }
 
-// threads counts the threads of a user, and caches the count.
+// threads counts the threads of a user's processes. It caches the count, because counting takes milliseconds.
 type threads struct {
 	user uint32
 
@@ -48,7 +48,7 @@ type threads struct {
 	until time.Time
 }
 
-// countAgain is the time for which a count of threads is cached, because counting needs milliseconds.
+// countAgain is the time after which the threads are counted again.
 const countAgain = time.Second
 
 // countThreads returns the number of the user's threads. The number is at most countAgain old.

@@ -11,19 +11,19 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
 
-// maxCommands is the maximum number of stored commands of an image. Usually an image needs only one command, because
-// it has one name, one environment and one network setting.
+// maxCommands is the maximum number of stored commands for an image. Usually an image needs only one: there are
+// several only if the image has several names or its network access changes.
 const maxCommands = 8
 
-// run contains everything that determines the command line with which an image's function is started.
+// run identifies the command that starts a function of an image: equal runs have the same command.
 type run struct {
 	name     string
 	resolved *imageresolverv1.ResolveImageResponse
 	network  bool
 }
 
-// startsLike reports whether two runs have the same command. It compares the fields of the resolver's answers,
-// because equal answers may be different objects.
+// startsLike reports whether two runs have the same command. It compares the fields of the image-resolver's
+// answers, because evaluations of the same image may get different objects.
 func (r run) startsLike(other run) bool {
 	a, b := r.resolved, other.resolved
 	return r.name == other.name && r.network == other.network &&
@@ -32,8 +32,8 @@ func (r run) startsLike(other run) bool {
 			slices.Equal(a.GetEnv(), b.GetEnv())))
 }
 
-// sandboxFunction returns the function for the launcher. It searches the image's files at root for the function's
-// program.
+// sandboxFunction returns the description of the function for the launcher. It searches the image's files in the
+// directory root for the function's program.
 func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError) {
 	dir, command := path.Join("/", r.resolved.GetWorkingDir()), r.resolved.GetCommand()
 	program, err := sandbox.FindProgram(root, command[0], dir, r.resolved.GetEnv())
@@ -43,15 +43,15 @@ func (r run) sandboxFunction(root string) (sandbox.Function, *fnproc.StartError)
 	}, err
 }
 
-// command is a stored command, and the run to which it belongs.
+// command is a stored command that starts a function. The embedded run identifies it.
 type command struct {
 	run
 	fnproc.Command
 }
 
-// commandFor returns the command of a run. It calls start to create the command, unless the image has a stored
-// command for the run: a command of crun or runc contains 40 KB of JSON, which takes longer than some functions.
-// Stored commands stay valid, because images do not change.
+// commandFor returns the command that starts the function of r. It calls start to create the command only if the
+// image has no stored command for r: a command of crun or runc contains 40 KB of JSON, and creating it takes longer
+// than some functions. Stored commands stay valid, because the files of an image do not change.
 func (h *imageRef) commandFor(
 	r run, start func(sandbox.Function) (fnproc.Command, *fnproc.StartError),
 ) (fnproc.Command, *fnproc.StartError) {

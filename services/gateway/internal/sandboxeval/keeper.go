@@ -11,11 +11,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// keepFor is the time for which an image stays open after its last evaluation. It is longer than the lifetime of
-// unused spare processes, because the image's spare processes use its files.
+// keepFor is the time for which an image's files are kept after its last evaluation. Processes of the image that
+// were started in advance use the files, so keepFor is longer than the lifetime of these processes.
 const keepFor = function.PreforkUnused + time.Minute
 
-// keeper stores open images, so that their spare processes can use the files between evaluations.
+// keeper keeps the files of images available between evaluations, because processes that were started in advance
+// use them.
 type keeper struct {
 	mu     sync.Mutex
 	images map[string]*openImage // by digest
@@ -26,17 +27,19 @@ type openImage struct {
 	release func()
 	users   int
 	used    time.Time
-	// commands are up to [maxCommands] stored commands of the image, starting with the oldest.
+	// commands contains up to [maxCommands] commands that start functions of the image, beginning with the oldest.
 	commands []command
 }
 
-// imageRef is a reference to an open image. The image stays open until releaseImage.
+// imageRef is a reference to an image whose files are in use. The files stay available until releaseImage is
+// called.
 type imageRef struct {
 	*openImage
 	keeper *keeper
 }
 
-// openImage returns a reference to the image with a digest. It calls open if the image is not open yet.
+// openImage returns a reference to the image with the given digest. It calls open, which may pull the image, only
+// if no earlier evaluation has opened the image.
 func (k *keeper) openImage(digest string, open func() (root string, release func(), err error)) (*imageRef, error) {
 	if image := k.holdImage(digest); image != nil {
 		return image, nil
@@ -58,7 +61,7 @@ func (k *keeper) openImage(digest string, open func() (root string, release func
 	return &imageRef{openImage: image, keeper: k}, nil
 }
 
-// holdImage returns a reference to the image with a digest, or nil if the image is not open.
+// holdImage returns a reference to the image with the given digest. It returns nil if the image is not open.
 func (k *keeper) holdImage(digest string) *imageRef {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,7 +80,8 @@ func (h *imageRef) releaseImage() {
 	h.used = time.Now()
 }
 
-// run closes unused images until ctx ends, and then all images.
+// run closes images that were not used for the time keepFor, so that the image store may delete their files. When
+// ctx ends, run closes all images.
 func (k *keeper) run(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -91,14 +95,14 @@ func (k *keeper) run(ctx context.Context) {
 	k.closeUnused(time.Now())
 }
 
-// closeUnused closes the images that were not used after since.
+// closeUnused closes the images whose last evaluation ended at since or before.
 func (k *keeper) closeUnused(since time.Time) {
 	for _, image := range k.takeUnused(since) {
 		image.release()
 	}
 }
 
-// takeUnused removes and returns the images that were not used after since.
+// takeUnused removes and returns the images whose last evaluation ended at since or before.
 func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,8 +116,8 @@ func (k *keeper) takeUnused(since time.Time) map[string]*openImage {
 	return taken
 }
 
-// closeIdle closes all images without evaluations, even if spare processes use them. Before that it calls forget,
-// which stops the spare processes of these images.
+// closeIdle closes all images without running evaluations, to free space in the image store. It first calls forget,
+// which stops the processes of these images that were started in advance.
 func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	idle := k.takeUnused(time.Now())
 	forget(func(function string) bool {
@@ -125,6 +129,6 @@ func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
 	}
 }
 
-// nameEnd returns "@" and the digest. It ends the names of all functions of an image, so that functions of different
-// images are never the same.
+// nameEnd returns "@" and the digest. Names of functions end with it, so that functions of different images never
+// share a name, and closeIdle finds the image of a function.
 func nameEnd(digest string) string { return "@" + digest }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandboxeval is the sandbox evaluator: it runs functions of any image in sandboxes of this machine, without a
-// container runtime and without Kubernetes.
+// Package sandboxeval is the sandbox evaluator: it pulls the images of functions and runs them in sandboxes of this
+// machine, without a container runtime and without Kubernetes.
 package sandboxeval
 
 import (
@@ -24,11 +24,11 @@ import (
 
 // Images provides the files of images.
 type Images interface {
-	// Open returns the directory with the files of an image, and pulls the image if necessary. The directory exists
-	// until release is called. Open calls phase with a description of each step of the pull.
+	// Open pulls an image if necessary, and returns the directory with its files. The files exist until release is
+	// called. Open calls phase with a description of each step of the pull, for waiting users.
 	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
-	// WhenFull registers free. If too many images are open, the store calls free, which must close unused images.
-	// Only then does it reject an image.
+	// WhenFull registers the function free. If the files of too many images are in use, the store calls free, which
+	// must close unused images. The store rejects a further image only if that does not help.
 	WhenFull(free func())
 }
 
@@ -39,9 +39,10 @@ type Config struct {
 	Launcher *sandbox.Launcher
 	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
-	// Queue is the maximum number of evaluations that wait for a slot.
+	// Queue is the maximum number of evaluations that wait for a process.
 	Queue int
-	// Service configures how functions run. New sets further fields.
+	// Service configures the execution of functions. Callers must leave Sandboxed, OwnFiles and Wording empty: New
+	// sets them.
 	Service function.ServiceConfig
 }
 
@@ -52,7 +53,7 @@ type Evaluator struct {
 	kept  keeper
 }
 
-// New returns an evaluator. Callers must run Maintain while they use it.
+// New returns an evaluator. Callers must run the method Maintain in the background while they use the evaluator.
 func New(cfg Config) (*Evaluator, error) {
 	cfg.Service.Sandboxed = !cfg.Launcher.Direct()
 	cfg.Service.OwnFiles = true
@@ -92,7 +93,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	return resp, nil
 }
 
-// openImage resolves and opens the image of a request. It returns the open image and the resolver's answer.
+// openImage resolves the image of a request to its digest, and pulls it if necessary. It returns a reference to the
+// image's files, and the image-resolver's answer with the command and the environment.
 func (e *Evaluator) openImage(
 	ctx context.Context, req evaluation.Request,
 ) (*imageRef, *imageresolverv1.ResolveImageResponse, error) {
@@ -122,8 +124,8 @@ func (e *Evaluator) openImage(
 	return root, resolved, nil
 }
 
-// notOpened returns the error for an image that cannot be opened. doing describes the failed step. The class of the
-// error is never NotFound, because callers would then continue with another runtime.
+// notOpened returns the error for an image that could not be resolved or pulled. doing describes the failed step.
+// The class of the error is never fault.NotFound, because the gateway would then try another runtime.
 func notOpened(ctx context.Context, image string, start time.Time, doing string, err error) error {
 	if ctx.Err() != nil {
 		return function.Interrupted(cmp.Or(function.ContextErr(ctx), err), image, time.Since(start), doing)
@@ -137,7 +139,8 @@ func notOpened(ctx context.Context, image string, start time.Time, doing string,
 	}
 }
 
-// Maintain runs background tasks until ctx ends.
+// Maintain starts processes of functions in advance and closes unused images, until ctx ends. Then it stops all
+// processes and closes the launcher.
 func (e *Evaluator) Maintain(ctx context.Context) error {
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

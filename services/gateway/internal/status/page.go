@@ -21,18 +21,19 @@ var assets embed.FS
 
 var pageTemplate = template.Must(template.New("page.html").Funcs(functions).ParseFS(assets, "assets/page.html"))
 
-// Pools lists the pools of function pods. A lease.Manager implements it.
+// Pools lists the function pods for the status page. A lease.Manager implements it.
 type Pools interface {
 	ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error)
 }
 
 const (
-	// poolsTimeout is the time for which the page waits for the pod-managers' pools.
+	// poolsTimeout is the time for which the page waits for the list of pods. If it passes, the page shows an error
+	// instead of the pods.
 	poolsTimeout = 3 * time.Second
 	// shownEvaluations is the number of recent evaluations on the page.
 	shownEvaluations = 100
-	// openPools is the maximum number of pools for which the page shows all pods. If there are more pools, it shows
-	// the pods of pools with problems, and the user can open the remaining pools.
+	// openPools is the maximum number of pools for which the page shows all pods. If there are more pools, the page
+	// shows only the pods of pools with problems, and users can unfold the rest.
 	openPools = 10
 )
 
@@ -49,8 +50,8 @@ var headers = map[string]string{
 	"Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 }
 
-// Page returns the handler of the page for browsers. It shows pools of pods unless pools is nil. The Host header may
-// contain the given names, any IP address and localhost.
+// Page returns the HTTP handler of the status page. The page shows the function pods of pools. If pools is nil, it
+// shows no pods. names are the host names for which the page is served, in addition to IP addresses and localhost.
 func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalmetrics"
 )
 
-// Service implements the StatusService RPCs, and provides the data of the page.
+// Service implements the RPCs of StatusService, and collects the data of the status page.
 type Service struct {
 	gatewayv1connect.UnimplementedStatusServiceHandler
 
@@ -35,19 +35,22 @@ type Service struct {
 	started  time.Time
 }
 
-// Active provides the running evaluations.
+// Active provides the numbers and waits of running evaluations.
 type Active interface {
-	// Counts returns the number of evaluations in each phase.
+	// Counts returns the number of running evaluations in each phase, such as "queue".
 	Counts() map[string]int32
-	// Waiting returns the waits of evaluations that do not run yet, starting with the longest wait.
+	// Waiting returns summaries of the evaluations whose function does not run yet, starting with the longest wait.
+	// The parameter most is the maximum number of summaries.
 	Waiting(most int) []evalmetrics.Waiting
 }
 
-// maxWaiting is the maximum length of the list of waits. An item is a function in a phase.
+// maxWaiting is the maximum number of listed waits. All evaluations of a function that wait in the same phase are
+// one item of the list.
 const maxWaiting = 50
 
-// New returns the service of a replica. replica is the host name of the replica. warnings returns sentences for
-// operators about problems of the replica. images returns the images that run as local binaries. Both may be nil.
+// New returns the status service of a gateway replica. replica is the replica's host name. warnings returns
+// sentences about problems of the replica, for operators. images returns the images that run as local binaries.
+// Both functions may be nil.
 func New(h *evalhistory.History, active Active, replica string, warnings, images func() []string) *Service {
 	none := func() []string { return nil }
 	if warnings == nil {
@@ -61,7 +64,7 @@ func New(h *evalhistory.History, active Active, replica string, warnings, images
 	}
 }
 
-// GetStatus implements the status service.
+// GetStatus implements the RPC of StatusService that returns the replica's current state.
 func (s *Service) GetStatus(
 	context.Context, *gatewayv1.GetStatusRequest,
 ) (*gatewayv1.GetStatusResponse, error) {
@@ -74,13 +77,15 @@ func (s *Service) GetStatus(
 }
 
 const (
-	// longWait is the time after which a waiting evaluation is shown as a problem.
+	// longWait is the time after which the status shows a waiting evaluation as a problem.
 	longWait = 10 * time.Second
-	// recent is the time for which a failure of the system is shown as a problem.
+	// recent is the time for which the status shows a failure as a problem, if neither the function nor its caller
+	// caused it.
 	recent = 5 * time.Minute
 )
 
-// currentProblems returns descriptions of the current problems: the warnings, failures of the system and long waits.
+// currentProblems returns sentences about the current problems: warnings of the replica, failures that neither
+// functions nor callers caused, and evaluations that wait for long.
 func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, now time.Time) []string {
 	problems := s.warnings()
 	failures, last := 0, ""
@@ -108,7 +113,7 @@ func (s *Service) currentProblems(waits []*gatewayv1.GetStatusResponse_Waiting, 
 	return problems
 }
 
-// currentWaits returns the current waits of evaluations with shortened texts.
+// currentWaits returns summaries of the evaluations that wait at the moment, with shortened texts.
 func (s *Service) currentWaits() []*gatewayv1.GetStatusResponse_Waiting {
 	var all []*gatewayv1.GetStatusResponse_Waiting
 	for _, w := range s.active.Waiting(maxWaiting) {
@@ -122,13 +127,13 @@ func (s *Service) currentWaits() []*gatewayv1.GetStatusResponse_Waiting {
 }
 
 const (
-	// traceBytes is the size of a trace ID, in bytes.
+	// traceBytes is the length of a trace ID, in bytes. Clients write it as 32 hexadecimal digits.
 	traceBytes = 16
-	// defaultEvaluations is the number of listed evaluations for clients that do not specify a number.
+	// defaultEvaluations is the number of returned evaluations if the client does not specify a number.
 	defaultEvaluations = 100
 )
 
-// ListEvaluations implements the status service.
+// ListEvaluations implements the RPC of StatusService that returns recent evaluations.
 func (s *Service) ListEvaluations(
 	_ context.Context, req *gatewayv1.ListEvaluationsRequest,
 ) (*gatewayv1.ListEvaluationsResponse, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evalhistory"
 )
 
-// view contains the data of the status page for its template.
+// view contains the data that the template of the status page shows.
 type view struct {
 	*gatewayv1.GetStatusResponse
 
@@ -29,7 +29,7 @@ type view struct {
 	Name func(image string) string
 }
 
-// pageView returns the data of the page. now is the current time.
+// pageView collects the data of the status page. lister may be nil: the page then shows no pods.
 func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) view {
 	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
 	v := view{
@@ -44,7 +44,7 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	failed := s.history.Evaluations(evalhistory.Select{Failed: true})
 	v.Failures = phase.GroupFailures(failed)
 	v.Name = phase.ShortNames(status, v.Pools, v.Recent, failed)
-	// Functions and pools with problems precede busy functions and pools.
+	// List functions and pools with problems first, and then the busiest.
 	slices.SortStableFunc(status.GetFunctions(), func(a, b *gatewayv1.GetStatusResponse_Function) int {
 		return cmp.Or(cmp.Compare(phase.Failed(b), phase.Failed(a)), cmp.Compare(b.GetRate(), a.GetRate()))
 	})
@@ -54,14 +54,14 @@ func (s *Service) pageView(ctx context.Context, lister Pools, now time.Time) vie
 	return v
 }
 
-// troubleRank returns the sort key of a pool: 1 for a failure, then the numbers of waiting requests, of pods that are
-// not ready, and of leases.
+// troubleRank returns the sort key of a pool, so that pools with problems are listed first. It consists of 1 for a
+// failure, then the numbers of waiting requests, of pods that are not ready, and of leases.
 func troubleRank(p *podmanagerv1.Pool) []int {
 	failed := min(len(p.GetLastFailure()), 1)
 	return []int{failed, int(p.GetWaiting()), len(p.GetPods()) - phase.Ready(p), int(p.GetActive())}
 }
 
-// listPools returns the pools of function pods. It returns no pools without a lister.
+// listPools returns the function pods, grouped into pools. It returns no pools if lister is nil.
 func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) {
 	if lister == nil {
 		return nil, nil
@@ -72,7 +72,8 @@ func listPools(ctx context.Context, lister Pools) ([]*podmanagerv1.Pool, error) 
 	return resp.GetPools(), err
 }
 
-// Longest returns the duration of the longest recent evaluation. Its bar has the full width.
+// Longest returns the duration of the longest evaluation on the page. The bar of this evaluation has the full
+// width, and all other bars are relative to it.
 func (v view) Longest() (longest time.Duration) {
 	for _, e := range v.Recent {
 		longest = max(longest, e.GetDuration().AsDuration())
@@ -80,21 +81,22 @@ func (v view) Longest() (longest time.Duration) {
 	return longest
 }
 
-// Ago returns the time since an evaluation ended.
+// Ago returns a text for the time since an evaluation ended, such as "5s".
 func (v view) Ago(e *gatewayv1.Evaluation) string { return phase.Short(v.Now.Sub(endTime(e))) }
 
-// Function returns the short name of an evaluation's image. It is "(rejected)" for a request that was rejected before
-// all of it was read.
+// Function returns the short name of an evaluation's image. It returns "(rejected)" if the request was rejected
+// before it was read completely, because its image is unknown.
 func (v view) Function(e *gatewayv1.Evaluation) string {
 	return cmp.Or(v.Name(phase.Image(e)), "(rejected)")
 }
 
-// Open reports whether the page initially shows the pods of a pool.
+// Open reports whether the page shows the pods of a pool at first. Users can unfold the pods of other pools.
 func (v view) Open(p *podmanagerv1.Pool) bool {
 	return len(v.Pools) <= openPools || slices.Max(troubleRank(p)[:3]) > 0
 }
 
-// Expires returns the time until a pod's expiry. It is empty while the pod is in use.
+// Expires returns a text for the time until a pod is deleted because it is unused. It is empty while the pod is in
+// use.
 func (v view) Expires(p *podmanagerv1.Pod) string {
 	if p.GetReclaimTime() == nil || p.GetActive() > 0 {
 		return ""
@@ -107,10 +109,10 @@ func endTime(e *gatewayv1.Evaluation) time.Time {
 	return e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())
 }
 
-// barUnits is the width of the longest evaluation's bar, in the units of its SVG.
+// barUnits is the width of the bar for the longest evaluation, in SVG units.
 const barUnits = 1000
 
-// shownRows is the number of rows that a table shows until the user opens all rows.
+// shownRows is the number of rows that a table shows at first. Users can unfold the rest.
 const shownRows = 20
 
 var functions = template.FuncMap{
@@ -124,14 +126,15 @@ var functions = template.FuncMap{
 	"units": func(d, total time.Duration, least int) int {
 		return max(min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits), least)
 	},
-	// class returns the CSS class of a failure by the party that caused it. Failures of the system are red.
+	// class returns the CSS class for a failure by the party that caused it: function, caller or system. Failures of
+	// the system are red.
 	"class": func(fault string) string {
 		return map[string]string{"function": "busy", "caller": "faint", phase.System: "bad"}[fault]
 	},
 	"lower": func(name interface{ String() string }, prefix string) string {
 		return strings.ToLower(strings.TrimPrefix(name.String(), prefix))
 	},
-	// state returns the CSS class of a pod's state.
+	// state returns the CSS class for the state of a pod, such as "bad" for a failed pod.
 	"state": func(p *podmanagerv1.Pod) string {
 		switch p.GetState() {
 		case podmanagerv1.Pod_STATE_READY:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testpod replaces function pods in tests. It serves the same service as the wrapper server, with functions
-// of the test.
+// Package testpod replaces function pods in tests. It starts a server with the same RPC service as the server in a
+// function pod, and each test provides the functions.
 package testpod
 
 import (
@@ -24,17 +24,18 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// Func implements Porch's FunctionEvaluator service with a function.
+// Func is a function that serves the RPC service of a function pod.
 type Func func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
-// EvaluateFunction implements the service.
+// EvaluateFunction implements the service by calling f.
 func (f Func) EvaluateFunction(ctx context.Context,
 	req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
 	return f(ctx, req)
 }
 
-// Serve serves f until the test ends, and returns the address of the server. Messages are limited to limit bytes.
+// Serve starts a server that calls f for each request, until the test ends. It returns the server's address. limit
+// is the maximum size of requests and responses, in bytes.
 func Serve(t testing.TB, limit int, f Func) string {
 	t.Helper()
 	return servetest.Start(t, func(frame servermain.Frame) (serve.Component, error) {
@@ -42,8 +43,8 @@ func Serve(t testing.TB, limit int, f Func) string {
 	})
 }
 
-// ServeSecured is [Serve] with TLS: the pod has an identity, and only callers whose IDs match the pattern may call
-// it.
+// ServeSecured starts the same server as [Serve], but with TLS. The server has the given identity, and accepts only
+// callers whose SPIFFE IDs match the pattern callers.
 func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit int, f Func) string {
 	t.Helper()
 	access, err := rpcserve.Callers(identity, []string{callers})
@@ -69,9 +70,9 @@ func component(
 	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
 }
 
-// ServeFunctions serves test functions until the test ends, and returns the address of the server. behaviours maps
-// each image to the behaviour of its function, whose binary is installed in dir. One server serves all functions,
-// because a process can have only one reaper.
+// ServeFunctions starts a server for several test functions, until the test ends, and returns the server's address.
+// behaviours maps an image to the behaviour of its function, whose binary is written to dir. A single server serves
+// all functions, because only one component of a process can collect exited child processes.
 func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) string {
 	t.Helper()
 	paths := make(map[string]string, len(behaviours))
