@@ -61,8 +61,8 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	return file, unknown, nil
 }
 
-// hasMore reports whether the file contains a second YAML document. Porch and we read only the first document, so
-// the second document causes a warning.
+// hasMore reports whether the file contains a second YAML document. Only the first document is read, as in Porch,
+// so a second document causes a warning.
 func hasMore(content []byte) bool {
 	var first, second yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(content))

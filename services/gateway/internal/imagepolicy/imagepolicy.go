@@ -83,7 +83,7 @@ func (p *Policy) Check(image imagename.Name) error {
 }
 
 // CheckRepository returns an error if the deny list contains the repository, or if the allow list does not contain
-// it. It is for repositories without a tag or digest, so it does not require a digest.
+// it. The rule that requires digests does not apply, because the name of a repository contains no digest.
 func (p *Policy) CheckRepository(repository string) error {
 	for _, rule := range p.deny {
 		if rule.matches(repository) {

@@ -138,7 +138,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 }
 
-// closeUnused closes those unused connections for which the function which returns true.
+// closeUnused closes each unused connection c for which which(c) is true.
 func (p *Pool) closeUnused(which func(*Conn) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -135,7 +135,8 @@ func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duratio
 	return conn.Connect(limited)
 }
 
-// nameUnknown reports whether err is the error of a DNS lookup. The DNS name of a new pod may not exist yet.
+// nameUnknown reports whether err is the error of a DNS lookup. The DNS name of a new pod may not exist yet, so
+// that a retry may succeed.
 func nameUnknown(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok

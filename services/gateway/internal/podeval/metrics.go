@@ -93,8 +93,8 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 	}
 }
 
-// coldStartFailed reports whether a lease that was not granted counts as a failed start of a pod. It does if a pod
-// was starting at the end, or if the error means that no pod can start. The phase alone is not sufficient: a
+// coldStartFailed reports whether a lease that was not granted counts as a failed cold start. It does if a pod was
+// starting at the end, or if the error means that no pod can start. The phase alone is not sufficient: a
 // pod-manager that remembers that an image does not exist rejects the lease before any phase.
 func coldStartFailed(last podmanagerv1.Phase, err error) bool {
 	return isStarting(last) || fault.Of(err) == fault.Precondition

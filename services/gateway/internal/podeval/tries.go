@@ -36,8 +36,8 @@ func (t *tries) triedPod(pod string) bool { return slices.Contains(t.pods, pod) 
 // addAttempt records an attempt that failed because of its pod. It reports whether an earlier attempt failed on the
 // same pod.
 //
-// All attempts that sent the request to the pod count toward MaxRetries. Three kinds of attempts did not send it,
-// and are retried until the evaluation's deadline:
+// Attempts count toward MaxRetries, except for three kinds of attempts that did not send the request to the pod.
+// These attempts are retried until the evaluation's deadline:
 //
 //   - attempts whose connection timed out, because that indicates a busy pod or node;
 //   - attempts whose DNS lookup failed, because another pod would not help;

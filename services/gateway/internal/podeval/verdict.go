@@ -74,7 +74,7 @@ func statusMessage(st *status.Status) string {
 }
 
 // breaksPod reports whether an answer with the gRPC status code means that the pod has failed. byWrapper is true if
-// the answer contains details that only the wrapper server, the server in a function pod, sends.
+// the answer contains details that only the wrapper server sends, which is the server in a function pod.
 //
 // The wrapper server never answers NotFound, Unimplemented or Canceled. These codes always mean that the pod has
 // failed. The caller must not get them, because it would conclude that another runtime serves the image, or that it

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas leases pods from the replicas of the pod-manager. Each function is owned by one replica. A
-// replica that does not own the function names the owner in its answer, even if it grants a lease on a ready pod.
-// The gateway remembers the owner, and calls it first for the next lease.
+// Package replicas leases pods from the replicas of the pod-manager. One replica owns each function: it creates and
+// deletes the function's pods. Every other replica names the owner in its answer, even if it grants a lease on a
+// ready pod. The gateway remembers the owner, and calls it first for the next lease.
 package replicas
 
 import (
@@ -166,7 +166,8 @@ type owners struct {
 	byImage map[string]string
 }
 
-// ownerOf returns the address of the replica that owns a function. It is empty if the owner is unknown.
+// ownerOf returns the address of the replica that owns a function. It is empty if the gateway does not remember the
+// owner.
 func (o *owners) ownerOf(image string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -30,7 +30,8 @@ import (
 // Key is a hash of an image's digest and a function's input. Evaluations with the same key have the same result.
 type Key [sha256.Size]byte
 
-// version is a part of each key. Change it whenever the format of keys changes, so that old keys match no longer.
+// version is a part of each key. Change it whenever the format of keys changes, so that keys of older versions no
+// longer match.
 const version = "function-runner/result/1"
 
 // NewKey returns the key for an image's digest and an input. Zero bytes separate the hashed parts. They are

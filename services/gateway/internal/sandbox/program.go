@@ -37,8 +37,9 @@ type finder struct {
 }
 
 // FindProgram returns the path, within the image, of the program that a container of the image would run. root is
-// the directory with the image's files, and dir the working directory. A program without a slash is searched in the
-// image's PATH. If the program cannot be started, FindProgram returns the error that starting it would cause.
+// the directory with the image's files, and dir the working directory. If the program's name contains no slash,
+// FindProgram searches the directories in the image's PATH. If the program cannot be started, FindProgram returns
+// the error that starting it would cause.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
 	if len(program) >= maxPath {
 		return "", notStarted(program, syscall.ENAMETOOLONG, "")

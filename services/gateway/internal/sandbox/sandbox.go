@@ -97,8 +97,8 @@ func (l *Launcher) String() string {
 	return l.path
 }
 
-// Direct reports whether functions run without namespaces. In this case, the launcher starts no sandboxes, and
-// callers must confine the functions themselves.
+// Direct reports whether functions run without namespaces. In this case, callers must confine the functions
+// themselves.
 func (l *Launcher) Direct() bool {
 	_, direct := l.starter.(*direct)
 	return direct
