@@ -13,28 +13,30 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Names of the objects that contain Porch's templates.
+// Names of the PodTemplate and ServiceTemplate objects in which Porch stores its templates for function pods and
+// their Services.
 const (
 	basePodTemplate     = "base-pod-template"
 	baseServiceTemplate = "base-service-template"
 )
 
-// base follows one of Porch's two template objects.
+// base watches one of Porch's two template objects, the PodTemplate or the ServiceTemplate. It applies each change
+// to the template of function pods.
 type base struct {
 	templates *Templates
 	changed   func(podspec.Template)
 	resource  schema.GroupVersionResource
 	name      string
-	// part returns the field of baseParts in which this object is stored.
+	// part returns a pointer to the field of baseParts that stores this object's content.
 	part func(*baseParts) *map[string]any
 }
 
-// baseParts contains the contents of Porch's template objects. A field is nil if the object does not exist. The
-// contents are immutable.
+// baseParts contains the contents of Porch's PodTemplate and ServiceTemplate objects. A field is nil if the object
+// does not exist. The maps are never modified.
 type baseParts struct{ pod, service map[string]any }
 
-// baseTemplates returns the followers of Porch's two template objects. They pass each new template to changed. The
-// template is effective when changed returns.
+// baseTemplates returns a follower for each of Porch's two template objects. A follower calls changed with each new
+// template. It logs the template as applied when changed returns.
 func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	return []base{
 		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
@@ -42,7 +44,7 @@ func (t *Templates) baseTemplates(changed func(podspec.Template)) []base {
 	}
 }
 
-// absent implements follower: the object does not exist.
+// absent implements follower. The object does not exist, so its content is removed from the template.
 func (b base) absent(ctx context.Context) { b.applyObject(ctx, nil) }
 
 // follow implements follower.
@@ -73,8 +75,8 @@ func (b base) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// applyObject applies a version of the object. u is nil if the object does not exist. An invalid version changes
-// nothing.
+// applyObject updates the template of function pods with a new version of Porch's template object. u is nil if the
+// object does not exist. If the new version is invalid, the current template stays in use.
 func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 	t := b.templates
 	if t.config.Name != "" {
@@ -107,8 +109,9 @@ func (b base) applyObject(ctx context.Context, u *unstructured.Unstructured) {
 		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
-// useBase applies change to the stored parts, and makes the resulting template effective. An invalid template changes
-// nothing. changed is true if the template differs from the template before.
+// useBase modifies the stored contents of Porch's template objects by change, and makes the resulting template
+// current. If the resulting template is invalid, it returns an error and keeps the current template. changed is
+// true if the new template differs from the previous template.
 func (t *Templates) useBase(change func(*baseParts)) (
 	template podspec.Template, warnings []string, changed bool, err error,
 ) {
@@ -122,8 +125,8 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	}
 	t.base = parts
 	if before := t.current.Load(); before == nil {
-		// The launcher is not chosen yet, so only a user's pod template, which needs no launcher, can become
-		// effective.
+		// Before a launcher (image volume or init container) is chosen, only a user's pod template can become current,
+		// because it needs no launcher.
 		changed = parts.pod != nil
 	} else {
 		changed = before.Version() != template.Version()
@@ -134,8 +137,9 @@ func (t *Templates) useBase(change func(*baseParts)) (
 	return template, warnings, changed, nil
 }
 
-// combineParts returns the template that consists of the parts and the current launcher. The template's version does
-// not depend on an automatically chosen launcher, so that a change of the launcher does not make pods outdated.
+// combineParts builds a template from Porch's template objects and the current launcher (image volume or init
+// container). If the launcher was chosen automatically, the template's version is the same for both launchers. So a
+// change of the launcher does not make existing pods outdated.
 func (t *Templates) combineParts(parts baseParts) (podspec.Template, []string, error) {
 	defaults := t.config.Defaults
 	if t.launcher != "" {

@@ -32,7 +32,8 @@ func (c *Cluster) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// createWorkload waits for a template, creates a pod and its Service, and sends events about the result.
+// createWorkload waits for a pod template, creates a pod and its Service, and sends the results as events to the
+// pools.
 func (c *Cluster) createWorkload(
 	ctx context.Context, action pool.Create, what podspec.Workload, send func(pool.Event),
 ) error {
@@ -57,15 +58,16 @@ func (c *Cluster) createWorkload(
 	return errors.Join(created.podError, created.serviceError)
 }
 
-// creation is the result of creating a pod and its Service. podNew and serviceNew are true if the object did not
-// exist before.
+// creation is the result of creating a pod and its Service. podNew and serviceNew are false if the object existed
+// already.
 type creation struct {
 	pod                    *corev1.Pod
 	podNew, serviceNew     bool
 	podError, serviceError error
 }
 
-// createBoth creates a pod and its Service concurrently. It sends an event for the pod as soon as the pod exists.
+// createBoth creates a pod and its Service concurrently. It sends an event for the pod as soon as the pod exists,
+// without waiting for the Service.
 func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send func(pool.Event)) creation {
 	var created creation
 	var both sync.WaitGroup
@@ -84,8 +86,8 @@ func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send 
 	return created
 }
 
-// handleFailure sends an event if the creation of a pod or its Service failed. It deletes the new Service if the API
-// server refused the pod.
+// handleFailure sends an event to the pools if the creation of a pod or its Service failed. If the API server
+// refused the pod, handleFailure deletes the Service that was just created for the pod.
 func (c *Cluster) handleFailure(
 	ctx context.Context, request podspec.Request, created creation, send func(pool.Event),
 ) {
@@ -93,11 +95,11 @@ func (c *Cluster) handleFailure(
 	case created.podError != nil:
 		send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
 		if created.serviceNew && !kubeclient.IsTransient(created.podError) {
-			// No other pod can use the Service, because the Service did not exist before.
+			// The Service is new, so no other pod uses it.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
 		}
 	case created.serviceError != nil:
-		// createBoth has already sent the pod to the pool, which deletes the pod because of this problem.
+		// createBoth has already reported the pod to its pool. The pool deletes the pod when it receives this problem.
 		problem := creationProblem(created.serviceError)
 		if problem.Kind == pool.Full { // the pool makes room for pods, not for Services
 			problem.Kind = pool.Fatal
@@ -109,8 +111,8 @@ func (c *Cluster) handleFailure(
 	}
 }
 
-// createPod creates a pod, or returns the existing pod of that name. If the existing pod is being deleted, it returns
-// both the pod and an error.
+// createPod creates a pod, or returns the existing pod with the same name. If the existing pod is being deleted,
+// createPod returns the pod and an error.
 func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *corev1.Pod, isNew bool, err error) {
 	pods := c.podsClient()
 	err = kubeclient.Retry(ctx, func(ctx context.Context) error {
@@ -145,7 +147,7 @@ func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *cor
 	return existing, isNew, nil
 }
 
-// createService creates a Service. An existing Service of that name counts as success.
+// createService creates a Service. It succeeds if a Service with the same name exists already.
 func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (isNew bool, err error) {
 	err = kubeclient.Retry(ctx, func(ctx context.Context) error {
 		_, err := c.servicesClient().Create(ctx, service, metav1.CreateOptions{FieldManager: podspec.FieldManager})
@@ -161,8 +163,9 @@ func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (i
 	return isNew, nil
 }
 
-// markConflicts marks conflicts about the ResourceQuota as transient. Concurrent creations conflict because they update
-// the same ResourceQuota. A new ResourceQuota refuses pods until Kubernetes has counted the existing pods.
+// markConflicts marks temporary refusals because of a ResourceQuota as transient, so that the creation is retried.
+// Concurrent creations conflict because they update the same ResourceQuota. A new ResourceQuota refuses pods until
+// Kubernetes has counted the existing pods.
 func markConflicts(err error) error {
 	uncounted := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "status unknown for quota")
 	if apierrors.IsConflict(err) || uncounted {
@@ -171,15 +174,15 @@ func markConflicts(err error) error {
 	return err
 }
 
-// quotaMessage is part of the API server's message if a ResourceQuota is used up. The message is necessary because
-// the error's reason, Forbidden, is the same for other refusals.
+// quotaMessage is part of the API server's error message if a ResourceQuota is used up. Only the message identifies
+// this error, because its reason, Forbidden, is also the reason of other refusals.
 const quotaMessage = "exceeded quota"
 
-// creationProblem returns the problem that a pool reports to waiting leases if the API server does not create a pod.
+// creationProblem converts the error of a failed creation into the problem that the pool reports to callers that
+// wait for a pod.
 func creationProblem(err error) pool.Problem {
 	if apierrors.IsUnauthorized(err) {
-		// If this replica's own pod was deleted with force, its token is no longer valid. The tokens of other
-		// replicas still are.
+		// This replica's token becomes invalid if its own pod is deleted with force. Other replicas' tokens remain valid.
 		return pool.Problem{
 			Kind: pool.Lost, Unreachable: true,
 			Reason: "the Kubernetes API does not accept this replica's token: " + err.Error(),

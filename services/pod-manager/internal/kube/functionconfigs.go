@@ -23,47 +23,51 @@ import (
 
 // FunctionConfigsConfig configures FunctionConfigs.
 type FunctionConfigsConfig struct {
-	// DefaultImagePrefix is the registry and path of image names without a registry.
+	// DefaultImagePrefix is the registry and path that is added to image names without a registry.
 	DefaultImagePrefix string
 	// Secrets are the names of Secrets that a FunctionConfig must not pass to function pods.
 	Secrets []string
-	// Changed is called after each change, with the combined settings of all objects. The settings are effective when
-	// Changed returns.
+	// Changed is called after each change with the combined settings of all FunctionConfig objects. It must apply the
+	// settings before it returns, because the objects' statuses are written afterwards.
 	Changed func(*functionconfig.Set)
 	Log     *slog.Logger
 }
 
-// FunctionConfigs follows Porch's FunctionConfig objects, and writes their statuses. Use [NewFunctionConfigs], and
-// run it by [NewPorchResources].
+// FunctionConfigs watches Porch's FunctionConfig objects, applies their settings and writes their statuses. Use
+// [NewFunctionConfigs], and pass the result to [NewPorchResources], which runs it.
 type FunctionConfigs struct {
 	config FunctionConfigsConfig
 	log    *slog.Logger
-	// dirty signals that an object changed. Its capacity is 1.
+	// dirty signals that all objects must be applied again. Its capacity is 1, so that a signal is never lost and
+	// senders do not block.
 	dirty chan struct{}
-	// statuses is the queue of the names of objects whose status may have to be written.
+	// statuses is the queue of the names of FunctionConfig objects whose status may be out of date.
 	statuses workqueue.TypedRateLimitingInterface[string]
 	compiled atomic.Pointer[functionConfigSnapshot]
 
 	mu sync.Mutex
-	// binaries contains the errors of local binaries, by the name of the object, as exec evaluators report them. It
-	// is nil if no exec evaluator reports to this process.
+	// binaries maps names of FunctionConfig objects to the errors of their local binaries, as gateways report them. It
+	// is nil if no gateway that runs local binaries reports to this process.
 	binaries map[string]string
-	// written is the last status that this process wrote for an object, by UID.
+	// written maps the UID of an object to the last status that this process wrote. This status is not written again
+	// if another client overwrites it.
 	written map[string]configStatus
-	// denied is the time of the next attempt to write a status after a right was missing. It is zero if no right was
-	// missing.
+	// denied is the time of the next attempt to write a status after the API server denied a write. It is zero if no
+	// write was denied.
 	denied time.Time
 }
 
-// functionConfigSnapshot contains the decoded objects and the settings that follow from them. It is immutable.
+// functionConfigSnapshot contains the decoded FunctionConfig objects and the settings that are compiled from them.
+// It is immutable.
 type functionConfigSnapshot struct {
 	set     *functionconfig.Set
 	configs map[string]*functionconfig.Config // by name
 	since   map[string]time.Time              // time when an object's generation first appeared, by name
 }
 
-// addConfig adds an object. If before contains the same generation, addConfig copies the time when it first
-// appeared.
+// addConfig adds a FunctionConfig to the snapshot, with the time when its generation first appeared. If the
+// previous snapshot (before) contains the same generation, addConfig copies the time from there. Otherwise the time
+// is now.
 func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before *functionConfigSnapshot) {
 	c.configs[config.Name] = config
 	c.since[config.Name] = time.Now()
@@ -75,15 +79,15 @@ func (c *functionConfigSnapshot) addConfig(config *functionconfig.Config, before
 	}
 }
 
-// NewFunctionConfigs returns FunctionConfigs.
+// NewFunctionConfigs returns FunctionConfigs without objects. It sends no requests.
 func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	return &FunctionConfigs{
 		config: config, log: config.Log, dirty: make(chan struct{}, 1), written: map[string]configStatus{},
 	}
 }
 
-// ReportBinaries records the errors of local binaries, by the name of the object. problems is nil if no exec
-// evaluator reports.
+// ReportBinaries stores the errors of local binaries by name of the FunctionConfig object, to show them in the
+// objects' statuses. problems is nil if no gateway that runs local binaries reports to this process.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
 	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)
@@ -94,7 +98,7 @@ func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	}
 }
 
-// markDirty makes the loop reconcile all objects.
+// markDirty signals followInformer to apply all objects again.
 func (f *FunctionConfigs) markDirty() {
 	select {
 	case f.dirty <- struct{}{}:
@@ -102,7 +106,7 @@ func (f *FunctionConfigs) markDirty() {
 	}
 }
 
-// absent implements follower: FunctionConfigs are not installed, so there are no objects.
+// absent implements follower. The FunctionConfig resource is not installed, so an empty set of objects is applied.
 func (f *FunctionConfigs) absent(ctx context.Context) {
 	if now := f.compiled.Load(); now == nil || len(now.configs) > 0 {
 		f.applyObjects(ctx, nil)
@@ -116,7 +120,8 @@ func (f *FunctionConfigs) follow(ctx context.Context, c *PorchResources) error {
 	})
 }
 
-// followInformer applies the informer's objects after each change, and writes their statuses, until ctx is cancelled.
+// followInformer applies the informer's FunctionConfig objects at the start and after each change, and writes their
+// statuses, until ctx is cancelled.
 func (f *FunctionConfigs) followInformer(
 	ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer,
 ) error {
@@ -144,8 +149,8 @@ func (f *FunctionConfigs) followInformer(
 	}
 }
 
-// registerHandlers registers the event handlers. A changed object makes the loop reconcile all objects. If only the
-// status changed, the object's status is queued.
+// registerHandlers registers the informer's event handlers. After a change of an object's settings, all objects are
+// applied again. After a change of only its status, the status is checked again.
 func (f *FunctionConfigs) registerHandlers(
 	informer cache.SharedIndexInformer,
 ) (cache.ResourceEventHandlerRegistration, error) {
@@ -163,7 +168,7 @@ func (f *FunctionConfigs) registerHandlers(
 	})
 }
 
-// startWriters starts the writers of statuses, and returns a function that stops them.
+// startWriters starts the goroutines that write statuses, and returns a function that stops them.
 func (f *FunctionConfigs) startWriters(
 	ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer,
 ) (stop func()) {
@@ -179,10 +184,11 @@ func (f *FunctionConfigs) startWriters(
 	}
 }
 
-// gather is the delay before a change is applied, so that simultaneous changes are applied together.
+// gather is the delay between a change and its application, so that changes within this time are applied together.
 const gather = 20 * time.Millisecond
 
-// awaitChange waits for a change, and returns false if ctx is cancelled.
+// awaitChange waits for a change of the objects, and then for the delay gather. It returns false if ctx is
+// cancelled.
 func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	select {
 	case <-f.dirty:
@@ -192,8 +198,8 @@ func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	return retry.Sleep(ctx, gather)
 }
 
-// sameMeaning reports whether two versions of an object contain the same settings, so that only their statuses may
-// differ.
+// sameMeaning reports whether two versions of a FunctionConfig object contain the same settings. Such versions
+// differ only in metadata or status.
 func sameMeaning(a, b *unstructured.Unstructured) bool {
 	const settings = functionconfig.SettingsAnnotation
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() &&
@@ -201,7 +207,8 @@ func sameMeaning(a, b *unstructured.Unstructured) bool {
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil)
 }
 
-// applyObjects compiles the objects, passes the result to Changed, and queues the statuses.
+// applyObjects compiles the FunctionConfig objects to settings, passes the settings to config.Changed, and queues
+// updates of the objects' statuses.
 func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructured.Unstructured) {
 	before := f.compiled.Load()
 	next := &functionConfigSnapshot{configs: map[string]*functionconfig.Config{}, since: map[string]time.Time{}}
@@ -224,7 +231,8 @@ func (f *FunctionConfigs) applyObjects(ctx context.Context, objects []*unstructu
 	}
 }
 
-// logChange logs the problems that the objects before did not have.
+// logChange logs the problems of FunctionConfig objects that are new since the previous snapshot (before), and a
+// summary.
 func (f *FunctionConfigs) logChange(ctx context.Context, before, now *functionConfigSnapshot) {
 	problems := 0
 	for name := range now.configs {

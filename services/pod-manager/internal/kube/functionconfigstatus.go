@@ -24,33 +24,35 @@ import (
 )
 
 const (
-	// statusWriters is the number of concurrent writers of statuses.
+	// statusWriters is the number of goroutines that write statuses of FunctionConfig objects.
 	statusWriters = 8
-	// statusDelay is the delay between a change of an object and the write of its status, so that exec evaluators can
-	// report missing binaries first.
+	// statusDelay is the delay between a change of a FunctionConfig object and the write of its status. In this time,
+	// gateways can report that a local binary is missing, so that the first status contains this error.
 	statusDelay = 200 * time.Millisecond
-	// unreportedDelay replaces statusDelay for objects with a local binary if no exec evaluator reports to this
-	// process. In this time, gateways report to another replica, or connect to this replica.
+	// unreportedDelay replaces statusDelay for FunctionConfig objects with a local binary while no gateway reports
+	// about binaries to this process. In this time, gateways connect to this replica, or report to another replica,
+	// which then writes the status.
 	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry limit the delay before a failed write of a status is retried.
 	minStatusRetry = 100 * time.Millisecond
 	maxStatusRetry = 5 * time.Minute
-	// statusMark is the prefix of this program's errors in a status. Errors without the prefix belong to other
-	// components.
+	// statusMark is the prefix of the errors that this program writes to a FunctionConfig object's status. Errors
+	// without the prefix were written by other components.
 	statusMark = "function-runner: "
-	// maxStatusError is the maximum size of the error in a status, in bytes.
+	// maxStatusError is the maximum size of the error text in an object's status, in bytes.
 	maxStatusError = 2 << 10
 )
 
 type configStatus struct {
 	generation int64
 	problem    string // error text; it is empty if all parts of the object are effective
-	// unreported is true if the object has a binary and no exec evaluator has reported to this process.
+	// unreported is true if the object has a local binary, and no gateway has reported to this process whether the
+	// binary exists.
 	unreported bool
 }
 
-// wantedStatus returns the status that an object should get. It returns false if the object's newest version is not
-// effective yet.
+// wantedStatus returns the status that a FunctionConfig object should get. It returns false if this process has not
+// applied the object's newest version yet.
 func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStatus, bool) {
 	now := f.compiled.Load()
 	config := now.configs[u.GetName()]
@@ -66,8 +68,8 @@ func (f *FunctionConfigs) wantedStatus(u *unstructured.Unstructured) (configStat
 	return configStatus{config.Generation, statusError(problems), f.binaries == nil && config.Binary != nil}, true
 }
 
-// reportDelay returns the remaining part of unreportedDelay, if no exec evaluator has reported the object's binary.
-// Otherwise it returns zero.
+// reportDelay returns the remaining time to wait for a gateway's report about the object's local binary (see
+// unreportedDelay). It is zero or negative if there is no reason to wait.
 func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Duration {
 	if !status.unreported {
 		return 0
@@ -75,8 +77,8 @@ func (f *FunctionConfigs) reportDelay(name string, status configStatus) time.Dur
 	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
-// statusError joins problems to the error text in a status, of at most maxStatusError bytes. It is empty without
-// problems.
+// statusError joins problems to the error text of a status, of at most maxStatusError bytes. Without problems, the
+// text is empty.
 func statusError(problems []string) string {
 	if len(problems) == 0 {
 		return ""
@@ -84,10 +86,10 @@ func statusError(problems []string) string {
 	return truncate(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
-// patchFor returns the patch that gives an object this status. It returns nil if no patch is necessary. With an
-// error, the patch leaves the observed generation unchanged. Without an error, it keeps other components' errors
-// about the same generation. If a gateway reports to another replica, patchFor returns nil, because that replica
-// writes the status.
+// patchFor returns the patch that gives a FunctionConfig object this status, or nil if no patch is necessary. A
+// patch with an error leaves the observed generation unchanged. A patch without an error keeps errors that other
+// components wrote about the same generation. patchFor also returns nil if a gateway reports the object's binary to
+// another replica, because that replica writes the status.
 func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
@@ -106,12 +108,13 @@ func (s configStatus) patchFor(u *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// ofGateway reports whether the error in a status contains a gateway's error in addition to this status' problem.
+// ofGateway reports whether the error text in an object's status (observed) contains a gateway's error about a
+// local binary, in addition to the problem that this process would write.
 func ofGateway(observed, problem string) bool {
 	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
 
-// forgetDeleted removes deleted objects from the record of written statuses.
+// forgetDeleted removes the records of written statuses of objects that no longer exist.
 func (f *FunctionConfigs) forgetDeleted(now *functionConfigSnapshot) {
 	there := make(map[string]bool, len(now.configs))
 	for _, c := range now.configs {
@@ -133,7 +136,7 @@ type statusWriter struct {
 	namespace string
 }
 
-// run writes statuses until the queue is shut down or ctx is cancelled.
+// run writes the statuses of the objects in the queue until the queue is shut down.
 func (w statusWriter) run(ctx context.Context) {
 	for {
 		name, shutdown := w.statuses.Get()
@@ -155,7 +158,8 @@ func (w statusWriter) run(ctx context.Context) {
 	}
 }
 
-// pauseWrites stops all writes of statuses for maxStatusRetry. It logs only the first call.
+// pauseWrites stops all writes of statuses for maxStatusRetry, because the API server denied a write. It logs only
+// the first denial.
 func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,8 +170,8 @@ func (w statusWriter) pauseWrites(ctx context.Context, err error) {
 	w.denied = time.Now().Add(maxStatusRetry)
 }
 
-// mayWrite reports whether statuses may be written now. During a pause, it queues the object for the time after the
-// pause.
+// mayWrite reports whether statuses may be written now. During a pause (see pauseWrites), it queues the object
+// again for the end of the pause.
 func (w statusWriter) mayWrite(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,8 +182,8 @@ func (w statusWriter) mayWrite(name string) bool {
 	return wait <= 0
 }
 
-// writeStatus writes the status of an object if it differs. If the object is being deleted, it removes Porch's
-// finalizer instead.
+// writeStatus writes the status of a FunctionConfig object if it is out of date. If the object is being deleted,
+// writeStatus instead removes Porch's finalizer, so that the deletion can complete.
 func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	object, _, err := w.store.GetByKey(w.namespace + "/" + name)
 	u, ok := object.(*unstructured.Unstructured)
@@ -210,9 +214,9 @@ func (w statusWriter) writeStatus(ctx context.Context, name string) error {
 	return nil
 }
 
-// alreadyWrote reports whether this process has already written this status. If another client has changed the status
-// since, such as a replica of another version, the other client wins, because otherwise both clients would overwrite
-// each other forever.
+// alreadyWrote reports whether this process has already written this status. If so, the status is not written
+// again, even if another client has changed it since, such as a replica of another version. Otherwise both clients
+// would overwrite each other forever.
 func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configStatus) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,8 +224,8 @@ func (w statusWriter) alreadyWrote(u *unstructured.Unstructured, status configSt
 	return ok && last == status
 }
 
-// removeFinalizer removes the finalizer of Porch's own function runner, which no longer exists, from an object that
-// is being deleted.
+// removeFinalizer removes the finalizer of Porch's own function runner from an object that is being deleted.
+// Porch's function runner no longer runs, so it cannot remove the finalizer itself.
 func (w statusWriter) removeFinalizer(ctx context.Context, u *unstructured.Unstructured) error {
 	others := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == functionconfig.Finalizer })
 	if len(others) == len(u.GetFinalizers()) {
@@ -242,7 +246,7 @@ func (w statusWriter) patch(ctx context.Context, name string, change map[string]
 	return err
 }
 
-// truncate cuts a text to at most limit bytes.
+// truncate shortens a text to at most limit bytes, including an ellipsis.
 func truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// collectGarbage scans for Services without a pod and pods without a Service: once the informers are synced,
-// minPodAge later, and then once per ScanInterval.
+// collectGarbage scans for Services without a pod and for pods without a Service. It scans when the informers are
+// synced, again after minPodAge, and then once per ScanInterval.
 func (c *Cluster) collectGarbage(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
 	defer ticker.Stop()
@@ -36,12 +36,12 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	}
 }
 
-// scanGarbage queues a task for each garbage Service, and for each pod without a Service.
+// scanGarbage queues the deletion of each Service without a pod, and the creation of each Service that a pod lacks.
 func (c *Cluster) scanGarbage() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	found := findGarbage(now, toTyped[*corev1.Pod](c.pods.GetStore().List()),
 		toTyped[*corev1.Service](c.services.GetStore().List()))
-	// Garbage belongs to no function, so replicas divide it by id.
+	// Garbage has no function and thus no owner. Its id determines the replica that collects it.
 	for _, service := range found.podlessServices {
 		c.enqueueGarbageTask(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
@@ -53,8 +53,8 @@ func (c *Cluster) scanGarbage() {
 	}
 }
 
-// enqueueGarbageTask queues a background task behind the waiting tasks of an id. It does nothing if another replica
-// collects the garbage with that id.
+// enqueueGarbageTask queues a background task about the Service with this id. The task runs after the waiting tasks
+// of the same id. enqueueGarbageTask does nothing if another replica collects the garbage with this id.
 func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	if !c.ownsImage(id) {
 		return
@@ -62,8 +62,8 @@ func (c *Cluster) enqueueGarbageTask(id string, do func(context.Context)) {
 	c.tasks.addLater(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
 }
 
-// deletePodlessService deletes a Service without a pod. It first lists the Service's pods, because the informer may
-// not have received a new pod yet.
+// deletePodlessService deletes a Service without a pod. It first requests the Service's pods from the API server,
+// because the informer may not have received a new pod yet.
 func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Service) {
 	var pods *corev1.PodList
 	selected := metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1}
@@ -78,8 +78,8 @@ func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Serv
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// recreateService creates a deleted Service again if its pod still exists. In this case, another client deleted the
-// Service.
+// recreateService is called after a Service was deleted. If a pod of the Service still exists, another client
+// deleted the Service, and recreateService creates it again.
 func (c *Cluster) recreateService(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {

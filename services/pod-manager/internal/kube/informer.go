@@ -19,16 +19,17 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
-// source is a client that lists and watches objects of a kind.
+// source is the part of a Kubernetes client that an informer requires: it lists and watches objects of a kind.
 type source[T runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (T, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// newInformer returns an informer for the objects of a source that selected selects.
+// newInformer returns an informer for the objects of a source. selected sets the selectors of each list and watch
+// request.
 //
 // Client-go waits for up to a minute before it retries an unreachable API server. So the informer's list and watch
-// functions retry by themselves, at least once per second. o logs the cause.
+// functions retry by themselves, at least once per second. o records and logs the failures.
 func newInformer[T runtime.Object](
 	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
 ) (cache.SharedIndexInformer, error) {
@@ -53,12 +54,14 @@ func newInformer[T runtime.Object](
 	return informer, nil
 }
 
-// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because outage logs the failures.
+// runInformer runs an informer until ctx is cancelled. It discards client-go's log, because the informer's outage
+// logs the failures.
 func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// untilAnswered calls ask until the API server responds. A rejection counts as a response.
+// untilAnswered repeats a request (ask) until the API server responds or ctx is cancelled. An error response, such
+// as a missing right, counts as a response, unless the API server is too busy.
 func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
 	backoff := kubeclient.NewBackoff()
 	for {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube is the adapter to Kubernetes. It sends status updates of pods to the pools, and carries out the pools'
-// actions. The pools decide which pods exist. This package decides only about objects that belong to no pool, and
-// about init containers as a fallback for image volumes.
+// Package kube is the adapter to Kubernetes. It watches function pods, sends their states to the pools of package
+// pool, and carries out the pools' actions. The pools decide which pods exist. This package decides only about
+// objects that belong to no pool, and about init containers as a fallback for image volumes.
 //
 // It also collects garbage, see [Cluster.Run].
 //
@@ -41,17 +41,19 @@ type Config struct {
 	PodIP bool
 	// Builder builds pods and Services.
 	Builder podspec.Builder
-	// Templates provides the template for pods that the pools requested before the first template arrived, and for
-	// Services that must be created again.
+	// Templates provides the template for new pods, once there is a template, and for Services that must be created
+	// again.
 	Templates *Templates
-	// ScanInterval is the interval of garbage collection.
+	// ScanInterval is the interval of garbage collection, which deletes Services without a pod and creates missing
+	// Services.
 	ScanInterval time.Duration
-	// Launching checks whether nodes support image volumes. It is nil if the launcher is configured.
+	// Launching chooses how the wrapper server is added to pods: by an image volume if the nodes support it, else by
+	// an init container. It is nil if a setting determines the choice.
 	Launching *Launching
-	// Owns reports whether this replica currently owns the function of an image. Garbage collection calls it with the
-	// id of the garbage instead. It is nil if this replica owns everything.
+	// Owns reports whether this replica currently owns the function of an image, and so may delete its pods. Garbage
+	// collection calls Owns with the id of a Service instead of an image. It is nil if this replica owns everything.
 	Owns func(image string) bool
-	// Clock translates between this machine's times and the times in pods.
+	// Clock converts between this machine's clock and the API server's clock, which timestamps in pods use.
 	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
 }
@@ -62,24 +64,27 @@ type Cluster struct {
 	log     *slog.Logger
 	metrics *metrics
 	pods    cache.SharedIndexInformer
-	// services is watched even if pods need no Services, because Services may remain from an earlier configuration.
+	// services watches Services even if gateways reach pods without Services, so that Services from an earlier
+	// configuration are found and deleted.
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
-	// sending is locked while a status update of a pod is built and sent, so that no older update follows a newer
-	// update.
+	// sending is locked while a pod's state is read and sent to the pools, so that the pools never receive an older
+	// state after a newer state.
 	sending sync.Mutex
-	// deleting contains the UIDs of the pods that this process is deleting together with their Services.
+	// deleting contains the UIDs of pods that this process is deleting together with their Services. Garbage
+	// collection does not create missing Services of these pods.
 	deleting sync.Map
-	// extensions contains the waiting [pool.Extend] actions, by pod name.
+	// extensions contains the extensions of pods' expiries ([pool.Extend]) that wait to be written, by pod name.
 	extensions sync.Map
 }
 
-// byID is the name of the informer's index of pods by id. A pod's id is the name of its Service.
+// byID is the name of the informer's index of pods by id. A pod's id is the value of its id label and the name of
+// its Service.
 const byID = "id"
 
-// New returns a cluster. It sends no requests.
+// New returns a Cluster. It sends no requests before [Cluster.Run].
 func New(config Config) (*Cluster, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
@@ -113,15 +118,16 @@ func (c *Cluster) servicesClient() typed.ServiceInterface {
 	return c.config.Client.CoreV1().Services(c.config.Namespace)
 }
 
-// newOutage returns a new outage for an informer, and adds it to c.outages.
+// newOutage returns an outage, which records and logs an informer's failures, and adds it to c.outages. what names
+// the informer's objects.
 func (c *Cluster) newOutage(what string) *outage {
 	o := &outage{resource: what, log: c.log, metrics: c.metrics}
 	c.outages = append(c.outages, o)
 	return o
 }
 
-// Obstacle returns the reason that [Cluster.Synced] has not closed yet. It is nil if no reason is known. If a
-// right is missing, the error's class is [fault.Precondition].
+// Obstacle returns the reason that [Cluster.Synced] has not closed yet. It is nil if no reason is known. The
+// error's class is [fault.Precondition] if a user must grant a missing right.
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
 		err := o.obstacle("function pods", "deploy/components/function-pods")
@@ -132,11 +138,12 @@ func (c *Cluster) Obstacle() error {
 	return nil
 }
 
-// Synced returns a channel that closes once the pools have received an event for each pod that existed at the start.
+// Synced returns a channel that closes once the pools have received an event for each pod that existed at the
+// start. Until then, the pools may lack existing pods.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Run passes status updates of pods to send, and carries out actions, until ctx is cancelled. Events about the same
-// pod are in order. send may block.
+// Run watches function pods, passes their states to send, and carries out the pools' actions, until ctx is
+// cancelled. Events about the same pod are sent in order. send may block.
 //
 // Run also collects garbage: it deletes Services without a pod, and creates the missing Services of pods.
 func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
@@ -160,8 +167,8 @@ func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	return nil
 }
 
-// registerHandlers registers the event handlers. The returned checkers are done once the handlers received all
-// objects that existed at the start.
+// registerHandlers registers the informers' event handlers, which pass the states of pods to send. The returned
+// checkers are done once the handlers have received all objects that existed at the start.
 func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },
@@ -179,7 +186,7 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 		return []cache.DoneChecker{pods.HasSyncedChecker()}, nil
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		// A pod's address depends on its Service, so the pod's status is sent again when the Service appears or
+		// A pod's address depends on its Service, so the pod's state is sent again when the Service appears or
 		// disappears.
 		AddFunc: func(object any) { c.sendPodsOf(send, object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
@@ -195,7 +202,8 @@ func (c *Cluster) registerHandlers(send func(pool.Event)) ([]cache.DoneChecker, 
 	return []cache.DoneChecker{pods.HasSyncedChecker(), services.HasSyncedChecker()}, nil
 }
 
-// deletedObject returns the object of a deletion event. It is nil if the event does not contain the object.
+// deletedObject returns the deleted object of an informer's deletion event. It is nil if the event does not contain
+// the object.
 func deletedObject[T any](object any) T {
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj

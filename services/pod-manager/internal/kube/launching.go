@@ -21,9 +21,10 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Launching chooses the launcher of pods. It chooses image volumes if the API server's version supports them. It
-// switches to init containers when a pod shows that its node does not support image volumes. A change applies to new
-// pods only. A nil Launching does nothing. Use [NewLaunching].
+// Launching chooses the launcher of function pods: an image volume or an init container that adds the wrapper
+// server to the pod. It chooses image volumes if the API server's version supports them. It switches to init
+// containers when a pod shows that its node does not support image volumes. A change applies to new pods only. A
+// nil Launching does nothing. Use [NewLaunching].
 type Launching struct {
 	version func(context.Context) (version.Info, error) // requests the API server's version
 	use     func(podspec.Launcher)
@@ -34,7 +35,7 @@ type Launching struct {
 	failed bool // true if a node could not mount an image
 }
 
-// NewLaunching returns a Launching for a cluster. The Launching passes each choice to use.
+// NewLaunching returns a Launching for a cluster. It calls use with each launcher that it chooses.
 func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
 	ask := func(ctx context.Context) (found version.Info, err error) {
 		answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
@@ -46,12 +47,12 @@ func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *
 	return &Launching{version: ask, use: use, log: log}
 }
 
-// versionTimeout is the timeout of the request for the API server's version. It is short, because pods wait for the
-// first response, and because they also work without image volumes.
+// versionTimeout is the timeout of the request for the API server's version. It is short, because new pods wait for
+// the first response or failure. After a failure, pods use init containers, which also work.
 const versionTimeout = time.Second
 
-// Run requests the API server's version until the API server responds. After the first failure, pods use an init
-// container, which works on every version.
+// Run requests the API server's version until the API server responds, and then chooses the launcher. From the
+// first failed request until the response, new pods use init containers, which work on every version.
 func (l *Launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -73,7 +74,8 @@ func (l *Launching) Run(ctx context.Context) error {
 	return nil
 }
 
-// applyLauncher passes a launcher to use, unless a node was unable to mount an image.
+// applyLauncher calls use with a launcher. It does nothing if a node was unable to mount an image, because new pods
+// must then keep using init containers.
 func (l *Launching) applyLauncher(launcher podspec.Launcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +87,8 @@ func (l *Launching) applyLauncher(launcher podspec.Launcher) {
 // firstMinor is the first minor version of Kubernetes that supports image volumes, unless feature gates disable them.
 const firstMinor = 35
 
-// supportedLauncher returns the launcher that the API server's version allows.
+// supportedLauncher requests the API server's version. It returns ImageVolume if the version supports image
+// volumes, else InitContainer.
 func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
@@ -105,9 +108,9 @@ func (l *Launching) supportedLauncher(ctx context.Context) (podspec.Launcher, er
 	return podspec.ImageVolume, nil
 }
 
-// classifyLaunchFailure returns a pod's problem in the form that waiting leases get. If the pod's image volume
-// failed, the problem's kind is Lost instead of Fatal, because the next pod uses an init container. A pod that
-// another replica created may show such a failure before this replica knows the API server's version.
+// classifyLaunchFailure returns a pod's problem. If the pod's image volume failed, it changes the problem's kind
+// from Fatal to Lost, because the next pod uses an init container and may work. The failed pod may be another
+// replica's pod, and may fail before this replica knows the API server's version.
 func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if l == nil {
 		return problem
@@ -124,7 +127,8 @@ func (l *Launching) classifyLaunchFailure(pod *corev1.Pod, problem pool.Problem)
 	return problem
 }
 
-// fallBack switches to init containers, and logs the kubelet's reason. Callers must hold the lock.
+// fallBack switches new pods to init containers after an image volume failed, and logs the kubelet's reason.
+// Callers must hold the lock.
 func (l *Launching) fallBack(reason string) {
 	if l.failed {
 		return

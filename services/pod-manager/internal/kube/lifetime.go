@@ -19,8 +19,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Extend writes a pod's expiry into the pod's annotation. Extensions wait while the Kubernetes API is unavailable. A
-// later call for the same pod replaces the waiting extension, so that at most one per pod waits.
+// Extend writes a pod's new expiry into the pod's annotation, in the background. Extensions wait while the
+// Kubernetes API is unavailable. A later call for the same pod replaces the waiting extension, so that at most one
+// extension per pod waits.
 func (c *Cluster) Extend(action pool.Extend) {
 	if _, waits := c.extensions.Swap(action.Name, action); waits {
 		return
@@ -39,8 +40,8 @@ func (c *Cluster) Extend(action pool.Extend) {
 	})
 }
 
-// patchExpiry writes a pod's expiry. until is a time of the API server's clock. The patch contains the UID, so that
-// it fails if another pod of the same name exists.
+// patchExpiry writes a pod's expiry into its annotation. until is a time of the API server's clock. The patch
+// contains the UID, so that it fails if another pod with the same name has replaced the pod.
 func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, until time.Time) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"%d"}}}`,
 		uid, podspec.AnnotationReclaimAfter, until.Unix())
@@ -54,7 +55,8 @@ func (c *Cluster) patchExpiry(ctx context.Context, name string, uid types.UID, u
 // isGone reports whether a request failed because the pod no longer exists, or because another pod uses its name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
-// Delete deletes a pod and its Service, unless another replica owns the function by then.
+// Delete deletes a pod and its Service in the background. If another replica has become the owner of the function
+// in the meantime, it reports a failed deletion instead.
 func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
@@ -83,14 +85,15 @@ func (c *Cluster) Delete(action pool.Delete) {
 // ownsImage reports whether this replica currently owns an image's function.
 func (c *Cluster) ownsImage(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
-// startingGrace is the maximum grace period, in seconds, of a pod that has not run. The kernel drops signals to the
-// first process of a container until the process has registered a handler. So a pod that is deleted during its start
-// may miss the stop signal and live for its whole grace period, which is longer than the longest evaluation.
-// startingGrace is not shorter, because another replica may already use the pod for evaluations.
+// startingGrace limits the grace period, in seconds, of the deletion of a pod that has not run yet. The kernel
+// drops signals to the first process of a container until the process has registered a handler. So a pod that is
+// deleted during its start may miss the stop signal and live for its whole grace period, which is longer than the
+// longest evaluation. startingGrace is not shorter, because another replica may already use the pod for
+// evaluations.
 const startingGrace = 30
 
-// shortGracePeriod returns startingGrace for a pod that has not run, if its own grace period is longer. Otherwise it
-// returns nil, and the pod's own grace period applies.
+// shortGracePeriod returns startingGrace for a pod that has not run yet and has a longer grace period. For other
+// pods, it returns nil, so that their own grace period applies.
 func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	if pod == nil || pod.UID != uid || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) {
 		return nil
@@ -101,7 +104,7 @@ func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	return new(int64(startingGrace))
 }
 
-// hasRun reports whether a container runs or has run. It uses the informer's status, which may be a moment old.
+// hasRun reports whether a container runs or has run, according to the informer, whose status may be a moment old.
 func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
@@ -133,7 +136,8 @@ func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID)
 	c.removeService(ctx, id, metav1.DeleteOptions{})
 }
 
-// removeService deletes a Service. A missing Service counts as deleted. Garbage collection retries failed deletions.
+// removeService deletes a Service. It succeeds if the Service does not exist. Garbage collection retries failed
+// deletions.
 func (c *Cluster) removeService(ctx context.Context, id string, options metav1.DeleteOptions) {
 	err := kubeclient.Retry(ctx, func(ctx context.Context) error {
 		return c.servicesClient().Delete(ctx, id, options)

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// metrics contains the metrics about requests to the Kubernetes API.
+// metrics contains the metrics of requests to the Kubernetes API.
 type metrics struct {
 	actions         metric.Float64Histogram
 	failures        metric.Int64Counter
@@ -45,8 +45,8 @@ func (m *metrics) recordAction(ctx context.Context, action string, start time.Ti
 		attribute.String("action", action), attribute.String("outcome", outcomeLabel(err))))
 }
 
-// outcomeLabel returns "ok", the API server's reason for a failure, or "NoAnswer". It never contains the error's
-// text, so that the label has few values.
+// outcomeLabel returns the metric label for the result of a request: "ok", the API server's reason for a failure,
+// or "NoAnswer". It never returns the error's text, so that the label has few values.
 func outcomeLabel(err error) string {
 	if err == nil {
 		return "ok"

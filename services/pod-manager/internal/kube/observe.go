@@ -13,11 +13,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// sendPod sends the status update of a pod. If another program created the pod, the update contains only the pod's
-// name and id, because pools must skip the id.
+// sendPod sends the current state of a pod to the pools. For a pod of another program, it sends only the pod's name
+// and id, because the pools must not use this id for new pods.
 //
-// The informers of pods and Services and the responses to actions cause updates concurrently. So each update is built
-// from the newest state, under a lock. Otherwise an older update could follow a newer update.
+// The informers of pods and Services and the responses to actions cause updates concurrently. So each update is
+// built from the newest state, under a lock. Otherwise an older update could follow a newer update.
 func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -29,8 +29,8 @@ func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
 	}
 }
 
-// sendProblem sends the status update of a pod with a problem that the pod's status does not contain, such as a
-// missing Service.
+// sendProblem sends the state of a pod to the pools, with a problem that the pod's own status does not contain,
+// such as a missing Service.
 func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem pool.Problem) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -40,7 +40,7 @@ func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem po
 	}
 }
 
-// sendGone sends the update that a pod no longer exists.
+// sendGone tells the pools that a pod no longer exists.
 func (c *Cluster) sendGone(send func(pool.Event), pod *corev1.Pod) {
 	c.deleting.Delete(pod.UID)
 	c.sending.Lock()
@@ -48,7 +48,7 @@ func (c *Cluster) sendGone(send func(pool.Event), pod *corev1.Pod) {
 	send(pool.PodGone{Name: pod.Name, UID: string(pod.UID)})
 }
 
-// sendPodsOf sends the status updates of the pods of a Service.
+// sendPodsOf sends the states of a Service's pods to the pools, because a pod's address depends on its Service.
 func (c *Cluster) sendPodsOf(send func(pool.Event), service *corev1.Service) {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -59,7 +59,8 @@ func (c *Cluster) sendPodsOf(send func(pool.Event), service *corev1.Service) {
 	}
 }
 
-// latestState returns the newest state of a pod.
+// latestState returns the informer's version of a pod. If the informer does not contain the pod, it returns pod
+// itself.
 func (c *Cluster) latestState(pod *corev1.Pod) *corev1.Pod {
 	if known := c.podByName(pod.Name); known != nil && known.UID == pod.UID {
 		return known
@@ -67,7 +68,7 @@ func (c *Cluster) latestState(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// observePod returns the pools' observation of a pod, or false for a pod of another program.
+// observePod converts a pod to an observation for the pools. It returns false for a pod of another program.
 func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ours := podspec.Observe(pod)
 	if !ours {
@@ -89,7 +90,7 @@ func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 		return o, true
 	}
 	o.Address = hostPort(id + "." + c.config.Namespace + serviceDomain)
-	// Health checks use the Service's IP address, because a resolver caches a failed lookup of a new name for
+	// Probes use the Service's IP address instead of its new DNS name, because DNS resolvers cache a failed lookup for
 	// seconds.
 	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		o.HealthAddress = hostPort(ip)
@@ -97,18 +98,19 @@ func (c *Cluster) observePod(pod *corev1.Pod) (pool.Observation, bool) {
 	return o, true
 }
 
-// serviceDomain is the DNS domain of Services, as in Porch. A cluster with another domain must use the pods' IP
-// addresses.
+// serviceDomain is the DNS domain of Services, the same as in Porch. In a cluster with another domain, gateways
+// must reach pods by the pods' IP addresses ([Config.PodIP]).
 const serviceDomain = ".svc.cluster.local"
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
 
-// podByName returns a pod from the informer, or nil.
+// podByName returns a pod from the informer, or nil if the informer does not contain the pod.
 func (c *Cluster) podByName(name string) *corev1.Pod {
 	return lookUp[*corev1.Pod](c.pods, c.config.Namespace, name)
 }
 
-// serviceByID returns a Service from the informer, or nil.
+// serviceByID returns the Service of the pod with this id from the informer, or nil if the informer does not
+// contain it.
 func (c *Cluster) serviceByID(id string) *corev1.Service {
 	return lookUp[*corev1.Service](c.services, c.config.Namespace, id)
 }

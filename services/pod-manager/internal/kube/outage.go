@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// outage tracks the failures of an informer. It counts each failure, and logs the first failure, a reminder per
-// reportInterval, and the recovery.
+// outage tracks the failed requests of an informer. It counts each failure, and logs the first failure, a reminder
+// per reportInterval, and the recovery.
 type outage struct {
 	resource string // resource that the informer lists
 	log      *slog.Logger
@@ -31,10 +31,10 @@ type outage struct {
 	relisted bool // true if the missing right to watch was logged
 }
 
-// reportInterval is the interval at which a failure is logged again while it lasts.
+// reportInterval is the interval at which a lasting failure is logged again.
 const reportInterval = 5 * time.Minute
 
-// recordFailure records that the informer is out of date.
+// recordFailure records that a request failed, so that the informer is out of date.
 func (o *outage) recordFailure(ctx context.Context, err error) {
 	o.metrics.watchFailed(ctx, o.resource)
 	o.mu.Lock()
@@ -53,7 +53,7 @@ func (o *outage) recordFailure(ctx context.Context, err error) {
 		"resource", o.resource, "since", o.since, "error", err)
 }
 
-// recordRecovery records that the informer is up to date again.
+// recordRecovery records that a request succeeded, so that the informer is up to date again.
 func (o *outage) recordRecovery(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,15 +64,16 @@ func (o *outage) recordRecovery(ctx context.Context) {
 	o.since, o.cause = time.Time{}, nil
 }
 
-// recordList records whether the last list request succeeded.
+// recordList records whether the last list request succeeded. If it did, the informer can poll even if watches are
+// forbidden.
 func (o *outage) recordList(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listable = ok
 }
 
-// watchEnded records the error with which a list or watch ended, unless the end is normal. Client-go retries within
-// half a minute.
+// watchEnded is called when a list or watch request ends. It records the error, unless the end is normal. Client-go
+// repeats the request within half a minute.
 func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -93,7 +94,8 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// logMissingWatch logs once that the right to watch is missing, so that the informer polls by list requests.
+// logMissingWatch logs once that the right to watch the objects is missing, and that the informer polls by list
+// requests instead.
 func (o *outage) logMissingWatch(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,8 +107,8 @@ func (o *outage) logMissingWatch(ctx context.Context, err error) {
 		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
-// obstacle returns the reason that the informer is out of date, or nil. For the text, things are the informer's
-// objects, and rights is the deploy component that grants the rights.
+// obstacle returns the reason that the informer is out of date, or nil if it is up to date. In the error text,
+// things names the informer's objects, and rights names the deploy component that grants the necessary rights.
 func (o *outage) obstacle(things, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

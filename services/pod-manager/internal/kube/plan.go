@@ -10,24 +10,24 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// garbage contains the objects that a scan found.
+// garbage contains the results of a scan: Services without a pod, and pods without a Service.
 type garbage struct {
 	podlessServices []*corev1.Service // to delete
 	withoutService  []*corev1.Pod     // pods of this program that need a Service
 }
 
 // Pods and Services are created concurrently, and informers receive them one after another. So a pod or Service
-// without its counterpart is garbage only after a while.
+// counts as garbage only if it still lacks its counterpart after a minimum age.
 const (
 	// minServiceAge is the minimum age of a Service without a pod before it is deleted.
 	minServiceAge = time.Minute
-	// minPodAge is the minimum age of a pod without a Service before it gets a new Service. It is short, because
-	// callers wait if the replica that created the pod crashed before it created the Service. An existing Service is
-	// not created twice.
+	// minPodAge is the minimum age of a pod without a Service before the Service is created. It is short, because
+	// callers wait if the replica that created the pod crashed before it created the Service. If another replica
+	// creates the Service in the meantime, that Service is used.
 	minPodAge = 5 * time.Second
 )
 
-// findGarbage returns the garbage among the informers' pods and Services.
+// findGarbage returns the Services without a pod and the pods without a Service among the informers' objects.
 func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage {
 	var found garbage
 	hasService := make(map[string]bool, len(services))
@@ -52,9 +52,9 @@ func findGarbage(now time.Time, pods []*corev1.Pod, services []*corev1.Service) 
 	return found
 }
 
-// isPodService reports whether this program or Porch's function runner created a Service for a pod. The name of such
-// a Service equals the id in its selector. Other Services with the label, such as a user's Service for all pods of a
-// function, must not be deleted.
+// isPodService reports whether this program or Porch's function runner created a Service for a single pod. The name
+// of such a Service equals the id in its selector. Other Services with the label, such as a user's Service for all
+// pods of a function, must not be deleted.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

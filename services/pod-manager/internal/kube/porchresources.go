@@ -24,7 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Resources with which Porch's main branch configures its function runner.
+// Resources in which Porch's main branch stores the configuration of its function runner.
 var (
 	porchGroup       = schema.GroupVersion{Group: "config.porch.kpt.dev", Version: "v1alpha1"}
 	functionConfigs  = porchGroup.WithResource("functionconfigs")
@@ -39,22 +39,22 @@ type PorchResourcesConfig struct {
 	Dynamic dynamic.Interface
 	// Discover lists the resources of a group and version. It returns a NotFound error if the group is not installed.
 	Discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
-	// Namespace is the namespace of the objects and of the pods.
+	// Namespace is the namespace of Porch's objects and of the function pods.
 	Namespace string
 	Telemetry *telemetry.Telemetry
 }
 
-// follower follows the objects of a resource while the API server serves the resource.
+// follower applies the objects of a resource, such as FunctionConfigs, while the API server serves the resource.
 type follower interface {
-	// follow follows the objects. It returns nil when ctx is cancelled, or an error when the resource is no longer
-	// served.
+	// follow applies the objects and their changes. It returns nil when ctx is cancelled, or an error when the API
+	// server no longer serves the resource.
 	follow(ctx context.Context, c *PorchResources) error
-	// absent is called while the resource is not served.
+	// absent is called while the API server does not serve the resource. It must remove the effect of earlier objects.
 	absent(ctx context.Context)
 }
 
-// PorchResources follows the resources with which Porch configures its function runner. Until the resources are
-// installed, it only polls a discovery document, which requires no rights.
+// PorchResources applies the resources with which Porch configures its function runner, such as FunctionConfigs.
+// Until the resources are installed, it only polls the API server's discovery document, which requires no rights.
 type PorchResources struct {
 	config      PorchResourcesConfig
 	log         *slog.Logger
@@ -64,13 +64,13 @@ type PorchResources struct {
 	closeSynced func() // closes synced once
 
 	mu sync.Mutex
-	// unsynced contains the resources whose initial objects are not effective yet. It is nil until discovery has
-	// found the installed resources.
+	// unsynced contains the resources whose existing objects are not applied yet. It is nil until the API server has
+	// listed the installed resources.
 	unsynced map[schema.GroupVersionResource]bool
 }
 
-// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It passes
-// each new template to use. The template is effective when use returns.
+// NewPorchResources returns PorchResources for FunctionConfigs and the templates of Porch's main branch. It calls
+// use with each new template of function pods. The template is logged as applied when use returns.
 func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
 ) (*PorchResources, error) {
@@ -90,18 +90,18 @@ func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, te
 }
 
 const (
-	// minDiscover and maxDiscover limit the polling interval of the discovery document.
+	// minDiscover and maxDiscover limit the interval at which the discovery document is polled.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
-	// syncTimeout limits the time for which new pods wait for the initial objects.
+	// syncTimeout limits the time for which new pods wait until Porch's existing objects are applied.
 	syncTimeout = 5 * time.Second
 )
 
-// Synced returns a channel that closes when the initial objects are effective, when the resources are not installed,
-// or after syncTimeout.
+// Synced returns a channel that closes when Porch's existing objects are applied, when the resources are not
+// installed, or after syncTimeout. New pods wait for it, because the objects may contain their settings.
 func (c *PorchResources) Synced() <-chan struct{} { return c.synced }
 
-// markSynced records that the initial objects of a resource are effective.
+// markSynced records that the existing objects of a resource are applied.
 func (c *PorchResources) markSynced(resource schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *PorchResources) markSynced(resource schema.GroupVersionResource) {
 	}
 }
 
-// Run follows the resources until ctx is cancelled.
+// Run applies the resources and their changes until ctx is cancelled.
 func (c *PorchResources) Run(ctx context.Context) error {
 	timer := time.AfterFunc(syncTimeout, c.closeSynced)
 	defer timer.Stop()
@@ -134,7 +134,8 @@ func (c *PorchResources) Run(ctx context.Context) error {
 }
 
 // discoverServed returns the resources that the API server serves. After an error, the result is empty, and the
-// caller retries. The error is logged at debug level only, because other informers log an outage.
+// caller retries. The error is logged at debug level only, because the informers of other resources log the same
+// outage.
 func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVersionResource]bool {
 	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {
@@ -150,7 +151,8 @@ func (c *PorchResources) discoverServed(ctx context.Context) map[schema.GroupVer
 	return served
 }
 
-// followAll follows the served resources until a resource is no longer served.
+// followAll runs the followers of the served resources. It returns when the API server no longer serves a resource,
+// or when ctx is cancelled.
 func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
 	c.log.InfoContext(ctx, "FunctionConfigs are installed", "namespace", c.config.Namespace)
 	c.mu.Lock()
@@ -173,14 +175,15 @@ func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupV
 }
 
 const (
-	// minDenied and maxDenied limit the interval of attempts to watch while the right to watch is missing.
+	// minDenied and maxDenied limit the delay between two attempts to watch a resource while the right to watch is
+	// missing.
 	minDenied = time.Minute
 	maxDenied = 10 * time.Minute
 )
 
-// watch watches the objects of a resource, and runs use with the informer. If the right to watch is missing, it
-// retries later and runs use again; the configuration stays unchanged until then. It returns nil when ctx is
-// cancelled, or an error when the resource does not exist.
+// watch runs an informer for the objects of a resource, and calls use with the informer. If the right to watch is
+// missing, it tries again later and calls use again. Until then, the settings from these objects stay unchanged. It
+// returns nil when ctx is cancelled, or an error when the resource does not exist.
 func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -206,7 +209,8 @@ func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersion
 	}
 }
 
-// watchOnce runs use until the watch ends, and returns the error with which the watch ended.
+// watchOnce calls use with a running informer until the watch ends. It returns the error with which the watch
+// ended.
 func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
@@ -235,8 +239,8 @@ func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVer
 	return context.Cause(ctx)
 }
 
-// guardedSource is a source that ends the watch if the resource is missing or forbidden. Without it, client-go
-// would retry every half minute.
+// guardedSource is a source that ends the watch if the resource is missing or access is forbidden, so that the
+// follower can handle this case. Without guardedSource, client-go would retry every half minute.
 type guardedSource struct {
 	objects dynamic.ResourceInterface
 	end     context.CancelCauseFunc
@@ -254,8 +258,8 @@ func (g guardedSource) Watch(ctx context.Context, options metav1.ListOptions) (w
 	return w, g.stopUnlessTransient(ctx, err)
 }
 
-// stopUnlessTransient ends the watch if the resource is missing or forbidden. It returns all other errors, for
-// client-go to retry.
+// stopUnlessTransient ends the watch if err shows that the resource is missing or access is forbidden. It returns
+// all other errors, so that client-go retries the request.
 func (g guardedSource) stopUnlessTransient(ctx context.Context, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// slimObject returns an object without the fields that this program does not use, because each replica's informers
-// keep all objects in memory.
+// slimObject returns an object without the fields that this program does not use. This saves memory, because each
+// replica's informers keep all objects in memory.
 func slimObject(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -71,7 +71,8 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
-// slimStatuses removes images and resources from the statuses of containers.
+// slimStatuses removes images and resources from the statuses of containers, because this program does not use
+// them.
 func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	slim := make([]corev1.ContainerStatus, 0, len(statuses))
 	for _, s := range statuses {

@@ -12,37 +12,37 @@ import (
 )
 
 const (
-	// parallel is the maximum number of concurrent tasks.
+	// parallel is the maximum number of concurrent tasks. A task is an operation on a pod or its Service.
 	parallel = 64
 	// parallelLater is the maximum number of concurrent background tasks. It is low, because background tasks share
-	// the request rate with tasks for which callers wait.
+	// the client's request rate with tasks for which callers wait.
 	parallelLater = 8
 )
 
-// task is an operation on a pod or its Service. It passes events to send.
+// task is an operation on a pod or its Service in the Kubernetes API. It passes the resulting events to send.
 type task func(ctx context.Context, send func(pool.Event))
 
-// tasks runs the tasks of the same id in order, and the tasks of different ids concurrently. The order matters
-// because a pod and its successor share an id, and therefore a Service. The predecessor's Service must not be deleted
-// after the successor's creation has found it.
+// tasks runs the tasks of the same id in order, and the tasks of different ids concurrently. An id is the name of a
+// pod's Service. The order matters because a pod and its successor share an id, and therefore a Service. The
+// predecessor's Service must not be deleted after the successor's creation has found it.
 //
 // Creations and deletions of pods are urgent, because callers wait for them. Extensions of expiries and garbage
 // collection are background tasks.
 //
 // The number of queued tasks is bounded by the number of pods. Each pod causes at most one creation, one deletion,
-// because the pools wait for its result, one extension (see [Cluster.Extend]), and two tasks of garbage collection
-// per scan.
+// one extension (see [Cluster.Extend]), and two tasks of garbage collection per scan. There is at most one
+// deletion, because the pools wait for its result.
 type tasks struct {
 	wake chan struct{} // has capacity 1
 
 	mu    sync.Mutex
 	lines map[string]*line // by id; an id is missing if none of its tasks waits or runs
-	// urgent and later contain the ids whose tasks wait to be run. An id may be in both.
+	// urgent and later contain the ids that have waiting tasks, by priority. An id may be in both.
 	urgent, later         []string
 	running, runningLater int
 }
 
-// line contains the waiting tasks of an id.
+// line contains the waiting tasks of an id, in order.
 type line struct {
 	tasks   []task
 	running bool
@@ -87,8 +87,8 @@ func (t *tasks) signalWork() {
 	}
 }
 
-// nextID removes and returns the next id whose tasks may run. later is true if the id counts as a background task. ok
-// is false if no id waits, or the maximum number of tasks is running.
+// nextID removes and returns the next id whose tasks may run. later is true if the id comes from the background
+// tasks. ok is false if no id waits, or if the maximum number of tasks is running.
 func (t *tasks) nextID() (id string, later, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,7 +110,7 @@ func (t *tasks) nextID() (id string, later, ok bool) {
 	return id, later, true
 }
 
-// popID removes and returns the first id whose tasks are not running.
+// popID removes and returns the first id in ids whose tasks are not running already.
 func (t *tasks) popID(ids *[]string) (id string, ok bool) {
 	for len(*ids) > 0 {
 		id, *ids = (*ids)[0], (*ids)[1:]
@@ -121,7 +121,8 @@ func (t *tasks) popID(ids *[]string) (id string, ok bool) {
 	return "", false
 }
 
-// takeTask returns the next task of an id, or nil if no task is left.
+// takeTask removes and returns the next task of an id. If no task is left, it returns nil and counts the id as no
+// longer running.
 func (t *tasks) takeTask(id string, later bool) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()

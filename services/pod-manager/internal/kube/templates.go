@@ -24,23 +24,24 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// TemplatesConfig configures the source of templates.
+// TemplatesConfig configures Templates.
 type TemplatesConfig struct {
 	Client kubernetes.Interface
-	// Name is the name of the ConfigMap with the template. If it is empty, the built-in template or Porch's template
-	// objects are used.
+	// Name is the name of the ConfigMap with the pod template. If it is empty, Porch's template objects are used if
+	// they exist, else the built-in template.
 	Name string
 	// Namespace is the namespace of the ConfigMap.
 	Namespace string
 	// Defaults contains values for fields that a template leaves unset.
 	Defaults podspec.Defaults
-	// LauncherPending is true if the built-in template must not be used before the first call of
-	// [Templates.UseLauncher].
+	// LauncherPending is true if the launcher (image volume or init container) is chosen later. Then the built-in
+	// template must not be used before the first call of [Templates.UseLauncher].
 	LauncherPending bool
 	Telemetry       *telemetry.Telemetry
 }
 
-// Templates provides the current template of function pods, and follows changes of its source. Use [NewTemplates].
+// Templates provides the current template of function pods. It follows changes of the ConfigMap or of Porch's
+// template objects. Use [NewTemplates].
 type Templates struct {
 	config    TemplatesConfig
 	log       *slog.Logger
@@ -56,8 +57,8 @@ type Templates struct {
 	cause    error            // error of an unusable ConfigMap, or nil
 }
 
-// NewTemplates returns a Templates. It sends no requests. The template of a ConfigMap becomes available during
-// [Templates.Run].
+// NewTemplates returns Templates. It sends no requests. If the template is stored in a ConfigMap, it becomes
+// available during [Templates.Run].
 func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
@@ -73,7 +74,7 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	return t, nil
 }
 
-// namespaceFile contains the namespace of this program's own pod.
+// namespaceFile is the file in which Kubernetes stores the namespace of this program's own pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // OwnNamespace returns the namespace of this program's own pod.
@@ -89,7 +90,7 @@ func OwnNamespace() (string, error) {
 	return namespace, nil
 }
 
-// Current returns the current template. It is the zero template until [Templates.Available] closes.
+// Current returns the current template. It returns the zero template until [Templates.Available] closes.
 func (t *Templates) Current() podspec.Template {
 	if current := t.current.Load(); current != nil {
 		return *current
@@ -100,12 +101,12 @@ func (t *Templates) Current() podspec.Template {
 // Available returns a channel that closes once there is a template.
 func (t *Templates) Available() <-chan struct{} { return t.available }
 
-// templateTimeout limits the wait for the first template. It is long enough for a ConfigMap that is applied together
-// with this program. It is short, so that waiting leases soon fail with the cause.
+// templateTimeout limits the wait of a new pod for the first template. It is long enough for a ConfigMap that is
+// applied together with this program. It is short, so that waiting leases soon fail with the cause.
 const templateTimeout = 2 * time.Second
 
-// Await returns the current template. If there is none yet, it waits for the first template, for up to
-// templateTimeout. The error contains the reason that there is no template.
+// Await returns the current template. If there is no template yet, it waits for up to templateTimeout. After the
+// timeout, it returns an error with the reason that there is no template.
 func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	timer := time.NewTimer(templateTimeout)
 	defer timer.Stop()
@@ -119,7 +120,7 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	}
 }
 
-// obstacle returns the reason that there is no template. The class [fault.Precondition] means that a user must
+// obstacle returns the reason that there is no template. The error's class is [fault.Precondition] if a user must
 // change something.
 func (t *Templates) obstacle() error {
 	t.mu.Lock()
@@ -134,7 +135,7 @@ func (t *Templates) obstacle() error {
 	return fault.New(fault.Unavailable, "the pod template has not been read from the Kubernetes API yet")
 }
 
-// setCause records the reason that the ConfigMap is unusable. [Templates.Await] returns it if there is no
+// setCause stores the reason that the ConfigMap is unusable. [Templates.Await] returns this error if there is no
 // template yet.
 func (t *Templates) setCause(cause error) {
 	t.mu.Lock()
@@ -148,8 +149,8 @@ func (t *Templates) setCurrent(template podspec.Template) {
 	}
 }
 
-// UseLauncher changes the launcher of the built-in pod template, and returns the template. The template's version
-// stays the same, so that existing pods do not become outdated.
+// UseLauncher changes the launcher (image volume or init container) of the built-in pod template, and returns the
+// template. The template's version stays the same, so that existing pods do not become outdated.
 func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,10 +163,10 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	return template
 }
 
-// Run follows the ConfigMap until ctx is cancelled, and passes each template to notify, including the first template.
-// The template is effective when notify returns. A broken or deleted ConfigMap is logged and changes nothing. With
-// Porch's published Role, which permits to list the ConfigMap but not to watch it, changes arrive within about half a
-// minute.
+// Run watches the ConfigMap until ctx is cancelled, and calls notify with each template, including the first
+// template. The template is logged as applied when notify returns. If the ConfigMap is invalid or deleted, Run logs
+// this and keeps the current template. Porch's published Role permits to list the ConfigMap but not to watch it.
+// With this Role, changes arrive within about half a minute.
 func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -199,7 +200,7 @@ func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) erro
 	return nil
 }
 
-// configMapDeleted records and logs that the ConfigMap does not exist.
+// configMapDeleted records and logs that the ConfigMap does not exist. The last valid template stays in use.
 func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.metrics.templateFailed(ctx)
 	t.setCause(fault.New(fault.Precondition,
@@ -212,7 +213,8 @@ func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.log.ErrorContext(ctx, "no function pods are created until there is a pod template", "error", t.obstacle())
 }
 
-// applyConfigMap makes a version of the ConfigMap effective, and passes the template to notify.
+// applyConfigMap reads the template from a version of the ConfigMap, makes it the current template, and calls
+// notify with it. If the ConfigMap is invalid, the current template stays in use.
 func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, notify func(podspec.Template)) {
 	if from.ResourceVersion == t.version {
 		return
@@ -231,11 +233,11 @@ func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, 
 	}
 	t.setCurrent(template)
 	notify(template)
-	// This line is logged last, because users take it as a sign that the template is effective.
+	// This message is logged last, because users take it as a sign that the template is in use.
 	t.log.InfoContext(ctx, "pod template applied", "config_map", from.Name, "version", template.Version())
 }
 
-// logUnusable logs that the ConfigMap is unusable, and whether there is an earlier template.
+// logUnusable logs that the ConfigMap is unusable, and whether an earlier template stays in use.
 func (t *Templates) logUnusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
 		t.log.ErrorContext(ctx, "pod template not changed, keeping the current template", "error", cause)
