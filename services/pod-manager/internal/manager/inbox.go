@@ -10,16 +10,18 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// inboxSize is the maximum number of messages in the inbox. Senders wait while the inbox is full, which is rare
-// because the loop handles a message within microseconds.
+// inboxSize is the maximum number of messages that wait for the manager's loop. Senders block while the inbox is
+// full, which is rare because the loop handles a message within microseconds.
 const inboxSize = 1024
 
-// Inbox contains the messages for a [Manager]'s loop. A message is a function, which the loop calls with its state.
-// An Inbox exists before its Manager, so that the parts from which the Manager is created can send events.
+// Inbox contains the messages for the loop of a [Manager], the goroutine that decides about pods and leases. A
+// message is a function that the loop calls with its state. An Inbox is created before its Manager, because the
+// Manager requires a Cluster and a Prober, which send their events to the Inbox.
 type Inbox struct {
 	messages chan func(*loop)
 	ended    chan struct{} // closes when the manager stops
-	// relisted signals that the listed functions changed, see [Settings.listedPods]. Its capacity is 1.
+	// relisted signals that the minimum numbers of pods changed, see [Settings.listedPods]. Its capacity is 1, so that
+	// a signal is never lost and senders do not block.
 	relisted chan struct{}
 }
 
@@ -30,7 +32,7 @@ func NewInbox() *Inbox {
 	}
 }
 
-// Handle passes an event to the pools, through the loop. It waits while the inbox is full.
+// Handle queues an event for the pools. It blocks while the inbox is full.
 func (b *Inbox) Handle(event pool.Event) {
 	b.postMessage(func(l *loop) {
 		if gone, ok := event.(pool.PodGone); ok {
@@ -51,7 +53,8 @@ func (b *Inbox) postMessage(message func(*loop)) {
 	}
 }
 
-// sendMessage adds a message to the inbox. It returns an error if ctx is done or the manager stops first.
+// sendMessage adds a message to the inbox. It returns an error if ctx is done or the manager stops before there is
+// room.
 func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	select {
 	case b.messages <- message:
@@ -63,8 +66,8 @@ func (b *Inbox) sendMessage(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-// askLoop calls question in the loop, and returns its result. It returns an error if ctx is done or the manager stops
-// first.
+// askLoop runs question in the manager's loop and returns its result, so that callers can read the loop's state. It
+// returns an error if ctx is done or the manager stops first.
 func askLoop[T any](ctx context.Context, b *Inbox, question func(*loop) T) (answer T, err error) {
 	answered := make(chan T, 1)
 	if err := b.sendMessage(ctx, func(l *loop) { answered <- question(l) }); err != nil {
@@ -82,8 +85,8 @@ func errEnded() error {
 	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
 }
 
-// Configure changes the settings. It returns after the loop has applied the change, or has stopped. The loop itself
-// must not wait for a caller of Configure, because both would wait forever.
+// Configure changes the settings of the manager. It returns when the loop has applied the change, or if the manager
+// has stopped. The loop must not wait for a call of Configure, because both would wait forever.
 func (b *Inbox) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
 	b.postMessage(func(l *loop) {

@@ -21,22 +21,25 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// waiter connects the loop with a caller that waits for a lease.
+// waiter connects the loop with a caller that waits for a lease. The loop sends reports about the wait, and finally
+// an answer.
 type waiter struct {
 	// reports contains the latest unread report. A slow caller misses earlier reports. Its capacity is 1.
 	reports  chan pool.Waiting
 	answered chan answer
 }
 
-// answer is the loop's answer to a lease: a grant or an error.
+// answer is the loop's final answer to a request for a lease: a grant or an error.
 type answer struct {
 	grant pool.Grant
-	// maxTime is the function's own limit of an evaluation. It is zero if the function sets no limit.
+	// maxTime is the maximum duration of an evaluation that the function's settings allow. It is zero if the settings
+	// contain no limit.
 	maxTime time.Duration
 	err     error
 }
 
-// replaceReport stores a report, and discards the report that the caller has not read yet. Only the loop calls it.
+// replaceReport stores a report for the caller, and discards an earlier report that the caller has not read yet.
+// Only the loop calls it, so it never blocks.
 func (w *waiter) replaceReport(r pool.Waiting) {
 	select {
 	case <-w.reports:
@@ -45,7 +48,8 @@ func (w *waiter) replaceReport(r pool.Waiting) {
 	w.reports <- r
 }
 
-// Lease implements lease.Manager: it waits for a pod of the image.
+// Lease implements lease.Manager. It waits for a pod that runs the image, and returns a lease on the pod. During
+// the wait, it calls waiting with the cause.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	begin := time.Now()
 	m.metrics.waiting.Add(1)
@@ -81,7 +85,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &grantedLease{manager: m, id: id, granted: m.grantedMessage(got, unsynced, resolving)}, nil
 }
 
-// awaitAnswer waits for the loop's answer to a lease, and passes reports to waiting.
+// awaitAnswer waits for the loop's answer to a request for a lease. It calls waiting with each report about the
+// wait.
 func (m *Manager) awaitAnswer(
 	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
 ) (answer, error) {
@@ -101,7 +106,7 @@ func (m *Manager) awaitAnswer(
 	}
 }
 
-// endLease ends a granted or waiting lease.
+// endLease ends a granted lease, or cancels a waiting lease.
 func (m *Manager) endLease(ended pool.LeaseEnded) {
 	m.postMessage(func(l *loop) {
 		delete(l.waiters, ended.Lease)
@@ -109,10 +114,11 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 	})
 }
 
-// slowResolve is the time after which the caller gets a report that its image is being looked up.
+// slowResolve is the time after which a caller is told that its image is still being looked up.
 const slowResolve = 20 * time.Millisecond
 
-// resolveImage looks up an image, and reports a slow lookup to waiting.
+// resolveImage looks up the digest and properties of an image. If the lookup is slow, it calls waiting with a
+// report.
 func (m *Manager) resolveImage(
 	ctx context.Context, image string, waiting func(*lease.Waiting),
 ) (podspec.Function, error) {
@@ -144,7 +150,7 @@ func (m *Manager) resolveImage(
 	}
 }
 
-// functionOf returns the properties of an image on which pods depend.
+// functionOf converts the image-resolver's response to the properties of an image that a pod requires.
 func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	return podspec.Function{
 		Reference: image.GetReference(), Digest: image.GetDigest(), Command: image.GetCommand(),
@@ -152,8 +158,8 @@ func functionOf(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// grantedMessage returns a grant as a message of the API. unsynced is the time that the caller waited for the first
-// list of pods, and resolving the time of the image's lookup.
+// grantedMessage converts a grant to a message of the API. unsynced is the time for which the caller waited until
+// the pools had received all existing pods. resolving is the duration of the image's lookup.
 func (m *Manager) grantedMessage(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{

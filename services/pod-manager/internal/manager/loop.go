@@ -12,24 +12,26 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// loop contains the state of a Manager. Only a single goroutine uses it. Its methods must not block.
+// loop contains the state of a Manager. Only the manager's main goroutine uses it. Its methods must not block,
+// because all leases wait for this goroutine.
 type loop struct {
 	config   Config
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
-	// lookUpImage looks up an image in the background. The loop then calls found with the result.
+	// lookUpImage looks up an image in the background. When the result is available, the loop calls found.
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
-	// images maps the functions with pools to their images, for building further pods.
+	// images maps functions with pools to the properties of their images, from which further pods are built.
 	images map[pool.Function]podspec.Function
-	// lookups is the number of leases that wait for the lookup of an image, by image.
+	// lookups maps an image to the number of leases that wait for the image's lookup.
 	lookups map[string]int32
-	// listedPods returns the listed images with their minimum numbers of pods. An image is listed if it is in
-	// Functions or Configs.
+	// listedPods maps images to their configured minimum numbers of pods. It is the result of [Settings.listedPods]
+	// for the current settings.
 	listedPods map[string]int
-	// minimum maps listed images to their current functions. The pools of these functions keep the minimum.
+	// minimum maps each image with a minimum number of pods to its current function: the digest to which the image's
+	// tag refers now. The pools of these functions keep the minimum.
 	minimum map[string]pool.Function
 }
 
@@ -45,7 +47,7 @@ func newLoop(config Config, metrics *metrics) *loop {
 	}
 }
 
-// handleEvent applies an event to the pools, and carries out the resulting actions.
+// handleEvent passes an event to the pools, and carries out the resulting actions.
 func (l *loop) handleEvent(event pool.Event) {
 	for _, action := range l.machine.Handle(l.config.Now(), event) {
 		l.carryOut(action)
@@ -87,8 +89,8 @@ func (l *loop) carryOut(action pool.Action) {
 	}
 }
 
-// createPod creates a pod. It first looks up the image if this replica does not know the image yet, because the
-// function has no callers here.
+// createPod creates a pod in the background. If no caller has requested the function from this replica, the
+// properties of its image are unknown, and createPod looks up the image first.
 func (l *loop) createPod(a pool.Create) {
 	if image, known := l.images[a.Function]; known {
 		l.config.Cluster.Create(a, l.settings.workloadOf(image))
@@ -105,7 +107,8 @@ func (l *loop) createPod(a pool.Create) {
 	})
 }
 
-// rejectionError returns the error that the caller of a rejected lease gets.
+// rejectionError returns the error for the caller of a rejected lease. If another replica may grant the lease, the
+// error redirects the caller.
 func rejectionError(a pool.Reject) error {
 	err := fault.New(a.Class, "%s", a.Reason)
 	if a.Elsewhere {
@@ -114,8 +117,8 @@ func rejectionError(a pool.Reject) error {
 	return err
 }
 
-// standDown makes this replica give up its functions, for a reason. If the reason is empty, this replica owns
-// functions again.
+// standDown makes this replica give up its functions, because its function pods do not answer. If the reason is
+// empty, the pods answer again, and this replica may own functions.
 func (l *loop) standDown(reason string) {
 	if reason == "" {
 		l.config.Log.Info("function pods answer again")
@@ -128,7 +131,7 @@ func (l *loop) standDown(reason string) {
 	}
 }
 
-// answerLease passes the answer for a waiting lease to the lease's caller.
+// answerLease passes an answer to the caller that waits for the lease.
 func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	if w, ok := l.waiters[id]; ok {
 		delete(l.waiters, id)
@@ -136,8 +139,8 @@ func (l *loop) answerLease(id pool.LeaseID, a answer) {
 	}
 }
 
-// countPods stores the numbers of pods for the metrics. Every forgetTicks ticks, it deletes the images of functions
-// that are neither listed nor in use.
+// countPods stores the numbers of pods for the metrics. Every forgetTicks ticks, it removes images from memory
+// whose functions have neither a pool nor a minimum number of pods.
 func (l *loop) countPods() {
 	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers(), outdated: l.machine.Outdated()}
 	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {
@@ -156,5 +159,5 @@ func (l *loop) countPods() {
 	l.images = known
 }
 
-// forgetTicks is the number of ticks between two deletions of unused images.
+// forgetTicks is the number of ticks between two removals of unused images from memory, see countPods.
 const forgetTicks = 10

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager grants leases on function pods. It passes requests and events to the pools, answers callers, and
-// passes the pools' actions to the cluster and the prober.
+// Package manager grants leases on function pods. A lease permits a caller to run an evaluation in a pod. The
+// package passes requests and events to the pools, answers callers, and passes the pools' actions to the cluster
+// and the prober.
 package manager
 
 import (
@@ -21,49 +22,53 @@ import (
 
 // Images resolves images.
 type Images interface {
-	// ResolveImage returns errors with fault classes. Callers must not change the answer.
+	// ResolveImage returns the digest and properties of an image. Its errors have fault classes. Callers must not
+	// modify the response.
 	ResolveImage(
 		ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 	) (*imageresolverv1.ResolveImageResponse, error)
 }
 
-// Cluster carries out the pools' actions on pods in the background. It passes the results to [Inbox.Handle].
+// Cluster creates, deletes and updates pods in Kubernetes, in the background. It passes the results to
+// [Inbox.Handle].
 type Cluster interface {
 	Create(action pool.Create, what podspec.Workload)
 	Delete(action pool.Delete)
 	Extend(action pool.Extend)
 }
 
-// Prober probes pods in the background. It passes the results to [Inbox.Handle].
+// Prober checks the health of pods in the background. It passes the results to [Inbox.Handle].
 type Prober interface {
 	Probe(action pool.Probe)
-	// Forget cancels the probe of a deleted pod. It leaves the probe of a new pod with the same name alone.
+	// Forget cancels the probe of a deleted pod. The UID protects the probe of a new pod with the same name.
 	Forget(pod, uid string)
 }
 
 // Config configures a Manager.
 type Config struct {
-	// Inbox receives events and settings, even before the manager exists.
+	// Inbox receives events and settings, even before the manager is created.
 	Inbox   *Inbox
 	Images  Images
 	Cluster Cluster
 	Prober  Prober
-	// Synced closes once the pools have received all existing pods.
+	// Synced closes once the pools have received all pods that exist in Kubernetes. Requests for leases wait for it.
 	Synced <-chan struct{}
-	// Obstacle returns the error because of which Synced has not closed yet, or nil. An error of class
-	// [fault.Precondition] lasts until a user changes something.
+	// Obstacle returns the error that currently prevents Synced from closing, or nil. Leases fail at once with an
+	// error of class [fault.Precondition], because it lasts until a user changes something.
 	Obstacle func() error
-	// OwnerOf returns the address of the replica that owns an image's function. It is empty for this replica. It may be
-	// nil.
+	// OwnerOf returns the address of the replica that owns an image's function. The address is empty if this replica
+	// is the owner. If OwnerOf is nil, this replica owns all functions.
 	OwnerOf func(image string) string
-	// StandDown makes this replica own no functions, for a reason, as long as other replicas can own them. An empty
-	// reason makes this replica own functions again. It must not block. It is nil if there are no other replicas.
+	// StandDown is called with a reason when this replica cannot manage pods. It makes this replica own no functions,
+	// as long as other replicas can own them. A call with an empty reason ends this. StandDown must not block. It is
+	// nil if there are no other replicas.
 	StandDown func(reason string)
 	// Settings are the initial settings.
 	Settings Settings
 	// Replica is this replica's name, and Namespace the namespace of function pods. Both are only shown to users.
 	Replica, Namespace string
-	// MaxMessageBytes limits the requests and responses of pods.
+	// MaxMessageBytes is the maximum size of a pod's requests and responses, in bytes. Callers receive it with each
+	// lease.
 	MaxMessageBytes int
 	// Now returns monotonic time.
 	Now   func() time.Time
@@ -71,7 +76,7 @@ type Config struct {
 	Meter metric.Meter
 }
 
-// Manager is a [lease.Manager]. Use [New], and call Run while the Manager is used.
+// Manager implements [lease.Manager]. Use [New], and call Run while the Manager is used.
 type Manager struct {
 	*Inbox
 	config  Config
@@ -90,10 +95,10 @@ func New(config Config) (*Manager, error) {
 	return &Manager{Inbox: config.Inbox, config: config, metrics: metrics}, nil
 }
 
-// tickInterval is the time between two ticks.
+// tickInterval is the interval at which the pools check timeouts.
 const tickInterval = time.Second
 
-// Run answers leases until ctx is done. Leases that are waiting then get an error.
+// Run answers requests for leases until ctx is done. Requests that are waiting then get an error.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var lookups errgroup.Group

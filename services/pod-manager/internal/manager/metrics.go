@@ -29,7 +29,7 @@ type metrics struct {
 	images  telemetry.ImageLabels
 }
 
-// counts contains the numbers of functions and pods.
+// counts contains the numbers of functions and pods, for the metrics.
 type counts struct {
 	owned     int
 	outdated  int
@@ -37,7 +37,7 @@ type counts struct {
 	pods      []podCount
 }
 
-// podCount is the number of a function's pods in a state.
+// podCount is the number of a function's pods in a state, such as ready.
 type podCount struct {
 	reference string
 	state     pool.PodState
@@ -88,7 +88,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// collectErrors returns a function that returns an instrument, and appends its error to errs.
+// collectErrors returns a function that returns a metric instrument unchanged, and appends the error of its
+// creation to errs. So all errors can be checked at once.
 func collectErrors[T any](errs *[]error) func(T, error) T {
 	return func(instrument T, err error) T {
 		*errs = append(*errs, err)
@@ -96,7 +97,8 @@ func collectErrors[T any](errs *[]error) func(T, error) T {
 	}
 }
 
-// observePods passes the numbers of pods to the exporter. The pods of images with the same label are added up.
+// observePods passes the numbers of pods to the metrics exporter. If several images have the same label value,
+// their pods are added up.
 func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	now := m.counts.Load()
 	type labels struct{ image, state string }
@@ -114,13 +116,13 @@ func (m *metrics) observePods(o metric.Observer, pods metric.Int64Observable) {
 	}
 }
 
-// stateName returns the value of the label for a state, such as "ready".
+// stateName returns the value of the metric label for the state of a pod, such as "ready".
 func stateName(s pool.PodState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// tally is a counter per reason. The metrics exporter reads it through a callback, because a normal counter requires
-// a context, which the loop does not have.
+// tally counts occurrences by reason, for a metric. The metrics exporter reads it through a callback, because a
+// normal counter requires a context, which the loop does not have.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int64

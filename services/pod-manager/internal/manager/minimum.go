@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	// lookupsAtOnce is the maximum number of concurrent lookups of listed images. Lookups are concurrent because a
-	// silent registry blocks a lookup for half a minute.
+	// lookupsAtOnce is the maximum number of concurrent lookups of listed images, which have a minimum number of pods.
+	// Lookups are concurrent because a silent registry blocks a lookup for half a minute.
 	lookupsAtOnce = 16
-	// lookupBackoff is the first delay after a failed lookup. It is short, because the image-resolver may start
-	// slightly later than this program.
+	// lookupBackoff is the delay before failed lookups are retried for the first time. It is short, because the
+	// image-resolver may start slightly later than this program.
 	lookupBackoff = 2 * time.Second
-	// lookupInterval is the interval of lookups after a success. When a tag moves, the new digest gets its pods
-	// within this interval. It is also the maximum backoff.
+	// lookupInterval is the interval at which images with a minimum number of pods are looked up again after a
+	// success. When a tag moves to a new digest, pods for the new digest are created within this interval. It is also
+	// the maximum delay between retries of failed lookups.
 	lookupInterval = time.Minute
 )
 
-// keepMinimum regularly looks up the listed images until ctx is done, so that the pools of their current digests keep
-// the minimum number of pods.
+// keepMinimum regularly looks up the listed images, which have a minimum number of pods, until ctx is done. So the
+// pools of their current digests keep the minimum, even after a tag moves.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
 	case <-m.config.Synced: // before, the pools do not know the existing pods, which may be enough
@@ -58,7 +59,7 @@ func (m *Manager) keepMinimum(ctx context.Context) {
 	}
 }
 
-// lookUpListed looks up each listed image, and reports whether all lookups succeeded.
+// lookUpListed looks up each image that has a minimum number of pods, and reports whether all lookups succeeded.
 func (m *Manager) lookUpListed(ctx context.Context) bool {
 	images, err := askLoop(ctx, m.Inbox, (*loop).listedImages)
 	if err != nil {
@@ -80,8 +81,8 @@ func (m *Manager) lookUpListed(ctx context.Context) bool {
 	return lookups.Wait() == nil
 }
 
-// requestOf returns the request for the lookup of a listed image. If the image's tag is a version constraint, the
-// request is for the newest tag that satisfies the constraint.
+// requestOf returns the request for the lookup of an image that has a minimum number of pods. If the image's tag is
+// a version constraint, the request is for the newest tag that satisfies the constraint.
 func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	i := strings.LastIndexByte(image, ':')
 	if i < 0 || strings.ContainsAny(image[i:], "@/") || strings.ContainsRune(image, '@') {
@@ -94,7 +95,8 @@ func requestOf(image string) *imageresolverv1.ResolveImageRequest {
 	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
-// listedImages returns the listed images. It clears the minimum of images that are no longer listed.
+// listedImages returns the images that have a minimum number of pods. It removes the minimum from functions whose
+// images are no longer listed.
 func (l *loop) listedImages() []string {
 	for image, f := range l.minimum {
 		if _, listed := l.listedPods[image]; !listed {
@@ -105,8 +107,8 @@ func (l *loop) listedImages() []string {
 	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
-// keepPods sets the minimum of a listed image's current function, after a lookup of the image. If the lookup found a
-// new function, it clears the minimum of the former function.
+// keepPods applies the minimum number of pods of a listed image to its current function, after a lookup of the
+// image. If the image's tag moved to a new digest, it removes the minimum from the former function.
 func (l *loop) keepPods(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
 	if _, listed := l.listedPods[image]; !listed {
@@ -121,8 +123,8 @@ func (l *loop) keepPods(image string, what podspec.Function) {
 	l.setMinimum(f)
 }
 
-// setMinimum passes a function's minimum to the pools. It is the largest minimum of all listed images that currently
-// refer to this function. It is 0 if there are none.
+// setMinimum passes a function's minimum number of pods to the pools. If several listed images refer to the
+// function, the largest minimum counts. If no listed image refers to it, the minimum is 0.
 func (l *loop) setMinimum(f pool.Function) {
 	pods := 0
 	for image, other := range l.minimum {

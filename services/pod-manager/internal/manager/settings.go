@@ -18,27 +18,28 @@ import (
 type Settings struct {
 	// Template is the template of new pods.
 	Template podspec.Template
-	// TLS gives pods an identity. It is nil for pods without certificates.
+	// TLS configures the certificates by which pods prove their identity. It is nil if pods have no certificates.
 	TLS *podspec.TLS
 	// Builder builds pods.
 	Builder podspec.Builder
-	// Pools is the configuration of the pools. Functions of the limits, names and template are added from the other
-	// fields.
+	// Pools is the configuration of the pools. poolConfig completes it with the functions for limits and names, and
+	// with the template's version, which result from the other fields.
 	Pools pool.Config
-	// Defaults contains the limits of functions that do not have their own limits.
+	// Defaults contains the limits of functions that do not set their own limits.
 	Defaults pool.Limits
-	// Functions contains the functions' own settings in the pod cache configuration. The key is [imagename.Name.Key].
+	// Functions contains the settings of single functions from the pod cache configuration. The key is the image as
+	// [imagename.Name.Key].
 	Functions map[string]cacheconfig.Entry
-	// Configs contains the settings of FunctionConfig objects. For images that have both, they replace the settings
-	// in Functions. It is nil if there are no FunctionConfigs.
+	// Configs contains the settings of FunctionConfig objects. If an image is in Configs and in Functions, only its
+	// settings in Configs apply. Configs is nil if there are no FunctionConfigs.
 	Configs *functionconfig.Set
-	// MinPods is the minimum number of pods of each function in Functions that sets no minimum. Zero turns all
-	// minimums off.
+	// MinPods is the minimum number of pods of each function in Functions that sets no minimum. Zero disables all
+	// minimums, including the minimums that functions set.
 	MinPods int
 }
 
-// listedPods returns the listed images with their minimum numbers of pods. An image is listed if its entry in Functions
-// or Configs leads to a minimum above zero.
+// listedPods returns the listed images with their minimum numbers of pods. An image is listed if its settings in
+// Functions or Configs result in a minimum above zero.
 func (s Settings) listedPods() map[string]int {
 	listed := make(map[string]int)
 	for _, entry := range s.Functions {
@@ -86,7 +87,7 @@ func (s Settings) limitsOf(f pool.Function) pool.Limits {
 	return limits
 }
 
-// workloadOf returns the workload of a function's pods: the image with the function's own settings.
+// workloadOf returns the content of a function's pods: the image with the function's own settings.
 func (s Settings) workloadOf(f podspec.Function) podspec.Workload {
 	key := pool.Function{Reference: f.Reference, Digest: f.Digest}
 	return s.workloadWith(f, s.limitsOf(key), s.entryOf(key))
@@ -99,15 +100,15 @@ func (s Settings) workloadWith(f podspec.Function, limits pool.Limits, entry cac
 	}
 }
 
-// override replaces *to with a value, unless the value is zero.
+// override sets *to to a value, unless the value is zero.
 func override[T int | ~int64](to *T, value T) {
 	if value != 0 {
 		*to = value
 	}
 }
 
-// entryOf returns a function's own settings. The settings in its FunctionConfig take precedence, then the settings
-// for its digest in Functions, then the settings for its tag in Functions.
+// entryOf returns the settings of a single function. The settings in its FunctionConfig take precedence, then the
+// settings for its digest in Functions, then the settings for its tag in Functions.
 func (s Settings) entryOf(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {

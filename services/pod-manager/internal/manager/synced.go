@@ -13,15 +13,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// syncTimeout is the maximum time for which a caller waits for the first list of pods. If the Kubernetes API needs
-// longer, the caller should try another replica, which may have the list.
+// syncTimeout is the maximum time for which a caller waits until the pools have received all existing pods. If the
+// Kubernetes API needs longer, the caller is redirected to another replica, which may have received them.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval of reports about obstacles to waiting callers.
+// obstacleInterval is the interval at which awaitSync checks the reason for the wait, to report it to the caller.
 const obstacleInterval = 500 * time.Millisecond
 
-// awaitSync waits until the pools have received all existing pods, and reports obstacles to waiting. Its own timeout
-// is necessary because the deadline of a remote caller is unknown.
+// awaitSync waits until the pools have received all existing pods. It calls waiting with the reason for the wait.
+// Its own timeout is necessary because the deadline of a remote caller is unknown.
 func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) error {
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()
@@ -56,11 +56,12 @@ func (m *Manager) awaitSync(ctx context.Context, waiting func(*lease.Waiting)) e
 	}
 }
 
-// ignoreReports discards reports, for callers that do not wait for a lease.
+// ignoreReports discards reports about a wait. It is for callers that do not request a lease, such as a list of
+// pools.
 func ignoreReports(*lease.Waiting) {}
 
-// syncTimeoutOf returns the timeout of awaitSync for a caller. It is shorter than the caller's deadline, so that the
-// error can reach the caller in time.
+// syncTimeoutOf returns the timeout of awaitSync for a caller. It is shorter than the caller's deadline, so that
+// the error reaches the caller in time.
 func syncTimeoutOf(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

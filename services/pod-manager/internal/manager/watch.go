@@ -25,7 +25,7 @@ func (m *Manager) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
-// listPools returns the pools that a request's image selects, sorted by reference and digest.
+// listPools returns the pools whose images a request selects (see selectsImage), sorted by reference and digest.
 func (m *Manager) listPools(ctx context.Context, image string) ([]*podmanagerv1.Pool, error) {
 	pools, err := askLoop(ctx, m.Inbox, func(l *loop) []*podmanagerv1.Pool { return l.listPools(image) })
 	slices.SortFunc(pools, func(a, b *podmanagerv1.Pool) int {
@@ -35,8 +35,8 @@ func (m *Manager) listPools(ctx context.Context, image string) ([]*podmanagerv1.
 	return pools, err
 }
 
-// listPools returns the pools that an image selects. While leases wait for the lookup of an image, the result
-// includes a pool without digest for this image, so that users see the reason for the wait.
+// listPools returns the pools whose images a request selects. While leases wait for the lookup of an image, the
+// result includes a pool without digest for this image, so that users see the reason for the wait.
 func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {
@@ -65,8 +65,8 @@ func (l *loop) listPools(image string) []*podmanagerv1.Pool {
 	return pools
 }
 
-// selectsImage reports whether a request's image selects a reference. An empty image selects all references. An image
-// without tag selects all references in its repository.
+// selectsImage reports whether a request for an image includes the pool of an image reference. An empty image
+// selects all references. An image without tag selects all references in its repository.
 func selectsImage(image, reference string) bool {
 	if image == "" || reference == image {
 		return true
@@ -75,7 +75,8 @@ func selectsImage(image, reference string) bool {
 	return err == nil && name.Repository == image
 }
 
-// lookUp adds more, which may be negative, to the number of leases that wait for the lookup of an image.
+// lookUp adds more to the number of leases that wait for the lookup of an image. more is negative when the lookup
+// ends.
 func (l *loop) lookUp(image string, more int32) {
 	if l.lookups[image] += more; l.lookups[image] == 0 {
 		delete(l.lookups, image)

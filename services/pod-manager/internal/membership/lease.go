@@ -13,20 +13,22 @@ import (
 )
 
 const (
-	// labelMember marks the Leases of replicas.
+	// labelMember is the label of the Lease objects that belong to replicas of the pod-manager.
 	labelMember = "krm-function-runner.github.io/pod-manager"
 	memberValue = "member"
-	// annotationAddress contains the replica's address for gateways.
+	// annotationAddress contains the address at which gateways reach the replica.
 	annotationAddress = "krm-function-runner.github.io/address"
-	// annotationStoodDown contains the reason that the replica owns no functions.
+	// annotationStoodDown contains the reason that the replica owns no functions. It is empty if the replica may own
+	// functions.
 	annotationStoodDown = "krm-function-runner.github.io/stood-down"
 	fieldManager        = "krm-function-runner"
-	// prefix is the prefix of the names of replicas' Leases, because the namespace may contain other Leases.
+	// prefix is the prefix of the names of replicas' Lease objects. It avoids conflicts with other Leases in the
+	// namespace.
 	prefix = "fnr-"
 )
 
-// newLease returns the Lease of a replica. now becomes the renew time, which is only for users: replicas do not read
-// it.
+// newLease returns the Lease object of a replica. now becomes the renew time, which is only information for users:
+// replicas do not read it.
 func newLease(m Member, now time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -40,7 +42,7 @@ func newLease(m Member, now time.Time) *coordinationv1.Lease {
 	}
 }
 
-// readMember returns the replica that a Lease describes.
+// readMember converts a Lease object to the replica that it describes.
 func readMember(lease *coordinationv1.Lease) Member {
 	return Member{
 		Name:    lease.Name[min(len(prefix), len(lease.Name)):],
@@ -48,8 +50,9 @@ func readMember(lease *coordinationv1.Lease) Member {
 	}
 }
 
-// renewLease creates or updates this replica's Lease. It reads the Lease first if the last request failed, because
-// the request may have succeeded nevertheless, and if a former process of this replica may have left the Lease.
+// renewLease creates or updates this replica's Lease. It first reads the Lease in two cases: at the start, because
+// a former process of this replica may have left a Lease, and after a failed request, because that request may have
+// succeeded nevertheless.
 func (k *Keeper) renewLease(ctx context.Context) error {
 	sent := k.config.Now()
 	last := k.last
@@ -77,24 +80,25 @@ func (k *Keeper) renewLease(ctx context.Context) error {
 	return nil
 }
 
-// ownMember returns the content of this replica's Lease.
+// ownMember returns this replica's data, which its Lease contains.
 func (k *Keeper) ownMember() Member {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.me
 }
 
-// recordRenewal records the time when the request of a successful renewal was sent.
+// recordRenewal stores the time when the request of the last successful renewal was sent, see isOverdue.
 func (k *Keeper) recordRenewal(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.renewed = sent
 }
 
-// listLeases updates the view with the Leases of all replicas, and deletes Leases that are unchanged for forgetAfter.
-// If the rights are missing for aliveFor, it forgets the view, and this replica acts without membership.
+// listLeases lists the Leases of all replicas and updates the view of living replicas. It deletes Leases that have
+// not changed for forgetAfter. If the right to list Leases is missing for aliveFor, it clears the view, and this
+// replica acts without membership: it owns all functions.
 func (k *Keeper) listLeases(ctx context.Context) error {
-	// Version 0 lets the API server answer from its cache.
+	// Version 0 allows the API server to answer from its cache.
 	list, err := k.config.Leases.List(ctx, metav1.ListOptions{
 		LabelSelector:   labelMember + "=" + memberValue,
 		ResourceVersion: "0",
@@ -117,15 +121,16 @@ func (k *Keeper) listLeases(ctx context.Context) error {
 	return nil
 }
 
-// deleteLease deletes a Lease unless it changed since it was observed. It ignores errors, because another replica or
-// a later cycle tries again.
+// deleteLease deletes a Lease unless it changed since it was observed. It ignores errors, because another replica
+// or a later call deletes the Lease.
 func (k *Keeper) deleteLease(ctx context.Context, lease *coordinationv1.Lease) {
 	_ = k.config.Leases.Delete(ctx, lease.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
 	})
 }
 
-// deleteOwnLease deletes this replica's Lease, unless a later process of this replica has written it.
+// deleteOwnLease deletes this replica's Lease at the end of Run, unless a later process of this replica has changed
+// it.
 func (k *Keeper) deleteOwnLease(ctx context.Context) {
 	if k.last == nil {
 		return

@@ -2,12 +2,13 @@
 
 // Package membership tracks the replicas of the pod-manager, so that each function has an owner.
 //
-// Each replica renews its own Lease every 3 seconds and then lists the Leases of its peers. A replica considers a peer
-// alive while the peer's Lease keeps changing. A replica that fails to renew its Lease stands down at about the time
-// when its peers declare it dead. Views differ for seconds, so two replicas may own the same function. This is
-// harmless, because both choose the same names for new pods, and deleted pods complete their evaluations.
+// Each replica renews its own Lease every 3 seconds and then lists the Leases of its peers. A replica considers a
+// peer alive while the peer's Lease keeps changing. A replica that fails to renew its Lease stands down (gives up
+// its functions) at about the time when its peers declare it dead. For seconds, replicas may disagree about which
+// peers are alive, so two replicas may own the same function. This is harmless, because both choose the same names
+// for new pods, and deleted pods complete their evaluations.
 //
-// view and owners are pure; Keeper calls the Kubernetes API.
+// The files view and owners contain only pure functions; Keeper calls the Kubernetes API.
 package membership
 
 import (
@@ -27,14 +28,14 @@ import (
 const (
 	// renewInterval is the interval at which this replica renews its Lease.
 	renewInterval = 3 * time.Second
-	// retryInterval is the delay before the next cycle after a failed renewal or list.
+	// retryInterval is the delay before the next renewal after a failed request.
 	retryInterval = time.Second
-	// rightsInterval is the delay before the next cycle while the rights on Leases are missing. It is short enough for
-	// an API server that has just started and refuses requests that it allows later.
+	// rightsInterval is the delay before the next renewal while the rights on Leases are missing. It is short enough
+	// for an API server that has just started and refuses requests that it allows later.
 	rightsInterval = 15 * time.Second
 	// minPause is the minimum delay between two cycles. A cycle is a renewal and a list.
 	minPause = 100 * time.Millisecond
-	// cycleTimeout limits a cycle. It is long enough for a renewal and a list that need 2.5 s each.
+	// cycleTimeout limits a cycle, which is a renewal and a list. It is long enough if both requests need 2.5 s.
 	cycleTimeout = 6 * time.Second
 )
 
@@ -43,20 +44,22 @@ type Config struct {
 	Leases coordinationv1client.LeaseInterface
 	// Replica is this replica's name, a unique DNS label.
 	Replica string
-	// Address is this replica's address for gateways, as host:port. It is empty if gateways cannot reach it.
+	// Address is the address at which gateways reach this replica, as host:port. It is empty if gateways cannot reach
+	// it.
 	Address string
-	// Starting is the reason that this replica owns no functions until [Keeper.Started] is called, as long as
-	// other replicas can own them. If it is empty, this replica owns functions from the start.
+	// Starting is the reason that this replica owns no functions during its start, as long as other replicas can own
+	// them. [Keeper.Started] ends the start. If Starting is empty, this replica owns functions from the beginning.
 	Starting string
 	// Now returns monotonic time.
 	Now func() time.Time
-	// Changed is called when the owners of functions change. Calls do not overlap.
+	// Changed is called with the new owners when the owners of functions change. Calls do not overlap.
 	Changed func(Owners)
 	Log     *slog.Logger
 	Meter   metric.Meter
 }
 
-// Keeper renews this replica's Lease, and tracks its peers. Use [New], and call Run while the Keeper is used.
+// Keeper renews this replica's Lease, and tracks which other replicas (peers) are alive. Use [New], and call Run
+// while the Keeper is used.
 type Keeper struct {
 	config Config
 	wake   chan struct{} // capacity 1
@@ -74,7 +77,7 @@ type Keeper struct {
 	published Owners
 }
 
-// New returns a keeper. It does not send requests yet.
+// New returns a Keeper. It sends no requests before [Keeper.Run].
 func New(config Config) (*Keeper, error) {
 	k := &Keeper{
 		config: config, wake: make(chan struct{}, 1), joined: make(chan struct{}),
@@ -99,7 +102,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		next := delayAfter(err)
 		next += time.Duration(rand.Int64N(int64(next) / 10)) //nolint:gosec // it only spreads the load
-		// The delay starts at the beginning of the cycle, because a cycle is long if the Kubernetes API is slow.
+		// The delay is measured from the beginning of the cycle, because a cycle takes long if the Kubernetes API is
+		// slow.
 		timer := time.NewTimer(max(next-k.config.Now().Sub(begin), minPause))
 		select {
 		case <-timer.C:
@@ -113,14 +117,15 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// renewAndList renews the Lease and lists all Leases. Even without its Lease, this replica needs the list.
+// renewAndList renews this replica's Lease and lists all Leases. It lists them even if the renewal failed, because
+// this replica must know its peers.
 func (k *Keeper) renewAndList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cycleTimeout)
 	defer cancel()
 	return cmp.Or(k.renewLease(ctx), k.listLeases(ctx))
 }
 
-// delayAfter returns the delay until the next cycle. err is the error of the last cycle.
+// delayAfter returns the delay until the next renewal. err is the error of the last renewal and list, or nil.
 func delayAfter(err error) time.Duration {
 	switch {
 	case err == nil:
@@ -132,7 +137,8 @@ func delayAfter(err error) time.Duration {
 	}
 }
 
-// logFailure logs the first failure of a series of cycles, and the first success after it.
+// logFailure logs the first of several consecutive failures to renew or list Leases, and the first success after
+// them.
 func (k *Keeper) logFailure(ctx context.Context, err error) {
 	switch {
 	case err != nil && !k.failed:
@@ -144,7 +150,7 @@ func (k *Keeper) logFailure(ctx context.Context, err error) {
 	k.failed = err != nil
 }
 
-// publishOwners calls Changed if the owners of functions changed, and logs when this replica begins or stops to own
+// publishOwners calls Changed if the owners of functions changed, and logs when this replica starts or stops owning
 // functions.
 func (k *Keeper) publishOwners() {
 	now := k.Owners()
@@ -180,22 +186,23 @@ func (k *Keeper) hasJoined() bool {
 	}
 }
 
-// Joined returns a channel that closes when this replica is a member, or runs without membership. Changed has been
-// called by then. It takes at most aliveFor and a cycle.
+// Joined returns a channel that closes when this replica has written its Lease and listed its peers, or runs
+// without membership. Changed has been called by then. The channel closes after at most aliveFor and a cycle, even
+// if the Kubernetes API does not respond.
 func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
-// StandDown makes this replica own no functions, for a reason. An empty reason makes it own functions again. Peers
-// notice the change within seconds.
+// StandDown makes this replica own no functions, for a reason that users see. An empty reason permits this replica
+// to own functions again. Peers notice the change within seconds, and divide the functions again.
 func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
 
-// Started ends the effect of [Config.Starting], so that this replica may own functions.
+// Started ends the start of this replica, see [Config.Starting], so that it may own functions.
 func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
 
-// Leave makes this replica own no functions for the rest of its life, for a reason.
+// Leave makes this replica own no functions until the process exits, for a reason such as the shutdown.
 func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
 
-// standDown applies a change to the reasons that this replica owns no functions, and writes the Lease if the
-// effective reason changed.
+// standDown changes the reasons that this replica owns no functions: its start, its shutdown, or a reason of
+// [Keeper.StandDown]. If the effective reason changed, the Lease is written at once.
 func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
 	before := k.me.StoodDown
@@ -212,10 +219,12 @@ func (k *Keeper) standDown(change func()) {
 	}
 }
 
-// notRenewed is the reason of a replica that stands down because its peers believe that it is dead.
+// notRenewed is the reason of a replica that owns no functions because it failed to renew its Lease, so that its
+// peers believe that it is dead.
 const notRenewed = "the Kubernetes API does not renew the Lease of this replica"
 
-// Owners returns the current owners of functions. Before the first list of Leases, this replica owns all functions.
+// Owners returns the current owners of functions. Before the first list of Leases, or if the rights to list them
+// are missing for aliveFor, this replica owns all functions.
 func (k *Keeper) Owners() Owners {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -229,10 +238,10 @@ func (k *Keeper) Owners() Owners {
 	return newOwners(self, k.view.aliveMembers(self.Name))
 }
 
-// isOverdue reports whether the last renewal is so old that peers believe that this replica is dead. The caller must
-// hold the lock.
+// isOverdue reports whether the last renewal of the Lease is so old that peers believe that this replica is dead.
+// The caller must hold the lock.
 func (k *Keeper) isOverdue() bool { return k.config.Now().Sub(k.renewed) >= aliveFor }
 
-// Owns reports whether this replica currently owns an image's function. Callers must call it before each deletion,
-// because earlier results are outdated after a pause of the process.
+// Owns reports whether this replica currently owns an image's function. Callers must call it before each deletion
+// of a pod, because an earlier result may be outdated after a pause of the process.
 func (k *Keeper) Owns(image string) bool { return k.Owners().Owner(image).Mine }

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// registerMetrics registers the number of living replicas, and whether this replica owns functions.
+// registerMetrics registers two metrics: the number of living replicas, and whether this replica owns functions.
 func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	members, err := meter.Int64ObservableGauge("fn.replicas",
 		metric.WithDescription("Living replicas, as this replica sees them; 0 if the API rejects its Lease."))
@@ -38,7 +38,8 @@ func (k *Keeper) registerMetrics(meter metric.Meter) error {
 	return nil
 }
 
-// stateName returns the value of the label "reason" of fn.replica.owning.
+// stateName returns the value of the label "reason" of the metric fn.replica.owning, such as "member" or
+// "stood_down".
 func (k *Keeper) stateName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

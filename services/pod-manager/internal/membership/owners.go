@@ -9,12 +9,12 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Owners is an immutable snapshot of the replicas that own functions, as this replica observes them. The zero Owners
-// is for a replica without membership, which owns all functions.
+// Owners is an immutable snapshot of the replicas that own functions, as this replica observes them. The zero
+// Owners is for a replica without membership: it does not coordinate with other replicas, and owns all functions.
 type Owners struct {
 	// StoodDown is the reason that this replica owns no functions. It is empty if the replica owns functions.
 	StoodDown string
-	// owning contains the replicas that share the functions.
+	// owning contains the replicas among which the functions are divided.
 	owning []Member
 	keys   []string
 	self   string // name of this replica
@@ -22,8 +22,8 @@ type Owners struct {
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas that do not stand down, or among all if all stand down,
-// because otherwise nobody would delete pods. self is this replica.
+// newOwners divides the functions among the living replicas that have not stood down. If all replicas stood down,
+// it divides the functions among all, because otherwise nobody would delete pods. self is this replica.
 func newOwners(self Member, others []Member) Owners {
 	all := slices.Concat(others, []Member{self})
 	o := Owners{self: self.Name, shared: true, alive: len(all)}
@@ -55,13 +55,14 @@ func (o Owners) Owner(image string) pool.Owner {
 	return pool.Owner{Address: owner.Address}
 }
 
-// Replicas returns the number of replicas that share the functions. It is 1 without membership.
+// Replicas returns the number of replicas among which the functions are divided. It is 1 without membership.
 func (o Owners) Replicas() int { return max(len(o.owning), 1) }
 
-// Shared reports whether there is a membership. Without membership, other replicas may own the same functions.
+// Shared reports whether replicas divide the functions by their Leases (membership). Without membership, other
+// replicas may own the same functions.
 func (o Owners) Shared() bool { return o.shared }
 
-// Event returns the event that passes the owners to the pools.
+// Event returns the event that tells the pools the owners of functions.
 func (o Owners) Event() pool.OwnersChanged {
 	event := pool.OwnersChanged{
 		Owner:    func(f pool.Function) pool.Owner { return o.Owner(f.Reference) },
@@ -73,7 +74,7 @@ func (o Owners) Event() pool.OwnersChanged {
 	return event
 }
 
-// equal reports whether two snapshots contain the same owners and the same reasons.
+// equal reports whether two snapshots contain the same replicas and the same reason to own no functions.
 func (o Owners) equal(other Owners) bool {
 	return o.StoodDown == other.StoodDown && o.shared == other.shared && o.alive == other.alive &&
 		slices.Equal(o.owning, other.owning)

@@ -11,40 +11,42 @@ import (
 )
 
 const (
-	// aliveFor is the time for which a replica counts as alive after a peer observed a change of its Lease.
+	// aliveFor is the time for which a replica counts as alive after the last observed change of its Lease.
 	aliveFor = 15 * time.Second
-	// forgetAfter is the time after which replicas delete an unchanged Lease.
+	// forgetAfter is the time after which a Lease that does not change is deleted, for instance the Lease of a crashed
+	// replica.
 	forgetAfter = time.Hour
 )
 
-// Member is the content of a replica's Lease.
+// Member describes a replica. It is the content of the replica's Lease.
 type Member struct {
-	// Name is the name of the replica and of its Lease.
+	// Name is the name of the replica. The name of its Lease is this name with a prefix.
 	Name string
-	// Address is the replica's address for gateways, as host:port. It is empty if gateways cannot reach the replica.
+	// Address is the address at which gateways reach the replica, as host:port. It is empty if gateways cannot reach
+	// it.
 	Address string
 	// StoodDown is the reason that the replica owns no functions. It is empty if the replica owns functions.
 	StoodDown string
 }
 
-// ownershipKey returns the key that identifies the replica in the hash that assigns functions to replicas.
+// ownershipKey returns the key of the replica for the hash function that assigns functions to replicas.
 func (m Member) ownershipKey() string { return cmp.Or(m.Address, m.Name) }
 
-// view contains the Leases in the last list. It is pure and immutable: the age of a Lease is computed from the times
-// that callers pass to observe, never from a clock or from a peer's timestamps. Ages end at the last list, because a
-// failed list is no evidence that peers are silent.
+// view contains the Leases of the last list. It is immutable and reads no clock: the age of a Lease is computed
+// from the times that callers pass to observe, never from a peer's timestamps. Ages count only until the last list,
+// because a failed list is no evidence that peers are silent.
 type view struct {
 	leases []agedLease
 	at     time.Time // time of the last list, or zero before the first list
 }
 
-// agedLease is a Lease with the time when its last change was observed.
+// agedLease is a Lease with the time when this replica last observed a change of the Lease.
 type agedLease struct {
 	lease   *coordinationv1.Lease
 	changed time.Time
 }
 
-// observe returns the view after a list of all Leases.
+// observe returns the view that follows from a list of all Leases. now is the time of the list.
 func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	next := view{at: now}
 	for i := range all {
@@ -59,7 +61,7 @@ func (v view) observe(now time.Time, all []coordinationv1.Lease) view {
 	return next
 }
 
-// aliveMembers returns the living replicas other than without, sorted by name.
+// aliveMembers returns the living replicas except the replica with the name without, sorted by name.
 func (v view) aliveMembers(without string) []Member {
 	var alive []Member
 	for _, seen := range v.leases {
@@ -71,7 +73,7 @@ func (v view) aliveMembers(without string) []Member {
 	return alive
 }
 
-// forgottenLeases returns the Leases that are unchanged for forgetAfter.
+// forgottenLeases returns the Leases that have not changed for forgetAfter, so that the caller can delete them.
 func (v view) forgottenLeases() []*coordinationv1.Lease {
 	var old []*coordinationv1.Lease
 	for _, seen := range v.leases {

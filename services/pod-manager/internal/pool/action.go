@@ -8,7 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Action is a decision of the [Machine]. The Machine's caller carries it out in the background.
+// Action is a decision of the [Machine], such as the creation of a pod. The Machine's caller carries it out in the
+// background.
 type Action interface{ isAction() }
 
 // Grant grants a lease on a pod.
@@ -23,7 +24,7 @@ type Grant struct {
 	Phases   []PhaseDuration
 }
 
-// PhaseDuration is the time that a lease waited in a phase.
+// PhaseDuration is the time that a lease waited in a phase, such as the pull of the image.
 type PhaseDuration struct {
 	Phase    Phase
 	Duration time.Duration
@@ -35,21 +36,21 @@ type Reject struct {
 	Class fault.Class
 	// Reason is a sentence for users.
 	Reason string
-	// RetryAfter is the delay before a retry. It is zero if the delay is unknown.
+	// RetryAfter is the delay after which the caller may retry. It is zero if no delay is known.
 	RetryAfter time.Duration
-	// Elsewhere is true if another replica may grant the lease. Owner is the address of that replica. If Owner is
-	// empty, any other replica may.
+	// Elsewhere is true if another replica may grant the lease. Owner is the address of that replica. An empty Owner
+	// stands for any other replica.
 	Elsewhere bool
 	Owner     string
 }
 
-// Report tells a lease's caller the cause of the wait.
+// Report tells the caller of a waiting lease why the lease waits.
 type Report struct {
 	Lease   LeaseID
 	Waiting Waiting
 }
 
-// Waiting describes the cause of a lease's wait.
+// Waiting describes why a lease waits.
 type Waiting struct {
 	Phase    Phase
 	Reason   string
@@ -57,8 +58,8 @@ type Waiting struct {
 	Pod      string
 }
 
-// Create creates a pod, and its Service if pods are reached through Services. An existing pod with this name counts
-// as created. The result is [PodObserved] or [CreateFailed].
+// Create creates a pod, and its Service if gateways reach pods through Services. If a pod with this name exists,
+// the creation counts as successful. The result is the event [PodObserved] or [CreateFailed].
 type Create struct {
 	Function     Function
 	Slot         int
@@ -68,15 +69,15 @@ type Create struct {
 	Reason Reason
 }
 
-// Delete deletes a pod and its Service. The result is [PodGone] or [DeleteFailed].
+// Delete deletes a pod and its Service. The result is the event [PodGone] or [DeleteFailed].
 type Delete struct {
 	Name, UID string
 	Function  Function
 	Slot      int
 	Reason    string
-	// Eviction is the kind of the reason, for metrics.
+	// Eviction is the category of the reason, for metrics.
 	Eviction string
-	// Foreign is true if another replica owns the function, and the pod must be deleted nevertheless.
+	// Foreign is true if the pod must be deleted although another replica owns its function.
 	Foreign bool
 }
 
@@ -85,39 +86,40 @@ type Reason int
 
 // The reasons.
 const (
-	// ForLeases means that the pool needs a further pod for its leases.
+	// ForLeases means that the pool has too few pods for its leases.
 	ForLeases Reason = iota
 	// ForMinimum means that the pool has fewer pods than its minimum.
 	ForMinimum
-	// ForVersion means that the pod replaces an outdated pod, whose template or settings have changed.
+	// ForVersion means that the pod replaces an outdated pod, which was built from a former template or former
+	// settings.
 	ForVersion
 )
 
 // String returns the reason's name.
 func (r Reason) String() string { return [...]string{"leases", "minimum", "version"}[r] }
 
-// Extend writes a pod's expiry to its annotation.
+// Extend writes a pod's new expiry to the pod's annotation.
 type Extend struct {
 	Name, UID    string
 	ReclaimAfter time.Time
 }
 
-// Probe checks the health of a pod's wrapper server until the server is healthy, or the pod is deleted. The result is
-// [Probed]. If the server does not answer for a while, a single [Unanswered] is sent before.
+// Probe checks the health of a pod's wrapper server until the server is healthy, or the pod is deleted. The result
+// is the event [Probed]. If the server does not answer for a while, a single event [Unanswered] is sent before.
 type Probe struct {
 	Name, UID, Address string
 	Identity           Identity
-	// Question is the number of the probe. [Probed] and [Unanswered] contain it.
+	// Question is the number of the probe. The events [Probed] and [Unanswered] contain the same number.
 	Question uint64
-	// Timeout limits the probe. Zero means no limit.
+	// Timeout limits the duration of the probe. Zero means no limit.
 	Timeout time.Duration
 }
 
-// Unprobe cancels the open probe of a pod.
+// Unprobe cancels the running probe of a pod.
 type Unprobe struct{ Name, UID string }
 
-// StandDown makes this replica own no functions, for a reason, as long as another replica can own them. An empty
-// reason makes this replica own functions again.
+// StandDown makes this replica own no functions, because its pods do not answer, as long as another replica can own
+// them. An empty reason permits this replica to own functions again.
 type StandDown struct{ Reason string }
 
 func (Grant) isAction()  {}

@@ -4,32 +4,34 @@ package pool
 
 import "time"
 
-// Function identifies a function, and the pool whose pods run the function's image.
+// Function identifies a function by its image. Each Function has a pool of pods that run the image.
 type Function struct {
 	// Reference is the canonical image name with tag, without digest.
 	Reference string
-	// Digest is the digest of the tag at the time of the request. When the tag moves to another digest, requests lead
-	// to a new pool, and the pods of the former pool expire.
+	// Digest is the digest to which the tag referred at the time of the request. When the tag moves to another digest,
+	// requests use a new pool, and the pods of the former pool expire.
 	Digest string
 }
 
-// Limits contains the settings of a function's pool. If MaxPods, MaxWaitlistLength or MaxConcurrency is zero, it
-// counts as 1.
+// Limits contains the limits and settings of a function's pool. If MaxPods, MaxWaitlistLength or MaxConcurrency is
+// zero, it counts as 1.
 type Limits struct {
-	// MaxPods is the maximum number of usable pods. Draining pods do not count, because new pods do not wait until
+	// MaxPods is the maximum number of usable pods. Draining pods do not count, so that new pods can be created before
 	// draining pods are gone. While an outdated pod is replaced, one more pod may exist.
 	MaxPods int
-	// MaxWaitlistLength is the number of leases per pod, granted or waiting, above which a further pod is created.
+	// MaxWaitlistLength is the maximum number of leases per pod, granted or waiting. If there are more leases, a
+	// further pod is created, up to MaxPods.
 	MaxWaitlistLength int
-	// MaxConcurrency is the maximum number of leases per pod.
+	// MaxConcurrency is the maximum number of concurrent leases on a pod.
 	MaxConcurrency int
-	// MaxQueue is the maximum number of waiting leases.
+	// MaxQueue is the maximum number of waiting leases. Further requests are rejected.
 	MaxQueue int
-	// TTL is the time to live of an unused pod, at least minTTL.
+	// TTL is the time after its last use at which a pod is deleted. It is at least minTTL.
 	TTL time.Duration
-	// ReadyTimeout is the time within which a pod with a node must become ready.
+	// ReadyTimeout is the time within which a pod must become ready after it was scheduled to a node.
 	ReadyTimeout time.Duration
-	// Settings is the version of all settings other than the template that shape new pods.
+	// Settings is the version of all settings other than the template from which new pods are built. Pods with another
+	// version are outdated.
 	Settings string
 }
 
@@ -37,21 +39,21 @@ type Limits struct {
 type Config struct {
 	// Limits returns the limits of a function. It must be a pure function.
 	Limits func(Function) Limits
-	// ScanInterval is the interval of garbage collection.
+	// ScanInterval is the interval at which expired pods and pods above MaxPods are drained.
 	ScanInterval time.Duration
-	// SchedulingTimeout is the time after which a pod without a node makes waiting leases fail.
+	// SchedulingTimeout is the time for which leases wait for a pod that is not scheduled to a node. Then they fail.
 	SchedulingTimeout time.Duration
-	// InProcess is true if callers are in the same process and cannot call other replicas.
+	// InProcess is true if the callers run in the same process. They cannot be redirected to other replicas.
 	InProcess bool
-	// Template is the version of the pod template for new pods. It is empty while the template is unknown. In this
+	// Template is the version of the template for new pods. It is empty while the template is unknown. During this
 	// time, no pod counts as outdated.
 	Template string
-	// PodName returns the name of a new pod in a slot. predecessor is the UID of the former pod in the slot. It must
-	// be a pure function, so that replicas that fill the same slot choose the same name. Different functions and
-	// slots must have different names.
+	// PodName returns the name of a new pod in a slot. A slot is the number of a pod within its pool. predecessor is
+	// the UID of the former pod in the slot. PodName must be a pure function, so that replicas that fill the same slot
+	// choose the same name. Different functions and slots must have different names.
 	PodName func(f Function, slot int, predecessor string) string
-	// PodID returns the id of the pod in a slot. The pod's Service selects the pod by this id. It must be a pure
-	// function. Slots of different functions may share an id.
+	// PodID returns the id of the pod in a slot, which is the number of a pod within its pool. The pod's Service
+	// selects the pod by this id. PodID must be a pure function. Slots of different functions may share an id.
 	PodID func(f Function, slot int) string
 }
 
@@ -66,9 +68,10 @@ func (c Config) limitsOf(f Function) Limits {
 	return l
 }
 
-// version returns the current version for new pods of a function.
+// version returns the current version for new pods of a function, which consists of the template's and the
+// settings' version.
 func (c Config) version(l Limits) version { return version{c.Template, l.Settings} }
 
-// version identifies the template and the other settings from which a pod was built. Pods that an earlier release
-// created have an empty settings version, which differs from every current version.
+// version identifies the template and the other settings from which a pod was built. In pods that an earlier
+// release created, the settings version is empty and so never current.
 type version struct{ template, settings string }

@@ -8,27 +8,28 @@ import (
 )
 
 const (
-	// silenceTimeout is the maximum time of a pod's silence before the pod is drained. It is also the minimum time
-	// between two samples of serving pods. The prober reports a pod as silent after two seconds.
+	// silenceTimeout is the time after which a pod that does not answer probes is drained. It is also the minimum time
+	// between two samples, which are probes of a few serving pods. The prober reports a pod as silent after two
+	// seconds.
 	silenceTimeout = 3 * time.Second
-	// sampleInterval is the time between two samples while no pod is silent.
+	// sampleInterval is the time between two samples (probes of a few serving pods) while all pods answer.
 	sampleInterval = 5 * time.Second
-	// minSilentPods is the minimum number of silent pods before the network counts as lost. No other pod may have
-	// answered.
+	// minSilentPods is the minimum number of pods that do not answer before the network, and not the pods, counts as
+	// broken. A single answer of another pod proves that the network works.
 	minSilentPods = 2
-	// sampleSize is the number of serving pods on different nodes that are probed while pods are silent. The sample
-	// distinguishes the loss of a node from the loss of the network.
+	// sampleSize is the maximum number of serving pods, on different nodes, that are probed while a pod does not
+	// answer. Their answers distinguish the loss of a node from the loss of the network.
 	sampleSize = 3
 )
 
 // connectivity tracks whether this replica can reach function pods. A pod is silent if it does not answer probes
-// although Kubernetes reports it as ready. Either the pod is broken, or the network between this replica and the
-// pods.
+// although Kubernetes reports it as ready. Either the pod or the network between this replica and the pods is
+// broken.
 type connectivity struct {
-	// silent maps the names of silent pods to the moment of their detection.
+	// silent maps the names of silent pods to the moment when their silence was detected.
 	silent map[string]moment
-	// lastAnswer is the number of the event with the last answer of any pod. lastAnsweredProbe is the number of the
-	// last probe that a pod answered.
+	// lastAnswer is the number of the last event that reported a pod's answer to a probe. lastAnsweredProbe is the
+	// number of the latest probe that a pod answered.
 	lastAnswer, lastAnsweredProbe uint64
 	sampledAt                     time.Time // time of the last sample
 	lost                          string    // reason that this replica counts as disconnected, else empty
@@ -41,7 +42,8 @@ func (e Unanswered) applyTo(m *Machine) {
 	}
 }
 
-// recordSilence records a pod as silent, and probes other pods to test the network.
+// recordSilence records that a pod does not answer probes, and probes other pods to find out whether the network is
+// broken.
 func (m *Machine) recordSilence(s *step, p *pod) {
 	if _, known := m.connectivity.silent[p.name]; known || !p.observed.Ready {
 		return // a pod that is not ready may not have started
@@ -50,7 +52,7 @@ func (m *Machine) recordSilence(s *step, p *pod) {
 	m.sampleServing(s)
 }
 
-// sampleServing probes up to sampleSize serving pods on different nodes, to test the network.
+// sampleServing probes up to sampleSize serving pods on different nodes, to find out whether the network is broken.
 func (m *Machine) sampleServing(s *step) {
 	if s.age(m.connectivity.sampledAt) < silenceTimeout {
 		return
@@ -72,8 +74,8 @@ func (m *Machine) sampleServing(s *step) {
 	}
 }
 
-// drainSilent drains a pod that does not answer its check. If Kubernetes reports the pod as ready, the pod may be
-// healthy and this replica disconnected. So the pod is probed again, and returns to ready if it answers.
+// drainSilent drains a pod that does not answer a probe. If Kubernetes still reports the pod as ready, the pod may
+// be healthy and this replica disconnected. So the pod is probed again, and becomes ready again if it answers.
 func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
 	p.removal.unexplained = true
@@ -84,14 +86,15 @@ func (m *Machine) drainSilent(s *step, p *pod, reason string) {
 	}
 }
 
-// recordAnswer records that a pod answered a probe.
+// recordAnswer records that a pod answered a probe, so that the pod no longer counts as silent.
 func (m *Machine) recordAnswer(p *pod) {
 	m.connectivity.lastAnswer = m.step.event
 	m.connectivity.lastAnsweredProbe = max(m.connectivity.lastAnsweredProbe, p.health.probeNumber)
 	delete(m.connectivity.silent, p.name)
 }
 
-// judgeConnectivity drains silent pods, and detects a disconnected replica. It runs with each tick.
+// judgeConnectivity drains pods that do not answer probes, and detects whether this replica is disconnected from
+// all pods. It runs with each tick.
 func (m *Machine) judgeConnectivity(s *step) {
 	c := &m.connectivity
 	if m.ownership.replicas > 1 && s.age(c.sampledAt) >= sampleInterval {
@@ -121,8 +124,8 @@ func (m *Machine) judgeConnectivity(s *step) {
 	m.setLost(s, unheard)
 }
 
-// setLost stores whether this replica is disconnected, and emits a StandDown if this changed. unheard is the number
-// of silent pods since the last answer.
+// setLost stores whether this replica is disconnected from its pods, and emits a StandDown if this changed. unheard
+// is the number of pods that have been silent since the last answer of any pod.
 func (m *Machine) setLost(s *step, unheard int) {
 	c := &m.connectivity
 	was := c.lost
@@ -141,9 +144,10 @@ func (m *Machine) setLost(s *step, unheard int) {
 	}
 }
 
-// confirmsSilence reports whether a draining pod may be deleted. A silent pod may be deleted if Kubernetes no longer
-// reports it as ready. It may also be deleted if it remained silent for silenceTimeout after another pod answered a
-// later probe. The timeout is necessary because pods do not answer all at once when a network recovers.
+// confirmsSilence reports whether a draining pod may be deleted. It returns true for pods that were not drained
+// because of silence. A silent pod may be deleted if Kubernetes no longer reports it as ready. It may also be
+// deleted if it remained silent for silenceTimeout after another pod answered a later probe. The timeout is
+// necessary because pods do not answer all at once when a network recovers.
 func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	r := &p.removal
 	switch {
@@ -157,8 +161,8 @@ func (m *Machine) confirmsSilence(s *step, p *pod) bool {
 	return s.age(r.confirmedAt) >= silenceTimeout
 }
 
-// reviveSilent makes a draining pod ready again if it was drained because of its silence. It is called when the pod
-// answers.
+// reviveSilent is called when a pod answers a probe. If the pod was drained because it did not answer, it becomes
+// ready again.
 func (p *pod) reviveSilent(s *step) {
 	if p.state == draining && p.removal.silentSince.event != 0 {
 		p.removal = removal{}

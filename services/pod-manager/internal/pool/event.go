@@ -8,30 +8,30 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Event is an input of the [Machine]. Events may be late, repeated or lost. An observation of a pod with an older
-// resource version is ignored.
+// Event is an input of the [Machine], such as a request for a lease. Events may be late, repeated or lost. An
+// observation of a pod is ignored if a newer resource version was observed before.
 type Event interface{ applyTo(m *Machine) }
 
-// LeaseID identifies a lease. Callers must not reuse it.
+// LeaseID identifies a lease. Callers must use each LeaseID only once.
 type LeaseID uint64
 
-// LeaseRequested requests a lease. The answer is any number of [Report] actions, followed by a single [Grant] or
-// [Reject]. A [LeaseEnded] before that cancels the request.
+// LeaseRequested requests a lease on a pod. The answer is any number of [Report] actions, followed by a single
+// [Grant] or [Reject]. A [LeaseEnded] before the Grant or Reject cancels the request.
 type LeaseRequested struct {
 	Lease    LeaseID
 	Function Function
-	// Avoid contains the names of pods that failed this caller before.
+	// Avoid contains the names of pods that failed during the caller's earlier attempts.
 	Avoid []string
-	// Tried contains the addresses of replicas that the caller called before.
+	// Tried contains the addresses of replicas from which the caller has requested this lease before.
 	Tried []string
 }
 
-// LeaseEnded ends a granted or waiting lease. Unknown leases are ignored.
+// LeaseEnded ends a granted lease, or cancels a waiting lease. Unknown leases are ignored.
 type LeaseEnded struct {
 	Lease LeaseID
-	// Broken describes the pod's failure, as the caller reports it. It is empty if the caller found no failure.
+	// Broken is the caller's description of the pod's failure. It is empty if the caller found no failure.
 	Broken string
-	// Abandoned is true if the caller gave up waiting before the pod answered.
+	// Abandoned is true if the caller stopped waiting before the pod answered.
 	Abandoned bool
 }
 
@@ -43,22 +43,25 @@ type Observation struct {
 	Name, UID, ResourceVersion string
 	Function                   Function
 	Slot                       int
-	// ByTag is true if the pod's image has a tag but no digest, so that the node may run another digest than
-	// Function.Digest.
+	// ByTag is true if the pod's image is specified by a tag without a digest. The tag may have moved, so the node may
+	// run another digest than Function.Digest.
 	ByTag bool
-	// TemplateVersion and SettingsVersion are empty if the pod does not contain them.
+	// TemplateVersion and SettingsVersion identify the template and the settings from which the pod was built. They
+	// are empty if the pod's annotations do not contain them.
 	TemplateVersion, SettingsVersion string
-	// Identity is the pod's identity for its callers. It is zero for a pod without a certificate.
+	// Identity is the identity that the pod proves to its callers. It is zero for a pod without a certificate.
 	Identity Identity
 	Created  time.Time
-	// ReclaimAfter is the pod's expiry. It is zero if the annotation is missing or invalid.
+	// ReclaimAfter is the pod's expiry: an unused pod is deleted after this time. It is zero if the annotation is
+	// missing or invalid.
 	ReclaimAfter time.Time
 
-	// Phase is the pod's progress towards readiness. PhaseConnecting means that the pod's containers run.
+	// Phase is the pod's progress towards readiness, such as the pull of its image. PhaseConnecting means that the
+	// pod's containers run.
 	Phase Phase
 	// Reason explains the phase to users.
 	Reason string
-	// Address is the address of the wrapper server, as host:port. It is empty while the pod has no address.
+	// Address is the address of the pod's wrapper server, as host:port. It is empty while the pod has no address.
 	Address string
 	// HealthAddress is the address to which probes are sent. If it is empty, probes are sent to Address.
 	HealthAddress string
@@ -77,7 +80,8 @@ type Identity struct{ ID, Secret string }
 
 func (o Observation) containersRun() bool { return o.Phase == PhaseConnecting && o.Address != "" }
 
-// Phase is the progress of a lease towards its grant. Later phases are greater.
+// Phase is the step of a lease's wait, from the queue to the connection to the pod. Later phases have greater
+// values.
 type Phase = podmanagerv1.Phase
 
 // The phases, in order.
@@ -95,15 +99,16 @@ const (
 // Problem describes a failure that prevents a pod from serving.
 type Problem struct {
 	Kind ProblemKind
-	// Reason is the text of the kubelet, the scheduler or the API server.
+	// Reason is the message of the kubelet, the scheduler or the API server.
 	Reason string
 	// OutOfMemory is true if the kernel killed the pod because of its memory use.
 	OutOfMemory bool
-	// Unreachable is true if this replica cannot use the Kubernetes API. Another replica may be able to.
+	// Unreachable is true if this replica cannot use the Kubernetes API, whereas another replica may be able to use
+	// it.
 	Unreachable bool
 }
 
-// ProblemKind classifies problems by their consequence for waiting leases.
+// ProblemKind classifies a pod's problems by their consequence for the leases that wait for the pod.
 type ProblemKind int
 
 const (
@@ -112,68 +117,71 @@ const (
 	// Stuck means that the pod may become ready by itself, but a user may have to change something. An example is a
 	// failing image pull.
 	Stuck
-	// Held means that the pod becomes ready by itself after a temporary cause, for instance once a node is free or
+	// Held means that the pod becomes ready by itself when a temporary cause ends, for instance when a node is free or
 	// the Kubernetes API recovers.
 	Held
-	// Lost means that this pod will not serve, for instance after an eviction, but another pod may.
+	// Lost means that this pod will not serve, for instance after an eviction, but a new pod may.
 	Lost
-	// Full means that a quota refuses the pod. The pod can be created once another pod is deleted.
+	// Full means that a ResourceQuota refuses the pod. The pod can be created after another pod is deleted.
 	Full
 	// Fatal means that neither this pod nor a new pod can become ready, for instance because the image cannot be
 	// pulled.
 	Fatal
 )
 
-// mayPass reports whether the pod may become ready by itself.
+// mayPass reports whether the problem may end by itself, so that the pod becomes ready.
 func (k ProblemKind) mayPass() bool { return k == Stuck || k == Held }
 
-// broken reports whether the pod cannot become ready any longer.
+// broken reports whether the problem prevents the pod from ever becoming ready.
 func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }
 
-// ForeignObserved reports a pod of another function runner whose label contains an id in our format. A Service with
-// this id would select that pod, so the id is occupied.
+// ForeignObserved reports a pod of another function runner whose label contains an id in this program's format. A
+// Service with this id would select that pod, so new pods must not use the id.
 type ForeignObserved struct{ Name, ID string }
 
-// PodGone reports that a pod no longer exists. The pod may belong to another function runner.
+// PodGone reports that a pod no longer exists. The pod may have belonged to another function runner.
 type PodGone struct{ Name, UID string }
 
-// CreateFailed reports that a [Create] failed. The pod may exist nevertheless.
+// CreateFailed reports that the action [Create] failed. The pod may exist nevertheless, for instance if a response
+// was lost.
 type CreateFailed struct {
 	Name    string
 	Problem Problem
 }
 
-// DeleteFailed reports that a [Delete] failed.
+// DeleteFailed reports that the action [Delete] failed.
 type DeleteFailed struct{ Name, UID, Reason string }
 
 // Probed reports the result of a [Probe].
 type Probed struct {
 	Name, UID string
-	// Question is the number of the Probe. Answers to earlier probes are ignored.
+	// Question is the number of the probe, from [Probe]. Results of earlier probes are ignored.
 	Question uint64
-	// Unhealthy is the error of the probe. It is empty for a healthy pod.
+	// Unhealthy is the error of a failed probe. It is empty if the pod is healthy.
 	Unhealthy string
 }
 
-// Unanswered reports that a pod has not answered a [Probe] without timeout for a while. The probe continues.
+// Unanswered reports that a pod has not answered a [Probe] for a while. It is sent only for a probe without
+// timeout, which then continues.
 type Unanswered struct {
 	Name, UID string
 	Question  uint64
 }
 
-// OwnersChanged reports new owners of functions. Before the first OwnersChanged, this replica owns all functions.
+// OwnersChanged reports which replicas own which functions. Before the first OwnersChanged, this replica owns all
+// functions.
 type OwnersChanged struct {
 	// Owner returns the owner of a function. It must be a pure function.
 	Owner func(Function) Owner
-	// Replicas is the number of replicas that own functions.
+	// Replicas is the number of replicas among which the functions are divided.
 	Replicas int
-	// Lost is the reason that this replica cannot use the Kubernetes API, while other replicas can. Otherwise it is
-	// empty.
+	// Lost is the reason that this replica cannot use the Kubernetes API. It is empty if this replica can use the
+	// Kubernetes API, or if other replicas cannot use it either.
 	Lost string
 }
 
-// MinPodsSet sets the minimum number of pods of a function. These pods exist even if no lease needs them. MaxPods
-// limits the minimum.
+// MinPodsSet sets the minimum number of pods of a function, which exist even if no lease needs them. If the minimum
+// exceeds MaxPods, MaxPods applies.
 type MinPodsSet struct {
 	Function Function
 	Pods     int
@@ -185,12 +193,14 @@ type Configured struct{ Config Config }
 // Tick reports that a second has passed.
 type Tick struct{}
 
-// Owner identifies the replica that manages a function's pods.
+// Owner identifies the replica that owns a function, and so manages its pods.
 type Owner struct {
 	// Mine is true if this replica is the owner.
 	Mine bool
-	// Address is the owner's address for gateways, if it is another replica. It is empty if the address is unknown.
+	// Address is the address at which gateways reach the owner, if another replica is the owner. It is empty if the
+	// address is unknown.
 	Address string
-	// Alone is true if this replica runs without membership: other replicas may own the function, too.
+	// Alone is true if this replica does not coordinate with other replicas (no membership). Other replicas may own
+	// the function, too.
 	Alone bool
 }

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// quotaRetry is the delay before the next attempt to create a pod after a quota refused a pod. The deletion of a pod
-// ends the delay.
+// quotaRetry is the delay before the next attempt to create a pod after a ResourceQuota refused a pod. It ends
+// early when a pod is deleted.
 const quotaRetry = 10 * time.Second
 
-// watchLag is the maximum delay until this replica observes that another replica extended a pod's expiry.
+// watchLag is the maximum delay until this replica observes that another replica has extended a pod's expiry.
 const watchLag = 2 * time.Second
 
-// capacity tracks whether the ResourceQuota of the namespace is reached. While it is reached, pools that need a pod
-// wait in line, and the least recently used idle pods are evicted for them.
+// capacity tracks whether the namespace's ResourceQuota is used up. While it is used up, pools that need a pod wait
+// in line, and the least recently used idle pods are deleted to make room for them.
 type capacity struct {
 	line []*pool // pools that wait for a pod, sorted by arrival
-	// refused is Kubernetes' message about the last refused pod. refusedUntil is the time when creating a pod is
-	// attempted again.
+	// refused is Kubernetes' message about the last pod that the ResourceQuota refused. Until refusedUntil, no pod is
+	// created.
 	refused      string
 	refusedUntil time.Time
 }
 
-// recordRefusal records that a quota refused a pod.
+// recordRefusal records that the ResourceQuota refused a pod, so that no pod is created for the time quotaRetry.
 func (c *capacity) recordRefusal(now time.Time, reason string) {
 	c.refused = reason
 	c.refusedUntil = now.Add(quotaRetry)
@@ -33,13 +33,15 @@ func (c *capacity) recordRefusal(now time.Time, reason string) {
 
 func (c *capacity) atQuota(now time.Time) bool { return now.Before(c.refusedUntil) }
 
-// admits reports whether p may create a pod: the quota is not reached, and no other pool is before p in line.
+// admits reports whether pool p may create a pod: the ResourceQuota is not used up, and no other pool is before p
+// in line.
 func (c *capacity) admits(now time.Time, p *pool) bool {
 	first := c.nextInLine()
 	return !c.atQuota(now) && (first == nil || first == p)
 }
 
-// nextInLine returns the pool that gets the next pod. It is nil if no pool waits in line.
+// nextInLine returns the pool that may create the next pod when there is capacity. It is nil if no pool waits in
+// line.
 func (c *capacity) nextInLine() *pool {
 	if len(c.line) == 0 {
 		return nil
@@ -47,7 +49,8 @@ func (c *capacity) nextInLine() *pool {
 	return c.rankedLine()[0]
 }
 
-// rankedLine returns the pools in line. Pools without a pod come before pools that need a further pod.
+// rankedLine returns the pools that wait in line for capacity. Pools without a pod come before pools that need a
+// further pod.
 func (c *capacity) rankedLine() []*pool {
 	line := slices.Clone(c.line)
 	slices.SortStableFunc(line, func(a, b *pool) int {
@@ -60,7 +63,8 @@ func (c *capacity) leaveLine(p *pool) {
 	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
 }
 
-// enterLine adds a pool to the line if leases or outdated pods wait for a pod.
+// enterLine makes a pool wait in line for capacity if leases need a pod, or if an outdated pod needs a replacement.
+// Otherwise the pool leaves the line.
 func (m *Machine) enterLine(s *step, p *pool) {
 	if len(p.queue) == 0 && !p.needsSurge(s.at) {
 		m.capacity.leaveLine(p)
@@ -69,10 +73,10 @@ func (m *Machine) enterLine(s *step, p *pool) {
 	}
 }
 
-// evictIdle drains an idle pod for each pool in line while the quota is reached: first pods of pools that this
-// replica owns, then pods of other pools. Pods that are already leaving make room for the first pools in line. If no
-// pod is idle, the callers of a pool without a pod are sent to other replicas, because those know better which of
-// their own pods are idle.
+// evictIdle makes room for the pools in line while the ResourceQuota is used up. For each of these pools, it drains
+// an idle pod: first pods of functions that this replica owns, then pods of other functions. Pods that are already
+// being removed make room for the first pools in line. If no pod is idle, the callers of a pool without a pod are
+// redirected to other replicas, because other replicas know better which of their own pods are idle.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -90,8 +94,8 @@ func (m *Machine) evictIdle(s *step) {
 	}
 }
 
-// countLeaving counts the draining and deleting pods. A pod that has been leaving for deletionTimeout does not count,
-// because it may never be gone.
+// countLeaving counts the draining and deleting pods, which make room for new pods. A pod that has been leaving for
+// deletionTimeout does not count, because its deletion may never complete.
 func (m *Machine) countLeaving(now time.Time) int {
 	n := 0
 	for _, p := range m.pods.byName {
@@ -102,10 +106,10 @@ func (m *Machine) countLeaving(now time.Time) int {
 	return n
 }
 
-// idlePods returns idle pods, least recently used first. If owned is true, these are pods of pools that this replica
-// owns, otherwise pods of all other pools. Other replicas extend the expiries of pods that they use, once per
-// extensionInterval. So if no other replica extended a pod's expiry for longer than that, no other replica uses the
-// pod.
+// idlePods returns idle pods, least recently used first. If owned is true, these are pods of functions that this
+// replica owns, otherwise pods of all other functions. A replica that uses a pod extends the pod's expiry once per
+// extensionInterval. So a pod is unused if no other replica has extended its expiry for longer than
+// extensionInterval.
 func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	var idle []*pod
 	for _, p := range m.pools {
@@ -124,7 +128,7 @@ func (m *Machine) idlePods(s *step, owned bool) []*pod {
 	return idle
 }
 
-// sendOn redirects the waiting leases of a pool without a pod to other replicas. Leases whose callers have tried all
+// sendOn redirects the callers that wait for a pool without a pod to other replicas. Callers that have tried all
 // replicas continue to wait here.
 func (m *Machine) sendOn(s *step, p *pool) {
 	if p.countUsable() > 0 || m.config.InProcess {
@@ -138,7 +142,7 @@ func (m *Machine) sendOn(s *step, p *pool) {
 	}
 }
 
-// waitReason returns the reason that pools wait in line, as a text for users.
+// waitReason returns a text for users with the reason that pools wait in line for capacity.
 func (c *capacity) waitReason() string {
 	return "Kubernetes has no room for a further function pod, and all are in use: " + c.refused
 }

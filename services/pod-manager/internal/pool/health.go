@@ -10,25 +10,27 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// health holds the results of a pod's probes.
+// health contains the state of a pod's probes.
 type health struct {
 	probedAddress string // address of the open probe; it is empty if no probe is open
 	probeNumber   uint64 // number of the last probe
-	// checkedEarly is true if the pod's check began before any lease reported the pod as broken.
+	// checkedEarly is true if the check of the pod began for another reason than a lease that reported the pod as
+	// broken.
 	checkedEarly  bool
 	reportedReady bool // true if Kubernetes reported the pod as ready before
 }
 
-// stall tracks for how long a pod has a problem that may pass by itself.
+// stall tracks for how long a pod has had a problem that may end by itself, such as a failing image pull.
 type stall struct {
 	since   time.Time // start of the problem; it is zero without a problem
 	tooLong bool
 }
 
-// checkTimeout is the time within which a pod in the state checking must answer its probe.
+// checkTimeout is the timeout of the probe of a pod that may be broken, see the state checking.
 const checkTimeout = 3 * time.Second
 
-// probe emits a [Probe] of a pod, unless a probe of the pod's current address is open. A zero timeout means no limit.
+// probe emits a [Probe] of a pod, unless a probe of the pod's current address is already running. A zero timeout
+// means no limit.
 func (p *pod) probe(s *step, timeout time.Duration) {
 	address := cmp.Or(p.observed.HealthAddress, p.observed.Address)
 	if p.health.probedAddress == address {
@@ -50,17 +52,18 @@ func (p *pod) endProbe(s *step) {
 	}
 }
 
-// check moves a ready pod to the state checking and probes it. The pod gets no leases until it answers.
+// check moves a ready pod that may be broken to the state checking, and probes it. The pod gets no leases until it
+// answers. why is the reason for users.
 func (p *pod) check(s *step, early bool, why string) {
 	p.setState(s.at, checking, why)
 	p.health.checkedEarly = early
 	p.probe(s, checkTimeout)
 }
 
-// whyChecked is the reason of a check, for users, after a lease reported the pod as broken.
+// whyChecked is the reason of a check that users see after a lease reported the pod as broken.
 const whyChecked = "an evaluation found it broken, and its health is being probed"
 
-// markReady makes a pod ready after a healthy answer.
+// markReady moves a pod to the state ready after a probe found it healthy.
 func (p *pod) markReady(s *step) {
 	if p.becameReady.at.IsZero() {
 		p.becameReady = s.moment
@@ -71,21 +74,22 @@ func (p *pod) markReady(s *step) {
 	p.setState(s.at, ready, "")
 }
 
-// containersStopped reports whether the containers of a pod stopped. It requires evidence that they ran, because a
-// probe may succeed before Kubernetes reports that the containers run. before is the previous observation.
+// containersStopped reports whether the containers of a pod stopped since the previous observation (before). It
+// requires evidence that the containers ran, because a probe may succeed before Kubernetes reports running
+// containers.
 func (p *pod) containersStopped(before Observation) bool {
 	stalled := p.state == ready && p.observed.Problem.Kind.mayPass()
 	lostAddress := before.Address != "" && p.observed.Address == ""
 	return !p.observed.containersRun() && (p.ran || stalled || lostAddress)
 }
 
-// lostReadiness reports whether Kubernetes no longer reports a serving pod as ready, for instance because its node is
-// not ready.
+// lostReadiness reports whether Kubernetes has stopped reporting a serving pod as ready, for instance because the
+// pod's node is not ready.
 func (p *pod) lostReadiness(before Observation) bool {
 	return p.state == ready && before.Ready && !p.observed.Ready && p.observed.Address != ""
 }
 
-// restart returns a pod whose containers stopped to the state starting.
+// restart moves a pod whose containers stopped back to the state starting, because Kubernetes may start them again.
 func (p *pod) restart(now time.Time) {
 	p.setState(now, starting, "")
 	p.since = now
@@ -93,15 +97,15 @@ func (p *pod) restart(now time.Time) {
 	p.ran = false
 }
 
-// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. This lasts until the
-// pod is gone, and not only until the end of its check, because a busy node needs longer.
+// awaitsExplanation reports whether the kubelet may still report why a pod failed. On a busy node, the kubelet may
+// need longer than the check of the pod, so this lasts until the pod is gone.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
 
-// stallTimeout returns the time after which a problem of the pod makes waiting leases fail. It is long for a pod
-// without a node, because an autoscaler may need minutes to add a node. It is short for other problems, such as an
-// unavailable registry.
+// stallTimeout returns the time after which a problem of the pod makes waiting leases fail. It is unscheduled for a
+// pod without a node, because an autoscaler may need minutes to add a node. It is short for other problems, such as
+// an unavailable registry.
 func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
 	if p.observed.Phase == PhaseScheduling {
 		return unscheduled
@@ -109,7 +113,8 @@ func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
 	return min(unscheduled, 2*time.Second)
 }
 
-// startsStalling reports whether a pod's problem exceeds its timeout, and returns true only once per problem.
+// startsStalling reports whether a pod's problem has lasted longer than the timeout. It returns true only once per
+// problem, when waiting leases must be rejected.
 func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
 	if p.stall.since.IsZero() || p.stall.tooLong || now.Sub(p.stall.since) < timeout {
 		return false
@@ -118,7 +123,8 @@ func (p *pod) startsStalling(now time.Time, timeout time.Duration) bool {
 	return true
 }
 
-// overdueProblem returns a problem if a pod exceeds the timeout of its state. Otherwise it returns the zero Problem.
+// overdueProblem returns a problem if a pod has been in its state for longer than the state's timeout. Otherwise it
+// returns the zero Problem.
 func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
 	switch {
@@ -135,14 +141,14 @@ func (p *pod) overdueProblem(now time.Time, unscheduled time.Duration) Problem {
 	}
 }
 
-// lateProblem returns the problem of a pod that exceeds the ready timeout. expected is the part of the reason that
-// follows "was not".
+// lateProblem returns the problem of a pod that did not become ready in time. expected completes the words "was
+// not" in the problem's text.
 func (p *pod) lateProblem(expected string) Problem {
 	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.lastProgress())
 	return Problem{Kind: Fatal, Reason: reason}
 }
 
-// lastProgress returns a text about the last reported progress of a pod that does not become ready.
+// lastProgress returns a text for users about the last reported progress of a pod that does not become ready.
 func (p *pod) lastProgress() string {
 	switch reason := cmp.Or(p.observed.Problem.Reason, p.observed.Reason); {
 	case reason != "":
@@ -157,21 +163,22 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of consecutive lost pods after which the waiting leases of their pool are rejected.
+	// maxAttempts is the number of consecutive pods that are lost before they become ready, after which the waiting
+	// leases are rejected.
 	maxAttempts = 3
-	// minBackoff and maxBackoff limit the delay before the next pod is created after a failed attempt. The limit is
-	// maxHeldBackoff if the cause is temporary, because the leases wait for the next attempt.
+	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. If the
+	// cause is temporary, the maximum is maxHeldBackoff, because leases wait for the next attempt.
 	minBackoff     = time.Second
 	maxBackoff     = 30 * time.Second
 	maxHeldBackoff = 4 * time.Second
-	// failureMemory is the time for which a failed attempt affects later leases.
+	// failureMemory is the time after which a failed attempt to create a pod no longer affects new leases.
 	failureMemory = time.Minute
-	// maxBroken is the number of consecutive leases that report a pod as broken, after which the pod is drained even
+	// maxBroken is the number of consecutive leases that must report a pod as broken before the pod is drained even
 	// though its probes succeed.
 	maxBroken = 3
 )
 
-// failure describes the last failed attempts to create a pod.
+// failure describes the recent failed attempts to create a pod of a pool.
 type failure struct {
 	problem  Problem
 	at       time.Time
@@ -180,8 +187,8 @@ type failure struct {
 	until    time.Time
 }
 
-// countAttempt counts a failed attempt to create a pod. It starts or doubles the backoff. For lost pods, the backoff
-// starts only after maxAttempts attempts.
+// countAttempt counts a failed attempt to create a pod, and starts or doubles the delay before the next attempt.
+// For lost pods, the delay starts only after maxAttempts consecutive attempts.
 func (f *failure) countAttempt(problem Problem, now time.Time) {
 	if problem.Kind == None {
 		problem.Kind = Lost
@@ -198,24 +205,25 @@ func (f *failure) countAttempt(problem Problem, now time.Time) {
 	f.until = now.Add(f.backoff)
 }
 
-// backsOff reports whether it is too early for the next attempt. needed is false if no lease needs the pod. In this
-// case, attempts are failureMemory apart.
+// backsOff reports whether it is too early for the next attempt to create a pod. If no lease needs the pod (needed
+// is false), attempts are failureMemory apart.
 func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || (!needed && f.backoff > 0 && now.Sub(f.at) < failureMemory)
 }
 
-// reset clears the failed attempts, after a pod became ready or after the possible cause was removed.
+// reset forgets the failed attempts to create a pod, after a pod became ready or after the possible cause was
+// removed.
 func (f *failure) reset() { *f = failure{} }
 
-// forgetOld clears attempts and backoff if the last failure is old: at least failureMemory before since. since is the
-// request time of the oldest waiting lease.
+// forgetOld clears the attempts and the backoff if the last failure is old: at least failureMemory before since,
+// the request time of the oldest waiting lease.
 func (f *failure) forgetOld(since time.Time) {
 	if since.Sub(f.at) >= failureMemory {
 		f.attempts, f.backoff = 0, 0
 	}
 }
 
-// faultClass returns the class of the error that waiting leases get.
+// faultClass returns the class of the error with which the problem makes waiting leases fail.
 func (k ProblemKind) faultClass() fault.Class {
 	switch k {
 	case Lost, Held:
@@ -229,14 +237,14 @@ func (k ProblemKind) faultClass() fault.Class {
 	}
 }
 
-// countFailure counts a failed attempt to create a pod.
+// countFailure counts a failed attempt to create a pod of the pool.
 func (p *pool) countFailure(s *step, problem Problem) {
 	p.failure.countAttempt(problem, s.at)
 	s.markDirty(p)
 }
 
-// countLoss counts a lost pod as a failed attempt. It does not count a pod that was ready, if a new pod may work. Of
-// several pods that are lost together, it counts one.
+// countLoss counts a lost pod as a failed attempt to create a pod. It does not count a pod that was ready, if a new
+// pod may work. If several pods are lost together, only one of them counts.
 func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	wasReady := !pod.becameReady.at.IsZero()
 	if !pod.countsAsAttempt || (problem.Kind == Lost && (wasReady || pod.learnedAt.at.Before(p.failure.at))) {
@@ -245,20 +253,20 @@ func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
 	p.countFailure(s, problem)
 }
 
-// countDeletion counts a pod that another client deleted as a failed attempt.
+// countDeletion counts a pod that another client deleted before it was ready as a failed attempt to create a pod.
 func (p *pool) countDeletion(s *step, pod *pod) {
 	reason := "pod " + pod.name + " was deleted by another client before it was ready"
 	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
 }
 
-// drainFailed drains a broken pod, and counts it as a failed attempt, see countLoss.
+// drainFailed drains a broken pod, and counts it as a failed attempt to create a pod, see countLoss.
 func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
 	p.countLoss(s, pod, problem)
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
-// recheckBroken handles a lease's report that a pod is broken. It checks the pod. The pod gets no leases until it
-// answers. After maxBroken consecutive reports, it drains the pod.
+// recheckBroken is called when a lease reports that a pod is broken. It probes the pod, which gets no leases until
+// it answers. After maxBroken consecutive reports, it drains the pod instead.
 func (p *pool) recheckBroken(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.checkedEarly) {
 		return // already checked, or leaving

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Machine holds the pools of all functions. Use [New]. A Machine is not safe for concurrent use.
+// Machine decides about the pods and leases of all functions. Use [New]. A Machine is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// since is the arrival of the current template. Until the template changes, it is the start of this replica.
+	// since is the moment when the current template arrived. Until the template changes, it is the start of this
+	// replica.
 	since moment
-	// pools is sorted by arrival, so that equal events lead to equal actions.
+	// pools is sorted by creation, so that the same events always lead to the same actions.
 	pools        []*pool
 	byFunction   map[Function]*pool
 	pods         podIndex
@@ -36,7 +37,7 @@ func New(config Config) *Machine {
 	return m
 }
 
-// Handle applies an event and returns the resulting actions. now must not be before the now of the previous call.
+// Handle applies an event and returns the resulting actions. now must not be earlier than in the previous call.
 func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s := &m.step
 	if now.After(s.at) {
@@ -48,15 +49,16 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	s.event++
 	s.actions = nil
 	event.applyTo(m)
-	// Reconciling a pool may mark another pool, for instance the next pool in line.
+	// Reconciling a pool may require that another pool is reconciled, for instance the next pool that waits for
+	// capacity.
 	for p := m.nextPool(); p != nil; p = m.nextPool() {
 		m.reconcile(s, p)
 	}
 	return s.actions
 }
 
-// nextPool returns the next pool to reconcile: a dirty pool, or else the first pool in line if the quota is not
-// reached. It returns nil if there is no such pool.
+// nextPool returns the next pool to reconcile: a pool that is marked dirty, or else the first pool in line for
+// capacity if the ResourceQuota is not used up. It returns nil if there is no such pool.
 func (m *Machine) nextPool() *pool {
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
@@ -69,7 +71,7 @@ func (m *Machine) nextPool() *pool {
 	return nil
 }
 
-// pool returns the pool of a function. It creates a missing pool.
+// pool returns the pool of a function, and creates the pool if it does not exist.
 func (m *Machine) pool(s *step, f Function) *pool {
 	p, ok := m.byFunction[f]
 	if !ok {
@@ -84,7 +86,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 	return p
 }
 
-// addPod adds a pod to its pool and to the index.
+// addPod adds a pod to its pool and to the index of all pods.
 func (m *Machine) addPod(s *step, p *pod) {
 	p.learnedAt = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
@@ -92,7 +94,7 @@ func (m *Machine) addPod(s *step, p *pod) {
 	p.pool.add(p)
 }
 
-// removePod removes a deleted pod from its pool, the index and the records.
+// removePod removes a pod from its pool, the index of all pods and the other records.
 func (m *Machine) removePod(s *step, p *pod) {
 	m.pods.remove(p, s.at)
 	delete(m.connectivity.silent, p.name)
@@ -114,7 +116,8 @@ func (m *Machine) reconcile(s *step, p *pool) {
 	m.deleteDrained(s, p)
 }
 
-// createMissing creates the pods that a pool needs. If the quota is reached, the pool enters the line instead.
+// createMissing creates the pods that a pool needs. If the ResourceQuota is used up, the pool waits in line for
+// capacity instead.
 func (m *Machine) createMissing(s *step, p *pool) {
 	if !m.mayCreate(p) || p.failure.backsOff(p.countDemand() > 0, s.at) {
 		m.capacity.leaveLine(p)
@@ -131,7 +134,7 @@ func (m *Machine) createMissing(s *step, p *pool) {
 	m.capacity.leaveLine(p)
 }
 
-// createPod adds a pod in the lowest free slot to a pool, and emits its creation.
+// createPod adds a pod in the lowest free slot to a pool, and emits the action [Create].
 func (m *Machine) createPod(s *step, p *pool, reason Reason) {
 	since := s.at
 	if len(p.queue) > 0 {
@@ -160,7 +163,7 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	if p.countUsable() > 0 || !slices.Contains(m.capacity.line, p) {
 		return
 	}
-	// A lease is rejected if its pool waited in line for as long as a pod may need to become ready. In this case,
+	// A lease that waits for capacity is rejected after the time in which a pod must become ready. In this case,
 	// Kubernetes does not delete draining pods, or too many pools need a pod.
 	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
@@ -174,8 +177,8 @@ func (m *Machine) rejectWaiting(s *step, p *pool) {
 	}
 }
 
-// obstacleOf returns the reason that no pod is being created for the waiting leases of a pool: the pool waits in line,
-// or until the next attempt. Otherwise it is empty.
+// obstacleOf returns the reason that no pod is being created for the waiting leases of a pool: the pool waits in
+// line for capacity, or for the next attempt after a failure. Without such a reason, it returns an empty string.
 func (m *Machine) obstacleOf(p *pool) string {
 	switch {
 	case slices.Contains(m.capacity.line, p):
@@ -187,8 +190,8 @@ func (m *Machine) obstacleOf(p *pool) string {
 	}
 }
 
-// deleteDrained deletes the draining pods of a pool that have no leases. If another replica owns the pool, it deletes
-// only pods that this replica evicted for their capacity.
+// deleteDrained deletes the draining pods of a pool that have no leases. If another replica owns the pool, it
+// deletes only pods that this replica drained to make room for other pods.
 func (m *Machine) deleteDrained(s *step, p *pool) {
 	for _, pod := range p.pods {
 		if !p.owner.Mine && pod.removal.eviction != evictionCapacity {
@@ -400,7 +403,8 @@ func (Tick) applyTo(m *Machine) {
 	}
 }
 
-// collectGarbage drains expired and surplus pods, and deletes records of old pods and unused pools.
+// collectGarbage drains expired pods and pods above MaxPods. It removes records of old pods and unused pools from
+// memory.
 func (m *Machine) collectGarbage(s *step) {
 	m.scanOwned(s)
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
@@ -416,7 +420,7 @@ func (m *Machine) collectGarbage(s *step) {
 	maps.DeleteFunc(m.leases.outOfMemory, old)
 }
 
-// timeOut handles the pods of a pool that exceed a timeout.
+// timeOut handles the pods of a pool that exceed a timeout, for instance because they do not become ready.
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // backward, because the loop may remove a pod
 		pod := p.pods[i]
@@ -427,8 +431,8 @@ func (m *Machine) timeOut(s *step, p *pool) {
 		case problem.Kind == None:
 		case !p.isManaged() && pod.state == starting: // its owner decides
 		case pod.state == creating:
-			// The pod is only forgotten and not deleted. It may not exist, or another replica may use it, because
-			// replicas choose equal names. If the pod exists, this replica adopts it later.
+			// The pod is only removed from memory and not deleted. It may not exist, or another replica may use it, because
+			// replicas choose equal names. If the pod exists, a later event about the pod adds it again.
 			p.countFailure(s, problem)
 			m.removePod(s, pod)
 		case pod.state == checking:

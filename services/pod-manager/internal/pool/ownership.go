@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// ownership contains the owners of functions, as the last OwnersChanged reported them.
+// ownership contains the owners of functions, as the last event OwnersChanged reported them.
 type ownership struct {
 	of        func(Function) Owner
 	replicas  int    // replicas that own functions
@@ -15,7 +15,8 @@ type ownership struct {
 	takeovers int64  // number of pools with pods that this replica took over
 }
 
-// ownAll returns the owner of a function without membership: this replica owns all functions.
+// ownAll returns the owner of a function if replicas do not coordinate (without membership): this replica owns all
+// functions.
 func ownAll(Function) Owner { return Owner{Mine: true, Alone: true} }
 
 func (e OwnersChanged) applyTo(m *Machine) {
@@ -37,7 +38,7 @@ func (e OwnersChanged) applyTo(m *Machine) {
 	}
 }
 
-// adoptPods takes over the pods of a pool when this replica becomes the pool's owner.
+// adoptPods takes over the management of a pool's pods when this replica becomes the pool's owner.
 func (p *pool) adoptPods(s *step) {
 	for _, pod := range p.pods {
 		p.followObservation(s, pod, pod.observed)
@@ -48,8 +49,8 @@ func (p *pool) adoptPods(s *step) {
 	p.failure.reset() // the former owner's attempts are unknown
 }
 
-// handOver releases the pods of a pool when another replica becomes the pool's owner. It cancels this replica's
-// decisions about the pods, because the new owner decides. Leases on the pods continue.
+// handOver ends the management of a pool's pods when another replica becomes the pool's owner. It cancels this
+// replica's deletions and probes of the pods, because the new owner decides. Leases on the pods continue.
 func (p *pool) handOver(s *step) {
 	for _, pod := range p.pods {
 		pod.returnToStarting(s)
@@ -58,16 +59,16 @@ func (p *pool) handOver(s *step) {
 	}
 }
 
-// isManaged reports whether this replica creates and probes pods of the pool: it owns the pool, or leases wait for
-// the pool here.
+// isManaged reports whether this replica creates and probes pods of the pool, because it owns the pool, or because
+// leases wait for the pool here.
 func (p *pool) isManaged() bool { return p.owner.Mine || len(p.queue) > 0 }
 
-// mayCreate reports whether this replica may create pods of a pool.
+// mayCreate reports whether this replica may create pods of a pool: it manages the pool and is able to serve it.
 func (m *Machine) mayCreate(p *pool) bool { return p.isManaged() && m.incapacity(p) == "" }
 
-// incapacity returns the reason that this replica cannot serve a pool. It is empty if the replica can. A
-// disconnected replica can still serve a pool if it is the pool's owner with membership. In this case, all replicas
-// stood down, so none is better.
+// incapacity returns the reason that this replica cannot serve a pool, such as a broken network. It is empty if the
+// replica can serve the pool. With membership, a disconnected replica owns pools only if all replicas stood down.
+// Then it serves these pools, because no replica can do better.
 func (m *Machine) incapacity(p *pool) string {
 	if m.config.InProcess || (p.owner.Mine && !p.owner.Alone) {
 		return ""
@@ -75,8 +76,9 @@ func (m *Machine) incapacity(p *pool) string {
 	return cmp.Or(m.ownership.lost, m.connectivity.lost)
 }
 
-// trustReadiness copies the readiness that Kubernetes reports to the state of a pod that another replica owns. This
-// replica does not probe such pods, but must be able to grant leases on them when their owner cannot be reached.
+// trustReadiness updates the state of a pod that another replica owns to the readiness that Kubernetes reports.
+// This replica does not probe such pods, but must be able to grant leases on them when their owner cannot be
+// reached.
 func (p *pod) trustReadiness(s *step) {
 	switch {
 	case p.pool.owner.Mine:
@@ -90,7 +92,7 @@ func (p *pod) trustReadiness(s *step) {
 	}
 }
 
-// probeForOwner probes the starting pods of another owner's pool while leases wait for the pool here.
+// probeForOwner probes the starting pods of a pool that another replica owns, while leases wait for the pool here.
 func (p *pool) probeForOwner(s *step) {
 	if p.owner.Mine || len(p.queue) == 0 {
 		return
@@ -102,8 +104,8 @@ func (p *pool) probeForOwner(s *step) {
 	}
 }
 
-// redirectWaiting redirects the waiting leases of a pool to the pool's owner, or to any replica if this replica
-// cannot serve the pool. Leases whose callers have already tried the owner wait here.
+// redirectWaiting redirects the callers that wait for a pool to the pool's owner, or to any replica if this replica
+// cannot serve the pool. Callers that have already tried the owner wait here.
 func (m *Machine) redirectWaiting(s *step, p *pool) {
 	incapacity := m.incapacity(p)
 	if incapacity == "" && p.owner.Mine {
@@ -119,7 +121,7 @@ func (m *Machine) redirectWaiting(s *step, p *pool) {
 	}
 }
 
-// scanOwned drains expired and surplus pods in the pools that this replica owns.
+// scanOwned drains expired pods and pods above MaxPods in the pools that this replica owns.
 func (m *Machine) scanOwned(s *step) {
 	for _, p := range m.pools {
 		if p.owner.Mine {
@@ -129,7 +131,7 @@ func (m *Machine) scanOwned(s *step) {
 	}
 }
 
-// Owned counts the functions that this replica owns.
+// Owned returns the number of functions with pools that this replica owns.
 func (m *Machine) Owned() int {
 	n := 0
 	for _, p := range m.pools {
@@ -140,8 +142,9 @@ func (m *Machine) Owned() int {
 	return n
 }
 
-// Outdated counts the outdated pods that will be replaced, in the pools that this replica owns. Outdated pods in
-// unused pools do not count, because they expire without a replacement.
+// Outdated returns the number of pods that will be replaced because their template or settings are outdated, in the
+// pools that this replica owns. Outdated pods in unused pools do not count, because they expire without a
+// replacement.
 func (m *Machine) Outdated() int {
 	n := 0
 	for _, p := range m.pools {
@@ -153,5 +156,5 @@ func (m *Machine) Outdated() int {
 	return n
 }
 
-// Takeovers returns the number of pools with pods that this replica took over from other owners.
+// Takeovers returns how many pools with pods this replica has taken over from other replicas since its start.
 func (m *Machine) Takeovers() int64 { return m.ownership.takeovers }

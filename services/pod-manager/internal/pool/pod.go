@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// moment is the number and the time of an event.
+// moment identifies an event by its number and its time.
 type moment struct {
 	event uint64
 	at    time.Time
 }
 
-// step collects the actions that result from an event, and the pools that must be reconciled.
+// step contains the results of an event: the actions, and the pools that must still be reconciled.
 type step struct {
 	moment
 	actions []Action
@@ -23,7 +23,7 @@ type step struct {
 
 func (s *step) emit(a Action) { s.actions = append(s.actions, a) }
 
-// markDirty marks a pool for reconciliation before the step is complete.
+// markDirty marks a pool, so that it is reconciled before [Machine.Handle] returns.
 func (s *step) markDirty(p *pool) {
 	if !slices.Contains(s.dirty, p) {
 		s.dirty = append(s.dirty, p)
@@ -44,11 +44,11 @@ const (
 	deleting              // deletion in progress
 )
 
-// usable reports whether a pod in this state accepts leases now or later.
+// usable reports whether a pod in this state accepts leases now or may accept them later.
 func (s state) usable() bool { return s <= checking }
 
-// stage groups states that share a start time, and returns the first state of the group. Creating and starting form a
-// group, because the ready timeout begins with the creation. Draining and deleting form a group, because a pod is
+// stage maps states that share a start time to the first of these states. Creating and starting share a start time,
+// because the ready timeout begins with the creation. Draining and deleting share a start time, because a pod is
 // leaving since it was drained.
 func (s state) stage() state {
 	switch s {
@@ -73,8 +73,8 @@ type pod struct {
 	since  time.Time // start of the current stage
 
 	adopted bool // true if another process created the pod
-	// countsAsAttempt is true if the loss of the pod counts as a failed attempt. It is false for pods that were
-	// already leaving when they were first observed.
+	// countsAsAttempt is true if the loss of the pod counts as a failed attempt to create a pod. It is false for pods
+	// that were already being deleted when they were first observed.
 	countsAsAttempt bool
 	foundRunning    bool      // true if the containers already ran when the pod was adopted
 	ran             bool      // true if Kubernetes reported that the containers run
@@ -89,7 +89,7 @@ type pod struct {
 	removal removal
 }
 
-// use contains numbers about a pod's leases.
+// use contains the numbers of a pod's leases.
 type use struct {
 	leases    int // current leases
 	total     int64
@@ -101,18 +101,19 @@ type use struct {
 type removal struct {
 	eviction string // kind of reason, for metrics
 	unsound  bool   // true if the pod is broken
-	// unexplained is true if the pod stopped answering and the kubelet has not reported the cause yet.
+	// unexplained is true if the pod stopped answering and the kubelet has not reported the reason yet.
 	unexplained bool
-	// silentSince is the moment since which the pod is silent, see connectivity. It is zero if the pod was drained
-	// for another reason.
+	// silentSince is the moment when the pod stopped answering probes, if the pod was drained for this reason.
+	// Otherwise it is zero.
 	silentSince moment
-	// confirmedAt is the time when the answer of another pod showed that the network works. It is zero before.
+	// confirmedAt is the time when another pod's answer showed that the network works, so that this pod is broken. It
+	// is zero before.
 	confirmedAt time.Time
 	retryAt     time.Time // next attempt to delete the pod
 	failures    int       // number of refused deletions
 }
 
-// Kinds of reasons for deletions of pods, for metrics.
+// Categories of reasons for deletions of pods, as label values of a metric.
 const (
 	evictionTTL      = "ttl"
 	evictionTemplate = "template"
@@ -122,13 +123,14 @@ const (
 )
 
 const (
-	// minDeletionBackoff is the delay after a refused deletion. It doubles up to deletionTimeout.
+	// minDeletionBackoff is the delay before a refused deletion is retried. It doubles with each refusal, up to
+	// deletionTimeout.
 	minDeletionBackoff = time.Second
-	// deletionTimeout is the time after which a deletion is emitted again if the pod still exists.
+	// deletionTimeout is the time after which the deletion of a pod is requested again if the pod still exists.
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state. why is the reason that users see.
+// setState moves a pod to another state. why is the reason for users.
 func (p *pod) setState(now time.Time, to state, why string) {
 	if to.stage() != p.state.stage() {
 		p.since = now
@@ -137,19 +139,19 @@ func (p *pod) setState(now time.Time, to state, why string) {
 	p.reason = why
 }
 
-// confirmed reports whether a pod is usable and exists in Kubernetes.
+// confirmed reports whether a pod is usable and Kubernetes has reported that it exists.
 func (p *pod) confirmed() bool { return p.state.usable() && p.uid != "" }
 
 // wasReady reports whether a pod is ready, or is being checked after it was ready.
 func (p *pod) wasReady() bool { return p.state == ready || p.state == checking }
 
-// isIdle reports whether no lease uses a serving pod, and no lease waits for the pod's pool.
+// isIdle reports whether a pod is serving but no lease uses it, and no lease waits for its pool.
 func (p *pod) isIdle() bool { return p.wasReady() && p.use.leases == 0 && len(p.pool.queue) == 0 }
 
-// lastUse returns the time when any replica last used a pod. It is computed from the pod's expiry.
+// lastUse returns the time when any replica last used a pod. It is the pod's expiry minus the time to live.
 func (p *pod) lastUse() time.Time { return p.expiry.at.Add(-p.pool.limits.TTL) }
 
-// phase returns the pod's progress towards readiness.
+// phase returns the pod's progress towards readiness, such as the pull of its image.
 func (p *pod) phase() Phase {
 	if p.state == creating {
 		return PhaseCreating
@@ -163,7 +165,7 @@ func (p *pod) version() version {
 }
 
 // newerThan reports whether the last observation of a pod is newer than o, according to their resource versions. If
-// the versions are equal, an observation with an address counts as newer.
+// the versions are equal, an observation with an address counts as newer than an observation without an address.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {
 		return false
@@ -176,7 +178,7 @@ func (p *pod) newerThan(o Observation) bool {
 	return version < last || (version == last && o.Address == "" && p.observed.Address != "")
 }
 
-// storeObservation stores an observation, and returns the previous observation.
+// storeObservation stores a new observation of a pod, and returns the previous observation.
 func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	before = p.observed
 	if p.uid == "" {
@@ -208,8 +210,8 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain moves a pod to the state draining: it gets no new leases, and is deleted after its last lease. why is the
-// reason for users.
+// drain moves a pod to the state draining: the pod gets no new leases, and is deleted when its last lease ends. why
+// is the reason for users.
 func (p *pod) drain(s *step, why string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, why)
@@ -218,8 +220,8 @@ func (p *pod) drain(s *step, why string, r removal) {
 	s.markDirty(p.pool)
 }
 
-// returnToStarting moves a draining or deleting pod back to the state starting, unless Kubernetes is deleting the
-// pod.
+// returnToStarting cancels the removal of a draining or deleting pod, unless Kubernetes is already deleting the
+// pod. The pod returns to the state starting.
 func (p *pod) returnToStarting(s *step) {
 	if !p.state.usable() && !p.observed.Deleting {
 		p.setState(s.at, starting, "")
@@ -228,14 +230,15 @@ func (p *pod) returnToStarting(s *step) {
 	}
 }
 
-// backOff delays the next deletion after a refused deletion.
+// backOff delays the next attempt to delete a pod after the API server refused the deletion.
 func (r *removal) backOff(now time.Time) {
 	delay := min(minDeletionBackoff<<r.failures, deletionTimeout)
 	r.failures = min(r.failures+1, 7)
 	r.retryAt = now.Add(delay)
 }
 
-// minTTL is the minimum time to live. A shorter time would pass before the expiry of a used pod is extended.
+// minTTL is the minimum time to live of a pod. With a shorter time, a pod in use could expire before its expiry is
+// extended.
 const minTTL = 5 * time.Second
 
 // expiry is the time when an unused pod is deleted. It is stored in an annotation of the pod, so that it survives
@@ -246,12 +249,12 @@ type expiry struct {
 	foreign time.Time // last value that another replica wrote, else zero
 }
 
-// extensionInterval returns the minimum time by which an extension must change a pod's expiry. It limits the writes
-// of annotations.
+// extensionInterval returns the minimum difference between a pod's expiry and its annotation for which the
+// annotation is written again. It limits the number of writes.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
-// mergeAnnotation applies an annotation's value if another replica extended the expiry. A missing annotation is zero.
-// The next scan writes it.
+// mergeAnnotation updates the expiry from the pod's annotation, because another replica may have extended it.
+// annotation is zero if the pod has no annotation. The next scan writes it.
 func (e *expiry) mergeAnnotation(annotation, now time.Time, ttl time.Duration) {
 	if annotation.After(e.written) {
 		e.written = annotation
@@ -270,8 +273,8 @@ func (e *expiry) annotationLags(now time.Time, ttl time.Duration) bool {
 	return now.Add(ttl).Sub(e.written) >= extensionInterval(ttl)
 }
 
-// extendExpiry sets the expiry of a used pod to now plus the time to live. It never moves the expiry to an earlier
-// time.
+// extendExpiry sets the expiry of a pod in use to the current time plus the time to live. It never moves the expiry
+// to an earlier time.
 func (p *pod) extendExpiry(s *step) {
 	if end := s.at.Add(p.pool.limits.TTL); end.After(p.expiry.at) {
 		p.expiry.at = end
@@ -280,7 +283,8 @@ func (p *pod) extendExpiry(s *step) {
 	p.writeExpiry(s)
 }
 
-// writeExpiry emits the write of a pod's expiry, if this changes the annotation by at least extensionInterval.
+// writeExpiry emits the action [Extend], which writes a pod's expiry to its annotation, if this changes the
+// annotation by at least extensionInterval.
 func (p *pod) writeExpiry(s *step) {
 	if p.uid == "" || p.expiry.at.Sub(p.expiry.written) < extensionInterval(p.pool.limits.TTL) {
 		return

@@ -49,18 +49,19 @@ type pool struct {
 	function Function
 	limits   Limits
 	owner    Owner
-	// version is the current version for new pods. since is the arrival of this version.
+	// version identifies the template and settings for new pods. since is the moment when this version arrived.
 	version version
 	since   moment
-	// minPods is the minimum number of pods. They exist even if no lease needs them.
+	// minPods is the configured minimum number of pods. They exist even if no lease needs them.
 	minPods int
 	pods    []*pod   // sorted by slot
 	queue   []*lease // sorted by arrival
 	failure failure
-	// predecessors maps a slot to the UID of its last deleted pod.
+	// predecessors maps a slot, the number of a pod within the pool, to the UID of the last deleted pod in the slot.
+	// The name of the next pod depends on it.
 	predecessors map[int]string
 	emptySince   time.Time // time when the last pod was removed
-	// reportPositions is true if the next reports to waiting leases must include changed positions in the queue.
+	// reportPositions is true if waiting leases must get their changed positions in the queue with the next report.
 	reportPositions bool
 
 	leasesTotal, coldStartsTotal int64
@@ -76,7 +77,7 @@ func (p *pool) countUsable() int {
 	return n
 }
 
-// countDemand counts the waiting leases and the leases of usable pods.
+// countDemand returns the number of leases that need a pod: the waiting leases and the leases on usable pods.
 func (p *pool) countDemand() int {
 	demand := len(p.queue)
 	for _, pod := range p.pods {
@@ -87,12 +88,13 @@ func (p *pool) countDemand() int {
 	return demand
 }
 
-// podsFor returns the number of pods that a number of leases requires, within the limits.
+// podsFor returns the number of pods that are necessary for a number of leases, at most MaxPods.
 func (p *pool) podsFor(leases int) int {
 	return min((leases+p.limits.MaxWaitlistLength-1)/p.limits.MaxWaitlistLength, p.limits.MaxPods)
 }
 
-// minimum returns the minimum number of pods. It is 0 if another replica owns the pool.
+// minimum returns the minimum number of pods that this replica must maintain. It is 0 if another replica owns the
+// pool.
 func (p *pool) minimum() int {
 	if !p.owner.Mine {
 		return 0
@@ -111,13 +113,14 @@ func (p *pool) needsPod(now time.Time) (reason Reason, missing bool) {
 	}
 }
 
-// isNeeded reports whether a lease uses a pod, or waits for the pool while the pod is usable.
+// isNeeded reports whether a pod is needed and so must not expire: a lease uses the pod, or leases wait for the
+// pool while the pod is usable.
 func (p *pool) isNeeded(pod *pod) bool {
 	return pod.use.leases > 0 || (pod.state.usable() && len(p.queue) > 0)
 }
 
-// inMinimum reports whether a pod belongs to the pool's minimum, and so must not expire. Outdated pods count until a
-// current pod serves.
+// inMinimum reports whether a pod (kept) belongs to the pool's minimum number of pods, and so must not expire.
+// Outdated pods belong to the minimum until a pod of the current version serves.
 func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	serving, _, _ := p.countVersions(now)
 	n := 0
@@ -135,7 +138,7 @@ func (p *pool) inMinimum(now time.Time, kept *pod) bool {
 	return false
 }
 
-// needsTick reports whether a timeout of the pool is running, so that the next tick must check the pool.
+// needsTick reports whether a timeout of the pool may be running, so that the next tick must reconcile the pool.
 func (p *pool) needsTick(now time.Time) bool {
 	if !p.isManaged() {
 		return false
@@ -144,13 +147,13 @@ func (p *pool) needsTick(now time.Time) bool {
 	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
 }
 
-// canDelete reports whether a pool has been empty for long enough to be deleted. It is kept for goneFor, because it
-// stores the UIDs of its former pods, from which the names of new pods are derived.
+// canDelete reports whether a pool has been empty for goneFor and can be removed from memory. It is kept until
+// then, because it stores the UIDs of its former pods, from which the names of new pods are derived.
 func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }
 
-// configure applies new settings to the pool.
+// configure applies a new configuration to the pool.
 func (p *pool) configure(s *step, c Config) {
 	former := p.version
 	p.limits = c.limitsOf(p.function)
@@ -179,7 +182,7 @@ func (p *pool) remove(s *step, gone *pod) {
 	s.markDirty(p)
 }
 
-// followObservation updates the state of a pod after an observation. before is the previous observation.
+// followObservation updates the state of a pod after a new observation. before is the previous observation.
 func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	o := pod.observed
 	switch {
@@ -205,8 +208,8 @@ func (p *pool) followObservation(s *step, pod *pod, before Observation) {
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()
 }
 
-// extendNeeded extends the expiries of pods that leases need or that belong to the minimum. It runs with each tick,
-// because the time to live may be shorter than the scan interval.
+// extendNeeded extends the expiries of pods that leases need or that belong to the pool's minimum number of pods.
+// It runs with each tick, because the time to live may be shorter than the scan interval.
 func (p *pool) extendNeeded(s *step) {
 	for _, pod := range p.pods {
 		lags := pod.uid != "" && pod.state <= draining && pod.expiry.annotationLags(s.at, p.limits.TTL)
@@ -216,7 +219,8 @@ func (p *pool) extendNeeded(s *step) {
 	}
 }
 
-// collectExpired drains expired pods, and writes expiries that are missing in the pods' annotations.
+// collectExpired drains expired pods. For all other pods, it writes the expiry to the annotation if the annotation
+// is missing or old.
 func (p *pool) collectExpired(s *step) {
 	for _, pod := range p.pods {
 		if pod.confirmed() && !p.isNeeded(pod) && !s.at.Before(pod.expiry.at) && !p.inMinimum(s.at, pod) {
@@ -228,9 +232,9 @@ func (p *pool) collectExpired(s *step) {
 	}
 }
 
-// trimSurplus drains pods above the limit, after the limit was lowered or two replicas created pods concurrently. It
-// drains idle pods first, outdated pods before current pods, and higher slots before lower slots. It drains a pod in
-// use only if enough other pods are ready. Leases on drained pods continue.
+// trimSurplus drains pods above MaxPods. Such pods exist after the limit was lowered or two replicas created pods
+// concurrently. It drains idle pods first, outdated pods before current pods, and higher slots before lower slots.
+// It drains a pod in use only if enough other pods are ready. Leases on drained pods continue.
 func (p *pool) trimSurplus(s *step) {
 	limit := p.limits.MaxPods
 	if slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state.usable() && p.otherVersion(pod) }) {
@@ -264,26 +268,27 @@ func (p *pool) drainOrder(s *step, pod *pod) (worth int) {
 	return worth
 }
 
-// maxSurge is the maximum number of pods above the limit while an outdated pod is replaced.
+// maxSurge is the maximum number of pods above MaxPods while an outdated pod is replaced.
 const maxSurge = 1
 
-// versionGrace is the time during which a new pod of another replica does not count as outdated, because that replica
-// may not have received the current version yet. Otherwise each replica would drain the pods for which its peers'
-// callers wait, and no caller would get a pod.
+// versionGrace is the time during which another replica's new pod does not count as outdated, because that replica
+// may not have received the current template and settings yet. Otherwise each replica would drain the pods for
+// which its peers' callers wait, and no caller would get a pod.
 const versionGrace = time.Minute
 
-// otherVersion reports whether the version of a pod differs from the current version. It returns false while the
-// template is unknown.
+// otherVersion reports whether a pod was built from another template or other settings than the current version. It
+// returns false while the template is unknown.
 func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
-// isOutdated reports whether a pod must be replaced because of its version.
+// isOutdated reports whether a pod must be replaced, because it was built from another template or other settings
+// than the current version.
 //
 // Versions are not ordered, and replicas with different versions may run for hours. With membership, the version of
-// the function's owner counts. Without membership, each replica owns all functions. If each replica then replaced the
-// pods of all other versions, callers would get a series of cold starts. So without membership, only pods that are
-// older than this replica's version are outdated.
+// the function's owner counts. Without membership, each replica owns all functions. If each replica then replaced
+// the pods of all other versions, callers would get a series of cold starts. So without membership, only pods that
+// are older than this replica's version are outdated.
 func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
@@ -298,7 +303,8 @@ func (p *pool) isOutdated(now time.Time, pod *pod) bool {
 	}
 }
 
-// countVersions counts the usable pods by version: current pods that are ready, all current pods, and outdated pods.
+// countVersions counts the usable pods by version. serving counts the ready pods of the current version, current
+// counts all pods of the current version, and outdated counts all other pods.
 func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	for _, pod := range p.pods {
 		switch {
@@ -315,9 +321,9 @@ func (p *pool) countVersions(now time.Time) (serving, current, outdated int) {
 	return serving, current, outdated
 }
 
-// versionTarget returns the number of current pods that should replace the outdated pods. It is enough for the pool's
-// leases, including the leases of draining pods. It is at least the minimum, and at least 1 if a pod was used since
-// the current version arrived.
+// versionTarget returns the number of pods of the current version that should replace the outdated pods. It is
+// enough for the pool's leases, including the leases of draining pods. It is at least the minimum number of pods,
+// and at least 1 if a pod was used since the current version arrived.
 func (p *pool) versionTarget() int {
 	leases, used := len(p.queue), 0
 	for _, pod := range p.pods {
@@ -329,15 +335,17 @@ func (p *pool) versionTarget() int {
 	return max(p.podsFor(leases), p.minimum(), used)
 }
 
-// needsSurge reports whether the pool needs a current pod in addition to its outdated pods, which serve until the
-// current pod is ready. Pods are replaced one after another, and only in pools that are used or have a minimum.
+// needsSurge reports whether the pool needs a pod of the current version in addition to its outdated pods, which
+// serve until the new pod is ready. Pods are replaced one after another, and only in pools that are used or have a
+// minimum number of pods.
 func (p *pool) needsSurge(now time.Time) bool {
 	_, current, outdated := p.countVersions(now)
 	wanted := p.versionTarget()
 	return p.owner.Mine && outdated > 0 && current < wanted && (current == 0 || current+outdated <= wanted)
 }
 
-// replaceOutdated drains as many outdated pods as the ready current pods make unnecessary.
+// replaceOutdated drains the outdated pods that are no longer necessary, because pods of the current version are
+// ready.
 func (p *pool) replaceOutdated(s *step) {
 	serving, _, outdated := p.countVersions(s.at)
 	if !p.owner.Mine || serving == 0 || outdated == 0 {
@@ -355,12 +363,12 @@ func (p *pool) replaceOutdated(s *step) {
 // goneFor is the time for which the UIDs of deleted pods are stored. Events about a deleted pod never arrive later.
 const goneFor = 10 * time.Minute
 
-// podIndex contains the pods of all pools, and the ids and UIDs that new pods must not use.
+// podIndex contains the pods of all pools, the ids that are in use, and the UIDs of deleted pods.
 type podIndex struct {
 	byName map[string]*pod
-	// ids is the number of pods by id. It includes foreign pods.
+	// ids maps each id to the number of pods that use it, including other function runners' pods.
 	ids map[string]int
-	// foreign maps the names of other function runners' pods to their ids.
+	// foreign maps the names of other function runners' pods to the ids in their labels.
 	foreign map[string]string
 	// gone maps the UIDs of deleted pods to the time of their removal, so that a late event does not restore a
 	// deleted pod.
@@ -388,7 +396,8 @@ func (x *podIndex) remove(p *pod, now time.Time) {
 	}
 }
 
-// setForeign stores the id of a pod of another function runner. An empty id removes the pod.
+// setForeign stores the id of another function runner's pod, so that new pods do not use the id. An empty id
+// removes the pod.
 func (x *podIndex) setForeign(name, id string) {
 	if former, ok := x.foreign[name]; ok {
 		x.countID(former, -1)
@@ -406,9 +415,9 @@ func (x *podIndex) countID(id string, n int) {
 	}
 }
 
-// freeSlot returns the lowest slot of a pool whose name and id are free. Draining and deleting pods, pods of other
-// functions and pods of other function runners occupy their names and ids. It checks both, because the id in the
-// label of an adopted pod may contradict the pod's name.
+// freeSlot returns the lowest slot of a pool whose pod name and id are unused, and the name. Names and ids are used
+// by draining and deleting pods, pods of other functions and pods of other function runners. freeSlot checks both,
+// because the id in the label of an adopted pod may contradict the pod's name.
 func (x *podIndex) freeSlot(c Config, p *pool) (slot int, name string) {
 	for slot = 1; ; slot++ {
 		name = c.PodName(p.function, slot, p.predecessors[slot])

@@ -27,10 +27,11 @@ type lease struct {
 	phases   []PhaseDuration
 }
 
-// avoidsPod reports whether the lease's caller had a failure with the pod before.
+// avoidsPod reports whether the lease should be granted on another pod than p, because p failed during the caller's
+// earlier attempts.
 func (l *lease) avoidsPod(p *pod) bool { return slices.Contains(l.avoid, p.name) }
 
-// enterPhase ends the current phase of a lease and starts the next phase, if they differ.
+// enterPhase ends the current phase of a lease's wait and starts the next phase, if the next phase is different.
 func (l *lease) enterPhase(phase Phase, now time.Time) {
 	if phase == l.reported.Phase {
 		return
@@ -39,7 +40,7 @@ func (l *lease) enterPhase(phase Phase, now time.Time) {
 	l.since = now
 }
 
-// endPhase adds the time since the current phase began to the total of this phase.
+// endPhase adds the time since the current phase of a lease's wait began to the total time of this phase.
 func (l *lease) endPhase(now time.Time) {
 	if l.reported.Phase == PhaseUnknown {
 		return
@@ -55,7 +56,7 @@ func (l *lease) endPhase(now time.Time) {
 type leaseTable struct {
 	known   map[LeaseID]*lease // waiting and granted leases
 	granted uint64             // total number of grants
-	// outOfMemory maps the names of pods that ran out of memory to the time of the report.
+	// outOfMemory maps the names of pods that ran out of memory to the time when Kubernetes reported this.
 	outOfMemory map[string]time.Time
 	pods        map[string]*pod // all pods by name
 }
@@ -73,7 +74,7 @@ func (t *leaseTable) dequeue(l *lease) {
 	}
 }
 
-// isWaiting reports whether a lease is still waiting.
+// isWaiting reports whether a lease is still in its pool's queue.
 func (t *leaseTable) isWaiting(l *lease) bool { return slices.Contains(l.pool.queue, l) }
 
 // reject rejects a waiting lease with an error.
@@ -84,13 +85,13 @@ func (t *leaseTable) reject(s *step, l *lease, class fault.Class, reason string,
 	s.emit(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
 
-// rejectExhausted rejects a waiting lease because of a limit.
+// rejectExhausted rejects a waiting lease because a limit is reached. The caller may retry after a second.
 func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...any) {
 	t.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
 }
 
-// grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips leases whose verdict is
-// pending, see memoryVerdict.
+// grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips leases for which the
+// cause of earlier failures is not known yet, see memoryVerdict.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -130,7 +131,7 @@ func (t *leaseTable) grantOn(s *step, chosen *pod, l *lease) {
 	})
 }
 
-// choosePod returns the best pod for a lease. It is nil if no pod has capacity.
+// choosePod returns the best ready pod for a lease, see isBetter. It is nil if no pod has capacity.
 func choosePod(p *pool, l *lease) *pod {
 	var best *pod
 	for _, candidate := range p.pods {
@@ -142,8 +143,9 @@ func choosePod(p *pool, l *lease) *pod {
 	return best
 }
 
-// isBetter reports whether pod a is a better choice for a lease than pod b. A pod that the lease does not avoid is
-// better. Otherwise the pod with fewer leases is better, and then the least recently used pod.
+// isBetter reports whether pod a is a better choice for a lease than pod b. A pod that did not fail during the
+// caller's earlier attempts is better. Otherwise the pod with fewer leases is better, and then the least recently
+// used pod.
 func isBetter(a, b *pod, l *lease) bool {
 	if avoidA, avoidB := l.avoidsPod(a), l.avoidsPod(b); avoidA != avoidB {
 		return avoidB
@@ -154,8 +156,8 @@ func isBetter(a, b *pod, l *lease) bool {
 	return a.use.lastGrant < b.use.lastGrant
 }
 
-// terminalProblem returns the problem because of which no pod of p will serve p's waiting leases, and the delay
-// before a retry. It returns the zero Problem if an existing or new pod may serve them.
+// terminalProblem returns the problem that prevents all pods of p, existing and new, from serving the waiting
+// leases, and the delay before a retry. It returns the zero Problem if a pod may serve them.
 func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	var stalled *pod
 	for _, pod := range p.pods {
@@ -177,15 +179,16 @@ func (p *pool) terminalProblem(now time.Time) (Problem, time.Duration) {
 	}
 }
 
-// redirectLease redirects the caller of a waiting lease to the replica at the address owner. An empty owner means any
-// other replica.
+// redirectLease redirects the caller of a waiting lease to the replica with the address owner. If owner is empty,
+// the caller may choose any other replica.
 func (t *leaseTable) redirectLease(s *step, l *lease, owner, reason string) {
 	t.dequeue(l)
 	delete(t.known, l.id)
 	s.emit(Reject{Lease: l.id, Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
 }
 
-// rejectAll rejects all waiting leases of a pool because of a problem.
+// rejectAll rejects all waiting leases of a pool because of a problem. If another replica may not have the problem,
+// it redirects the callers.
 func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter time.Duration) {
 	for len(p.queue) > 0 {
 		if problem.Unreachable {
@@ -196,9 +199,9 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting reports the cause of the wait to each waiting lease, if it changed. If only positions
-// changed, the report waits for the next tick, because each grant changes all positions. obstacle is the reason that
-// no pod is being created, or empty.
+// reportWaiting reports to each waiting lease why it waits, if the reason has changed. If only positions in the
+// queue changed, the report waits for the next tick, because each grant changes all positions. obstacle is the
+// reason that no pod is being created, or empty.
 func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	if len(p.queue) == 0 {
 		return
@@ -224,8 +227,8 @@ func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	p.reportPositions = false
 }
 
-// progress returns the cause of the wait of p's leases. It is the phase of the starting pod that is closest to
-// readiness. If no pod is starting, all pods are busy.
+// progress returns the reason that p's leases wait: the phase of the starting pod that is closest to readiness. If
+// no pod is starting, the reason is the obstacle, or that all pods are busy.
 func (p *pool) progress(obstacle string) Waiting {
 	var lead *pod
 	for _, pod := range p.pods {
@@ -245,15 +248,16 @@ func (p *pool) progress(obstacle string) Waiting {
 }
 
 const (
-	// maxOutOfMemoryPods is the number of pods that must run out of memory before an evaluation is rejected. It is
-	// more than one, because another evaluation in the same pod may be the cause of a single loss.
+	// maxOutOfMemoryPods is the number of pods that must run out of memory before their evaluation is rejected. It is
+	// more than one, because the first pod may have run out of memory because of another evaluation.
 	maxOutOfMemoryPods = 2
-	// verdictTimeout is the time for which a lease waits for the kubelet's reports about the pods that failed its
-	// caller. A pod's check may need as long, whereas the kubelet needs only a second.
+	// verdictTimeout is the time for which a lease waits for the kubelet's reports about the pods that failed during
+	// the caller's earlier attempts. The check of a pod may need as long, whereas the kubelet needs only a second.
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict tells whether the pods that failed a lease's caller all ran out of memory.
+// memoryVerdict is the answer to the question whether all pods that failed during a caller's earlier attempts ran
+// out of memory.
 type memoryVerdict int
 
 const (
@@ -262,7 +266,7 @@ const (
 	outOfMemory
 )
 
-// distinctNames returns names without duplicates, so that a pod that failed twice counts once.
+// distinctNames removes duplicates from the names of failed pods, so that a pod that failed twice counts once.
 func distinctNames(names []string) []string {
 	var first []string
 	for _, name := range names {
@@ -273,8 +277,8 @@ func distinctNames(names []string) []string {
 	return first
 }
 
-// memoryVerdictOf returns the verdict for a lease. It may be pending, because a caller notices a broken pod before
-// the kubelet reports the cause.
+// memoryVerdictOf returns whether all pods that failed during the caller's earlier attempts ran out of memory. The
+// result may be pending, because a caller notices a broken pod before the kubelet reports the cause.
 func (t *leaseTable) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
 	if len(l.avoid) < maxOutOfMemoryPods {
 		return notOutOfMemory
@@ -298,8 +302,9 @@ func (t *leaseTable) ranOutOfMemory(pod string) bool {
 	return ran
 }
 
-// checkAvoided checks the pods that failed a lease's caller and are still ready. Such pods exist because a new
-// request often arrives before the caller's report about its last lease, and before the kubelet's report.
+// checkAvoided checks the pods that failed during the caller's earlier attempts and are still ready. Such pods
+// exist because a new request often arrives before the caller's report about its last lease, and before the
+// kubelet's report.
 func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	for _, name := range l.avoid {
 		if pod := t.pods[name]; pod != nil && pod.state == ready {
@@ -308,8 +313,8 @@ func (t *leaseTable) checkAvoided(s *step, l *lease) {
 	}
 }
 
-// rejectOutOfMemory rejects the waiting leases of a pool whose verdict is outOfMemory. A further pod would most
-// likely run out of memory too, and interrupt the other evaluations in that pod.
+// rejectOutOfMemory rejects the waiting leases whose evaluation has already made several pods run out of memory. A
+// further pod would most likely run out of memory too, and interrupt the other evaluations in that pod.
 func (t *leaseTable) rejectOutOfMemory(s *step, p *pool) {
 	if len(t.outOfMemory) == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// PodState is the state of a pod in the API.
+// PodState is the state of a pod as messages of the API contain it.
 type PodState = podmanagerv1.Pod_State
 
 // The states.
@@ -24,7 +24,7 @@ const (
 	Deleting = podmanagerv1.Pod_STATE_DELETING // deletion in progress
 )
 
-// Functions returns the functions with pools, sorted by arrival.
+// Functions returns the functions that have a pool, in the order in which the pools were created.
 func (m *Machine) Functions() []Function {
 	functions := make([]Function, 0, len(m.pools))
 	for _, p := range m.pools {
@@ -33,7 +33,7 @@ func (m *Machine) Functions() []Function {
 	return functions
 }
 
-// CountPods calls count with the number of pods of each function in each state.
+// CountPods calls count for each function and each state of its pods, with the number of pods in this state.
 func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	for _, p := range m.pools {
 		counts := make(map[PodState]int)
@@ -46,8 +46,8 @@ func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	}
 }
 
-// Status returns the pool of a function as a message of the API, without replica and namespace. It returns false if
-// there is no such pool.
+// Status returns the pool of a function as a message of the API. The caller must add the replica and the namespace.
+// Status returns false if there is no such pool.
 func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	p, ok := m.byFunction[f]
 	if !ok {
@@ -72,7 +72,8 @@ func (m *Machine) Status(f Function) (*podmanagerv1.Pool, bool) {
 	return s, true
 }
 
-// status returns the pod as a message of the API.
+// status returns the pod as a message of the API. outdated is true if the pod will be replaced because of its
+// version.
 func (p *pod) status(outdated bool) *podmanagerv1.Pod {
 	s := &podmanagerv1.Pod{
 		Name: p.name, Uid: p.uid, Slot: clamp(p.slot), Address: p.observed.Address, Node: p.observed.Node,
@@ -118,5 +119,5 @@ func timestamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// clamp converts a count to int32. Counts are far below the limit.
+// clamp converts a count to int32. Counts are far below the maximum of int32.
 func clamp(n int) int32 { return int32(min(n, 1<<31-1)) } //nolint:gosec // bounded by the line itself
