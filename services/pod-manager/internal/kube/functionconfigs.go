@@ -41,7 +41,7 @@ type FunctionConfigs struct {
 	// dirty signals that all objects must be applied again. Its capacity is 1, so that a signal is never lost and
 	// senders do not block.
 	dirty chan struct{}
-	// statuses is the queue of the names of FunctionConfig objects whose status may be out of date.
+	// statuses is the queue of the names of FunctionConfig objects with a status that may be out of date.
 	statuses workqueue.TypedRateLimitingInterface[string]
 	compiled atomic.Pointer[functionConfigSnapshot]
 
@@ -198,7 +198,7 @@ func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	return retry.Sleep(ctx, gather)
 }
 
-// sameMeaning reports whether two versions of a FunctionConfig object contain the same settings. Such versions
+// sameMeaning reports whether two versions of a FunctionConfig object contain the same settings. These versions
 // differ only in metadata or status.
 func sameMeaning(a, b *unstructured.Unstructured) bool {
 	const settings = functionconfig.SettingsAnnotation

@@ -46,8 +46,7 @@ const (
 type configStatus struct {
 	generation int64
 	problem    string // error text; it is empty if all parts of the object are effective
-	// unreported is true if the object has a local binary, and no gateway has reported to this process whether the
-	// binary exists.
+	// unreported is true if the object has a local binary, and no gateway has reported its state to this process.
 	unreported bool
 }
 

@@ -47,13 +47,14 @@ type Config struct {
 	// ScanInterval is the interval of garbage collection, which deletes Services without a pod and creates missing
 	// Services.
 	ScanInterval time.Duration
-	// Launching chooses how the wrapper server is added to pods: by an image volume if the nodes support it, else by
-	// an init container. It is nil if a setting determines the choice.
+	// Launching chooses the mechanism that adds the wrapper server to pods: an image volume if the nodes support it,
+	// else an init container. It is nil if a setting determines the choice.
 	Launching *Launching
 	// Owns reports whether this replica currently owns the function of an image, and so may delete its pods. Garbage
 	// collection calls Owns with the id of a Service instead of an image. It is nil if this replica owns everything.
 	Owns func(image string) bool
-	// Clock converts between this machine's clock and the API server's clock, which timestamps in pods use.
+	// Clock converts between this machine's clock and the API server's clock. Times in pods use the API server's
+	// clock.
 	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
 }

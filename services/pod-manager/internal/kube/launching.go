@@ -48,7 +48,7 @@ func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *
 }
 
 // versionTimeout is the timeout of the request for the API server's version. It is short, because new pods wait for
-// the first response or failure. After a failure, pods use init containers, which also work.
+// the first response or failure. After a failure, pods use init containers, and work as well.
 const versionTimeout = time.Second
 
 // Run requests the API server's version until the API server responds, and then chooses the launcher. From the

@@ -104,7 +104,8 @@ func shortGracePeriod(pod *corev1.Pod, uid types.UID) *int64 {
 	return new(int64(startingGrace))
 }
 
-// hasRun reports whether a container runs or has run, according to the informer, whose status may be a moment old.
+// hasRun reports whether a container runs or has run, according to the informer's status. The status may be a
+// moment old.
 func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }

@@ -94,8 +94,8 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// logMissingWatch logs once that the right to watch the objects is missing, and that the informer polls by list
-// requests instead.
+// logMissingWatch logs once that the right to watch the objects is missing. The informer then polls by list
+// requests.
 func (o *outage) logMissingWatch(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -237,7 +237,7 @@ func (t *Templates) applyConfigMap(ctx context.Context, from *corev1.ConfigMap, 
 	t.log.InfoContext(ctx, "pod template applied", "config_map", from.Name, "version", template.Version())
 }
 
-// logUnusable logs that the ConfigMap is unusable, and whether an earlier template stays in use.
+// logUnusable logs that the ConfigMap is unusable. The message says if an earlier template stays in use.
 func (t *Templates) logUnusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
 		t.log.ErrorContext(ctx, "pod template not changed, keeping the current template", "error", cause)

@@ -20,8 +20,8 @@ const inboxSize = 1024
 type Inbox struct {
 	messages chan func(*loop)
 	ended    chan struct{} // closes when the manager stops
-	// relisted signals that the minimum numbers of pods changed, see [Settings.listedPods]. Its capacity is 1, so that
-	// a signal is never lost and senders do not block.
+	// relisted signals that the minimum numbers of pods changed, see [Settings.listedPods]. Its capacity is 1: senders
+	// do not block, and a signal is never lost.
 	relisted chan struct{}
 }
 

@@ -114,7 +114,7 @@ func (m *Manager) endLease(ended pool.LeaseEnded) {
 	})
 }
 
-// slowResolve is the time after which a caller is told that its image is still being looked up.
+// slowResolve is the time after which the caller gets a report that its image is still being looked up.
 const slowResolve = 20 * time.Millisecond
 
 // resolveImage looks up the digest and properties of an image. If the lookup is slow, it calls waiting with a

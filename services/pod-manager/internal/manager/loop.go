@@ -23,7 +23,7 @@ type loop struct {
 	lookUpImage func(image string, found func(*loop, podspec.Function, error))
 	ticks       int
 	waiters     map[pool.LeaseID]*waiter
-	// images maps functions with pools to the properties of their images, from which further pods are built.
+	// images maps functions with pools to the properties of their images, for building further pods.
 	images map[pool.Function]podspec.Function
 	// lookups maps an image to the number of leases that wait for the image's lookup.
 	lookups map[string]int32

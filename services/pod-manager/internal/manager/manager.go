@@ -95,7 +95,7 @@ func New(config Config) (*Manager, error) {
 	return &Manager{Inbox: config.Inbox, config: config, metrics: metrics}, nil
 }
 
-// tickInterval is the interval at which the pools check timeouts.
+// tickInterval is the time between two ticks. With each tick, the pools check their timeouts.
 const tickInterval = time.Second
 
 // Run answers requests for leases until ctx is done. Requests that are waiting then get an error.

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// lookupsAtOnce is the maximum number of concurrent lookups of listed images, which have a minimum number of pods.
-	// Lookups are concurrent because a silent registry blocks a lookup for half a minute.
+	// lookupsAtOnce is the maximum number of concurrent lookups of images with a minimum number of pods. Lookups are
+	// concurrent because a silent registry blocks a lookup for half a minute.
 	lookupsAtOnce = 16
 	// lookupBackoff is the delay before failed lookups are retried for the first time. It is short, because the
 	// image-resolver may start slightly later than this program.
@@ -31,8 +31,8 @@ const (
 	lookupInterval = time.Minute
 )
 
-// keepMinimum regularly looks up the listed images, which have a minimum number of pods, until ctx is done. So the
-// pools of their current digests keep the minimum, even after a tag moves.
+// keepMinimum regularly looks up the images with a minimum number of pods until ctx is done. So the pools of their
+// current digests keep the minimum, even after a tag moves.
 func (m *Manager) keepMinimum(ctx context.Context) {
 	select {
 	case <-m.config.Synced: // before, the pools do not know the existing pods, which may be enough
@@ -59,7 +59,7 @@ func (m *Manager) keepMinimum(ctx context.Context) {
 	}
 }
 
-// lookUpListed looks up each image that has a minimum number of pods, and reports whether all lookups succeeded.
+// lookUpListed looks up each image with a minimum number of pods, and reports whether all lookups succeeded.
 func (m *Manager) lookUpListed(ctx context.Context) bool {
 	images, err := askLoop(ctx, m.Inbox, (*loop).listedImages)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 type Settings struct {
 	// Template is the template of new pods.
 	Template podspec.Template
-	// TLS configures the certificates by which pods prove their identity. It is nil if pods have no certificates.
+	// TLS configures the certificates that prove the pods' identities. It is nil if pods have no certificates.
 	TLS *podspec.TLS
 	// Builder builds pods.
 	Builder podspec.Builder
-	// Pools is the configuration of the pools. poolConfig completes it with the functions for limits and names, and
-	// with the template's version, which result from the other fields.
+	// Pools is the configuration of the pools. poolConfig completes it with limits, names and the template's version
+	// from the other fields.
 	Pools pool.Config
 	// Defaults contains the limits of functions that do not set their own limits.
 	Defaults pool.Limits

@@ -14,10 +14,11 @@ import (
 )
 
 // syncTimeout is the maximum time for which a caller waits until the pools have received all existing pods. If the
-// Kubernetes API needs longer, the caller is redirected to another replica, which may have received them.
+// Kubernetes API needs longer, the caller is redirected to another replica with a complete list of pods.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the interval at which awaitSync checks the reason for the wait, to report it to the caller.
+// obstacleInterval is the interval of awaitSync's checks for a new reason for the wait, which is reported to the
+// caller.
 const obstacleInterval = 500 * time.Millisecond
 
 // awaitSync waits until the pools have received all existing pods. It calls waiting with the reason for the wait.

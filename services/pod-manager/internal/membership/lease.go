@@ -80,7 +80,7 @@ func (k *Keeper) renewLease(ctx context.Context) error {
 	return nil
 }
 
-// ownMember returns this replica's data, which its Lease contains.
+// ownMember returns this replica's data for its Lease.
 func (k *Keeper) ownMember() Member {
 	k.mu.Lock()
 	defer k.mu.Unlock()

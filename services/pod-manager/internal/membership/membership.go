@@ -35,7 +35,7 @@ const (
 	rightsInterval = 15 * time.Second
 	// minPause is the minimum delay between two cycles. A cycle is a renewal and a list.
 	minPause = 100 * time.Millisecond
-	// cycleTimeout limits a cycle, which is a renewal and a list. It is long enough if both requests need 2.5 s.
+	// cycleTimeout limits a cycle: a renewal and a list of Leases. It is long enough if both requests need 2.5 s.
 	cycleTimeout = 6 * time.Second
 )
 
@@ -58,7 +58,7 @@ type Config struct {
 	Meter   metric.Meter
 }
 
-// Keeper renews this replica's Lease, and tracks which other replicas (peers) are alive. Use [New], and call Run
+// Keeper renews this replica's Lease, and tracks the other living replicas (its peers). Use [New], and call Run
 // while the Keeper is used.
 type Keeper struct {
 	config Config

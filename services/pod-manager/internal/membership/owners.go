@@ -14,7 +14,7 @@ import (
 type Owners struct {
 	// StoodDown is the reason that this replica owns no functions. It is empty if the replica owns functions.
 	StoodDown string
-	// owning contains the replicas among which the functions are divided.
+	// owning contains the replicas that share the functions: each function is owned by a single replica.
 	owning []Member
 	keys   []string
 	self   string // name of this replica
@@ -55,7 +55,7 @@ func (o Owners) Owner(image string) pool.Owner {
 	return pool.Owner{Address: owner.Address}
 }
 
-// Replicas returns the number of replicas among which the functions are divided. It is 1 without membership.
+// Replicas returns the number of replicas that share the functions. It is 1 without membership.
 func (o Owners) Replicas() int { return max(len(o.owning), 1) }
 
 // Shared reports whether replicas divide the functions by their Leases (membership). Without membership, other

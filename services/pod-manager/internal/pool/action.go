@@ -44,13 +44,13 @@ type Reject struct {
 	Owner     string
 }
 
-// Report tells the caller of a waiting lease why the lease waits.
+// Report informs the caller of a waiting lease about the cause of the wait.
 type Report struct {
 	Lease   LeaseID
 	Waiting Waiting
 }
 
-// Waiting describes why a lease waits.
+// Waiting describes the cause of a lease's wait.
 type Waiting struct {
 	Phase    Phase
 	Reason   string
@@ -90,8 +90,7 @@ const (
 	ForLeases Reason = iota
 	// ForMinimum means that the pool has fewer pods than its minimum.
 	ForMinimum
-	// ForVersion means that the pod replaces an outdated pod, which was built from a former template or former
-	// settings.
+	// ForVersion means that the pod replaces an outdated pod, built from a former template or former settings.
 	ForVersion
 )
 

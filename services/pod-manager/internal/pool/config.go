@@ -26,11 +26,12 @@ type Limits struct {
 	MaxConcurrency int
 	// MaxQueue is the maximum number of waiting leases. Further requests are rejected.
 	MaxQueue int
-	// TTL is the time after its last use at which a pod is deleted. It is at least minTTL.
+	// TTL is the time to live of an unused pod: the pod is deleted when its last use is TTL ago. It is at least
+	// minTTL.
 	TTL time.Duration
 	// ReadyTimeout is the time within which a pod must become ready after it was scheduled to a node.
 	ReadyTimeout time.Duration
-	// Settings is the version of all settings other than the template from which new pods are built. Pods with another
+	// Settings is the version of all settings, except the template, that new pods are built from. Pods with another
 	// version are outdated.
 	Settings string
 }
@@ -39,7 +40,7 @@ type Limits struct {
 type Config struct {
 	// Limits returns the limits of a function. It must be a pure function.
 	Limits func(Function) Limits
-	// ScanInterval is the interval at which expired pods and pods above MaxPods are drained.
+	// ScanInterval is the interval of scans for expired pods and for pods above MaxPods.
 	ScanInterval time.Duration
 	// SchedulingTimeout is the time for which leases wait for a pod that is not scheduled to a node. Then they fail.
 	SchedulingTimeout time.Duration
@@ -52,8 +53,8 @@ type Config struct {
 	// the UID of the former pod in the slot. PodName must be a pure function, so that replicas that fill the same slot
 	// choose the same name. Different functions and slots must have different names.
 	PodName func(f Function, slot int, predecessor string) string
-	// PodID returns the id of the pod in a slot, which is the number of a pod within its pool. The pod's Service
-	// selects the pod by this id. PodID must be a pure function. Slots of different functions may share an id.
+	// PodID returns the id of the pod in a slot (the number of a pod within its pool). The pod's Service selects the
+	// pod by this id. PodID must be a pure function. Slots of different functions may share an id.
 	PodID func(f Function, slot int) string
 }
 
@@ -68,8 +69,7 @@ func (c Config) limitsOf(f Function) Limits {
 	return l
 }
 
-// version returns the current version for new pods of a function, which consists of the template's and the
-// settings' version.
+// version returns the current version for new pods of a function: the template's version and the settings' version.
 func (c Config) version(l Limits) version { return version{c.Template, l.Settings} }
 
 // version identifies the template and the other settings from which a pod was built. In pods that an earlier

@@ -9,8 +9,7 @@ import (
 
 const (
 	// silenceTimeout is the time after which a pod that does not answer probes is drained. It is also the minimum time
-	// between two samples, which are probes of a few serving pods. The prober reports a pod as silent after two
-	// seconds.
+	// between two samples (probes of a few serving pods). The prober reports a pod as silent after two seconds.
 	silenceTimeout = 3 * time.Second
 	// sampleInterval is the time between two samples (probes of a few serving pods) while all pods answer.
 	sampleInterval = 5 * time.Second
@@ -42,8 +41,7 @@ func (e Unanswered) applyTo(m *Machine) {
 	}
 }
 
-// recordSilence records that a pod does not answer probes, and probes other pods to find out whether the network is
-// broken.
+// recordSilence records that a pod does not answer probes, and probes other pods to test the network.
 func (m *Machine) recordSilence(s *step, p *pod) {
 	if _, known := m.connectivity.silent[p.name]; known || !p.observed.Ready {
 		return // a pod that is not ready may not have started
@@ -52,7 +50,7 @@ func (m *Machine) recordSilence(s *step, p *pod) {
 	m.sampleServing(s)
 }
 
-// sampleServing probes up to sampleSize serving pods on different nodes, to find out whether the network is broken.
+// sampleServing probes up to sampleSize serving pods on different nodes. If a pod answers, the network works.
 func (m *Machine) sampleServing(s *step) {
 	if s.age(m.connectivity.sampledAt) < silenceTimeout {
 		return
@@ -93,8 +91,8 @@ func (m *Machine) recordAnswer(p *pod) {
 	delete(m.connectivity.silent, p.name)
 }
 
-// judgeConnectivity drains pods that do not answer probes, and detects whether this replica is disconnected from
-// all pods. It runs with each tick.
+// judgeConnectivity drains pods that do not answer probes, and detects that this replica is disconnected from all
+// pods. It runs with each tick.
 func (m *Machine) judgeConnectivity(s *step) {
 	c := &m.connectivity
 	if m.ownership.replicas > 1 && s.age(c.sampledAt) >= sampleInterval {

@@ -22,7 +22,7 @@ type LeaseRequested struct {
 	Function Function
 	// Avoid contains the names of pods that failed during the caller's earlier attempts.
 	Avoid []string
-	// Tried contains the addresses of replicas from which the caller has requested this lease before.
+	// Tried contains the addresses of replicas that the caller has asked for this lease before.
 	Tried []string
 }
 
@@ -168,20 +168,20 @@ type Unanswered struct {
 	Question  uint64
 }
 
-// OwnersChanged reports which replicas own which functions. Before the first OwnersChanged, this replica owns all
+// OwnersChanged reports the owners of all functions. Before the first OwnersChanged, this replica owns all
 // functions.
 type OwnersChanged struct {
 	// Owner returns the owner of a function. It must be a pure function.
 	Owner func(Function) Owner
-	// Replicas is the number of replicas among which the functions are divided.
+	// Replicas is the number of replicas that share the functions.
 	Replicas int
 	// Lost is the reason that this replica cannot use the Kubernetes API. It is empty if this replica can use the
 	// Kubernetes API, or if other replicas cannot use it either.
 	Lost string
 }
 
-// MinPodsSet sets the minimum number of pods of a function, which exist even if no lease needs them. If the minimum
-// exceeds MaxPods, MaxPods applies.
+// MinPodsSet sets the minimum number of pods of a function. These pods exist even if no lease needs them. If the
+// minimum exceeds MaxPods, MaxPods applies.
 type MinPodsSet struct {
 	Function Function
 	Pods     int

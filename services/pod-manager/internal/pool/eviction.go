@@ -76,7 +76,7 @@ func (m *Machine) enterLine(s *step, p *pool) {
 // evictIdle makes room for the pools in line while the ResourceQuota is used up. For each of these pools, it drains
 // an idle pod: first pods of functions that this replica owns, then pods of other functions. Pods that are already
 // being removed make room for the first pools in line. If no pod is idle, the callers of a pool without a pod are
-// redirected to other replicas, because other replicas know better which of their own pods are idle.
+// redirected to other replicas, because each replica knows best which of its own pods are idle.
 func (m *Machine) evictIdle(s *step) {
 	if !m.capacity.atQuota(s.at) || len(m.capacity.line) == 0 {
 		return
@@ -94,8 +94,8 @@ func (m *Machine) evictIdle(s *step) {
 	}
 }
 
-// countLeaving counts the draining and deleting pods, which make room for new pods. A pod that has been leaving for
-// deletionTimeout does not count, because its deletion may never complete.
+// countLeaving counts the draining and deleting pods, because they make room for new pods. A pod that has been
+// leaving for deletionTimeout does not count, because its deletion may never complete.
 func (m *Machine) countLeaving(now time.Time) int {
 	n := 0
 	for _, p := range m.pods.byName {

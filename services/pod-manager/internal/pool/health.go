@@ -53,7 +53,7 @@ func (p *pod) endProbe(s *step) {
 }
 
 // check moves a ready pod that may be broken to the state checking, and probes it. The pod gets no leases until it
-// answers. why is the reason for users.
+// answers. The text in why is the reason for users.
 func (p *pod) check(s *step, early bool, why string) {
 	p.setState(s.at, checking, why)
 	p.health.checkedEarly = early
@@ -97,8 +97,8 @@ func (p *pod) restart(now time.Time) {
 	p.ran = false
 }
 
-// awaitsExplanation reports whether the kubelet may still report why a pod failed. On a busy node, the kubelet may
-// need longer than the check of the pod, so this lasts until the pod is gone.
+// awaitsExplanation reports whether the kubelet may still report the cause of a pod's failure. On a busy node, the
+// kubelet may need longer than the check of the pod, so this lasts until the pod is gone.
 func (p *pod) awaitsExplanation() bool {
 	return p.state == checking || (!p.state.usable() && p.removal.unexplained)
 }
@@ -163,7 +163,7 @@ func (p *pod) lastProgress() string {
 }
 
 const (
-	// maxAttempts is the number of consecutive pods that are lost before they become ready, after which the waiting
+	// maxAttempts is the maximum number of consecutive pods that are lost before they become ready. Then the waiting
 	// leases are rejected.
 	maxAttempts = 3
 	// minBackoff and maxBackoff limit the delay between a failed attempt to create a pod and the next attempt. If the
@@ -223,7 +223,7 @@ func (f *failure) forgetOld(since time.Time) {
 	}
 }
 
-// faultClass returns the class of the error with which the problem makes waiting leases fail.
+// faultClass returns the class of the error that waiting leases get because of the problem.
 func (k ProblemKind) faultClass() fault.Class {
 	switch k {
 	case Lost, Held:

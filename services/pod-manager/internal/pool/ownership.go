@@ -156,5 +156,6 @@ func (m *Machine) Outdated() int {
 	return n
 }
 
-// Takeovers returns how many pools with pods this replica has taken over from other replicas since its start.
+// Takeovers returns the number of pools with pods that this replica has taken over from other replicas since its
+// start.
 func (m *Machine) Takeovers() int64 { return m.ownership.takeovers }

@@ -130,7 +130,7 @@ const (
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state. why is the reason for users.
+// setState moves a pod to another state. The text in why is the reason for users.
 func (p *pod) setState(now time.Time, to state, why string) {
 	if to.stage() != p.state.stage() {
 		p.since = now
@@ -210,8 +210,8 @@ func (p *pod) storeObservation(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain moves a pod to the state draining: the pod gets no new leases, and is deleted when its last lease ends. why
-// is the reason for users.
+// drain moves a pod to the state draining: the pod gets no new leases, and is deleted when its last lease ends.
+// The text in why is the reason for users.
 func (p *pod) drain(s *step, why string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, why)
@@ -249,8 +249,8 @@ type expiry struct {
 	foreign time.Time // last value that another replica wrote, else zero
 }
 
-// extensionInterval returns the minimum difference between a pod's expiry and its annotation for which the
-// annotation is written again. It limits the number of writes.
+// extensionInterval returns the minimum change of a pod's expiry that is written to its annotation. It limits the
+// number of writes.
 func extensionInterval(ttl time.Duration) time.Duration { return ttl / 10 }
 
 // mergeAnnotation updates the expiry from the pod's annotation, because another replica may have extended it.
@@ -283,8 +283,8 @@ func (p *pod) extendExpiry(s *step) {
 	p.writeExpiry(s)
 }
 
-// writeExpiry emits the action [Extend], which writes a pod's expiry to its annotation, if this changes the
-// annotation by at least extensionInterval.
+// writeExpiry emits the action [Extend] to write a pod's expiry to its annotation, if this changes the annotation
+// by at least extensionInterval.
 func (p *pod) writeExpiry(s *step) {
 	if p.uid == "" || p.expiry.at.Sub(p.expiry.written) < extensionInterval(p.pool.limits.TTL) {
 		return

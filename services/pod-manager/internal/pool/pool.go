@@ -147,8 +147,8 @@ func (p *pool) needsTick(now time.Time) bool {
 	return unready || len(p.queue) > 0 || p.countUsable() < p.minPods || p.needsSurge(now)
 }
 
-// canDelete reports whether a pool has been empty for goneFor and can be removed from memory. It is kept until
-// then, because it stores the UIDs of its former pods, from which the names of new pods are derived.
+// canDelete reports whether a pool has been empty for goneFor and can be removed from memory. The pool is kept
+// until then, because the names of new pods depend on the UIDs of its former pods.
 func (p *pool) canDelete(now time.Time) bool {
 	return len(p.pods) == 0 && len(p.queue) == 0 && p.minPods == 0 && now.Sub(p.emptySince) >= goneFor
 }

@@ -27,7 +27,7 @@ type lease struct {
 	phases   []PhaseDuration
 }
 
-// avoidsPod reports whether the lease should be granted on another pod than p, because p failed during the caller's
+// avoidsPod reports whether the lease should be granted on another pod, because p failed during the caller's
 // earlier attempts.
 func (l *lease) avoidsPod(p *pod) bool { return slices.Contains(l.avoid, p.name) }
 
@@ -90,8 +90,8 @@ func (t *leaseTable) rejectExhausted(s *step, l *lease, format string, args ...a
 	t.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
 }
 
-// grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips leases for which the
-// cause of earlier failures is not known yet, see memoryVerdict.
+// grantWaiting grants waiting leases in order of arrival, while pods have capacity. It skips leases while the cause
+// of the caller's earlier failures is unknown, see memoryVerdict.
 func (t *leaseTable) grantWaiting(s *step, p *pool) {
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
@@ -199,8 +199,8 @@ func (t *leaseTable) rejectAll(s *step, p *pool, problem Problem, retryAfter tim
 	}
 }
 
-// reportWaiting reports to each waiting lease why it waits, if the reason has changed. If only positions in the
-// queue changed, the report waits for the next tick, because each grant changes all positions. obstacle is the
+// reportWaiting reports the cause of the wait to each waiting lease, if the cause has changed. If only positions in
+// the queue changed, the report waits for the next tick, because each grant changes all positions. obstacle is the
 // reason that no pod is being created, or empty.
 func (t *leaseTable) reportWaiting(s *step, p *pool, obstacle string) {
 	if len(p.queue) == 0 {
@@ -256,8 +256,8 @@ const (
 	verdictTimeout = 2 * checkTimeout
 )
 
-// memoryVerdict is the answer to the question whether all pods that failed during a caller's earlier attempts ran
-// out of memory.
+// memoryVerdict is the result of a check: whether all pods that failed during a caller's earlier attempts ran out
+// of memory.
 type memoryVerdict int
 
 const (

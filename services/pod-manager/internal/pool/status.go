@@ -24,7 +24,7 @@ const (
 	Deleting = podmanagerv1.Pod_STATE_DELETING // deletion in progress
 )
 
-// Functions returns the functions that have a pool, in the order in which the pools were created.
+// Functions returns the functions with a pool, sorted by creation of the pools.
 func (m *Machine) Functions() []Function {
 	functions := make([]Function, 0, len(m.pools))
 	for _, p := range m.pools {
