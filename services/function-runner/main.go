@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command function-runner runs the whole system in one process. It can replace Porch's function runner, because it
-// accepts the same flags.
+// Command function-runner runs the gateway, the image-resolver and the pod-manager in one process. It can replace
+// Porch's function runner, because it accepts the same flags.
 package main
 
 import (

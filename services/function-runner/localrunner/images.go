@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
 
-// Images is the image store of this machine. It pulls missing images from registries.
+// Images is the store of function images on this machine. It pulls missing images from registries.
 type Images struct {
 	*imageresolver.Local
 	stop    context.CancelFunc
@@ -23,13 +23,14 @@ type Images struct {
 // StoredImage is an image in the store.
 type StoredImage = imageresolver.StoredImage
 
-// OpenImages opens the image store, so that the users of sandboxes can read it even if this program runs as root. If
-// offline is true, the store calls no registry.
+// OpenImages opens the image store of this machine. If this program runs as root, other users run the sandboxes,
+// and OpenImages lets them read the store. If offline is true, the store calls no registry.
 func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) {
 	return openImages(ctx, s, offline, Group())
 }
 
-// openImages opens the image store, and lets a group read it. Zero means no group.
+// openImages opens the image store like [OpenImages]. It also lets the group with the ID group read the store. Zero
+// means that no group may read the store.
 func openImages(ctx context.Context, s Settings, offline bool, group int) (*Images, error) {
 	log := telemetry.Discard()
 	var resolver *imageresolver.Resolver
@@ -45,8 +46,8 @@ func openImages(ctx context.Context, s Settings, offline bool, group int) (*Imag
 	if err != nil {
 		return nil, err
 	}
-	// The resolver's tasks must run until the store is closed. So only [Images.Close] cancels them, and not the
-	// caller's context.
+	// The background tasks of the image-resolver must run until the store is closed. So only [Images.Close] cancels
+	// them, and not the end of the caller's context.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running, ctx := errgroup.WithContext(ctx)
 	if resolver != nil {

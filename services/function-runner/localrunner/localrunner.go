@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localrunner runs functions of images on this machine, with a gateway, an image-resolver and a launcher of
-// sandboxes in one process. The process requires no port, no Kubernetes and no daemon.
+// Package localrunner runs functions from container images on this machine. It contains a gateway, an
+// image-resolver and a launcher of sandboxes in one process, and requires no port, no Kubernetes and no daemon.
 //
-// fnctl uses the whole package. function-runner uses only the settings of sandboxes.
+// The command-line tool fnctl uses the whole package. The server function-runner uses only the settings of
+// sandboxes.
 package localrunner
 
 import (
@@ -22,7 +23,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// Runner is a gateway that runs functions in sandboxes, within this process.
+// Runner runs functions in sandboxes on this machine. It contains a gateway, which callers in this process reach by
+// [Runner.Dial].
 type Runner struct {
 	cfg      Config
 	images   *Images
@@ -35,17 +37,19 @@ type Runner struct {
 // Config configures a Runner.
 type Config struct {
 	Settings
-	// Offline is true if the runner must not call registries, so that it can use only images in the store.
+	// Offline is true if the runner must not call registries. The runner can then use only images that are already in
+	// the image store.
 	Offline bool
-	// Environment contains variables of functions in addition to the environment of their images, as KEY=value.
+	// Environment contains environment variables for all functions, as KEY=value. Functions get them in addition to
+	// the environment of their images.
 	Environment []string
 }
 
 const (
-	// connectionBytes is the buffer size of a connection between [Runner.Dial] and the gateway.
+	// connectionBytes is the buffer size, in bytes, of an in-memory connection between [Runner.Dial] and the gateway.
 	connectionBytes = 1 << 20
-	// stopTimeout is the maximum time for which Close waits for running evaluations. Nobody reads their results,
-	// because their callers have left.
+	// stopTimeout is the maximum time for which [Runner.Close] waits for running evaluations. The time can be short,
+	// because nobody reads the results: the callers have already left.
 	stopTimeout = 10 * time.Second
 )
 
@@ -66,7 +70,8 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, sandboxes.Close())
 	}
-	// The runner listens on no ports. The environment may set ports for a server.
+	// The runner must not listen on ports, but the environment may contain the port settings of a server. So clear
+	// them.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress = "", ""
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
 		Sandboxes: sandboxes, ImageResolver: extendedImages{images, cfg.Environment}, Images: images,
@@ -87,7 +92,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Sandboxes returns a description of the launcher for users.
+// Sandboxes returns a description of the launcher that starts sandboxes, such as bubblewrap, for users.
 func (r *Runner) Sandboxes() string { return r.starts }
 
 // Dial connects to the runner's gateway.
@@ -99,13 +104,14 @@ func (r *Runner) Close() error {
 	return errors.Join(<-r.ended, r.images.Close())
 }
 
-// extendedImages is an image-resolver that adds variables to the environment of images.
+// extendedImages is an image-resolver that adds the variables in [Config.Environment] to the environment of each
+// image.
 type extendedImages struct {
 	*Images
 	environment []string
 }
 
-// ResolveImage implements the gateway's interface of image-resolvers.
+// ResolveImage implements the interface by which the gateway resolves image names.
 func (e extendedImages) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {

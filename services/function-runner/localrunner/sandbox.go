@@ -29,29 +29,29 @@ type SandboxSettings struct {
 	SandboxStore string `split_words:"true"`
 }
 
-// The maximum size of the image store, and the maximum size and number of files of an image. [Images.Prune] can
-// remove unused images before the store reaches this size.
+// Limits of the image store: its maximum size, and the maximum size and number of files of each image. The store
+// removes unused images when it is full. [Images.Prune] can remove them earlier.
 const (
 	maxStoreBytes = 10 << 30
 	maxImageBytes = 2 << 30
 	maxImageFiles = 300_000
 )
 
-// The limits of a sandbox: bytes of private memory of each process, and the number of processes and threads. If this
-// program runs as root, all bubblewrap sandboxes of a function share the limit of processes.
+// Limits of a sandbox: bytes of private memory for each process, and the number of processes and threads. If this
+// program runs as root, all bubblewrap sandboxes of a function together can have only maxProcesses processes.
 const (
 	maxProcessBytes = 2 << 30
 	maxProcesses    = 1024
 )
 
-// Check reports invalid settings to checks.
+// Check validates the settings, and adds each problem to checks.
 func (c SandboxSettings) Check(checks *config.Checks) {
 	checks.That(c.Launcher().HasLauncher(), "Sandbox", c.Sandbox, gateway.SandboxLaunchers)
 	checks.That(c.storeDirectory() != "", "SandboxStore", c.SandboxStore,
 		"the path of a directory, since there is no home directory")
 }
 
-// Launcher returns the settings of the launcher.
+// Launcher returns the configuration of the launcher, which starts sandboxes.
 func (c SandboxSettings) Launcher() gateway.SandboxConfig {
 	return gateway.SandboxConfig{Launcher: c.Sandbox, MaxMemoryBytes: maxProcessBytes, MaxProcesses: maxProcesses}
 }
@@ -65,8 +65,9 @@ func (c SandboxSettings) Store() imageresolver.StoreConfig {
 
 var errOff = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
 
-// TryLaunchers tries the configured launcher. If FNR_SANDBOX is auto, it tries all launchers in order, up to the
-// first launcher that works. It calls tried with the result of each trial.
+// TryLaunchers tests whether the configured launcher can start sandboxes. If FNR_SANDBOX is auto, it tests all
+// launchers in order, until a launcher works. It calls tried with the result of each test. A nil error means that
+// the launcher works.
 func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, err error)) {
 	names := []string{s.SandboxSettings.Sandbox}
 	if s.SandboxSettings.Sandbox == auto {
@@ -87,8 +88,9 @@ func TryLaunchers(ctx context.Context, s Settings, tried func(launcher string, e
 	}
 }
 
-// Group returns the group that must be able to read the image store, in addition to this program's user. Zero means
-// no group.
+// Group returns the ID of the group that must be able to read the image store. If this program runs as root, this
+// is the group of the sandboxes' users. Otherwise it is zero, which means that only this program's user reads the
+// store.
 func Group() int {
 	if os.Getuid() == 0 {
 		return gateway.UnprivilegedGroup
@@ -100,8 +102,8 @@ func Group() int {
 // other users, and these cannot enter root's home directory.
 const rootCache = "/var/cache"
 
-// storeDirectory returns the directory of the image store. It is empty if the setting is empty and there is no home
-// directory.
+// storeDirectory returns the directory of the image store. It is empty if FNR_SANDBOX_STORE is not set and the user
+// has no home directory.
 func (c SandboxSettings) storeDirectory() string {
 	if c.SandboxStore != "" {
 		return c.SandboxStore

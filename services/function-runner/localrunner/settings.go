@@ -9,23 +9,24 @@ import (
 )
 
 type (
-	// Gateway and ImageResolver are distinct names for embedding. Embedded configurations need no prefix in the names
-	// of their variables, so that a single variable sets a setting of both services.
+	// Gateway is an alias, as is ImageResolver: a struct cannot embed several types called Config. Embedded
+	// configurations need no prefix in the names of their environment variables, so that one variable sets the same
+	// setting of both services.
 	Gateway = gateway.Config
-	// ImageResolver is such a name too.
+	// ImageResolver is an alias for embedding, see [Gateway].
 	ImageResolver = imageresolver.Config
 )
 
-// Settings are the settings of function-runner that apply without Kubernetes and without ports. Their variables are
-// the same as in function-runner.
+// Settings contains the settings of function-runner that also apply to a [Runner], which uses neither Kubernetes
+// nor ports. The environment variables are the same as in function-runner.
 type Settings struct {
 	Gateway
 	ImageResolver
 	SandboxSettings
 }
 
-// Load returns the settings of the environment. The default of FNR_SANDBOX is auto here. Load ignores unknown
-// variables.
+// Load returns the settings from the environment variables. Unlike in function-runner, the default of FNR_SANDBOX
+// is auto. Load ignores unknown variables.
 func Load() (Settings, error) {
 	var s Settings
 	if err := config.FillKnown(&s); err != nil {
@@ -38,23 +39,24 @@ func Load() (Settings, error) {
 	return s, s.Validate()
 }
 
-// auto is the value of FNR_SANDBOX for any launcher that works.
+// auto is the value of FNR_SANDBOX that selects the first launcher that works on this machine.
 const auto = "auto"
 
-// shareSettings sets the fixed settings of fnctl --local, and copies settings that both services use.
+// shareSettings sets the settings that are fixed in "fnctl --local", and copies settings that both the gateway and
+// the image-resolver use.
 func (s *Settings) shareSettings() {
 	g := &s.Gateway
 	g.Sandbox = s.Launcher()
 	g.Sandbox.Required = true
 	g.DisableRuntimes = []string{gateway.RuntimeExec, gateway.RuntimePod}
-	// The only caller is this process, and it sets its own timeouts.
+	// The gateway needs no time limit, because its only caller is this process, which sets its own timeouts.
 	g.MaxEvaluationTime = 0
-	// No spare processes, because most functions are called only once.
+	// Start no processes in advance, because most functions are called only once.
 	g.Exec.Prefork = 0
 	s.ImageResolver.DefaultImagePrefix = g.DefaultImagePrefix
 }
 
-// Validate checks all settings. Its errors contain the names of variables.
+// Validate checks all settings. Errors contain the names of the environment variables.
 func (s *Settings) Validate() error {
 	var checks config.Checks
 	checks.Within("", s.Gateway.Validate())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compose connects all services of function-runner within a single process.
+// Package compose creates the services of the program function-runner, and connects them within a single process:
+// the gateway, the image-resolver and the pod-manager.
 package compose
 
 import (
@@ -17,9 +18,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// Components returns the services that s enables. They call each other within the process. The image-resolver is
-// created only if pods or sandboxes are enabled, and the pod-manager only if pods are enabled, because local binaries
-// need neither registries nor Kubernetes.
+// Components returns the services that the settings s enable, as components of this program. The services call each
+// other within the process. The image-resolver is created only if functions may run in pods or sandboxes, and the
+// pod-manager only if functions may run in pods, because local binaries need neither registries nor Kubernetes.
 func Components(ctx context.Context, s settings.Settings, frame servermain.Frame) ([]serve.Component, error) {
 	sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
 	if err != nil {
@@ -52,8 +53,9 @@ func onLoopback(address string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// addServices creates the services for sandboxes and pods, sets them in services, and returns their components. The
-// components must stop after the gateway, because evaluations use pods and registries until they finish.
+// addServices creates the services that functions in sandboxes and pods need. It stores these services in the
+// parameter services for the gateway, and returns their components. The components must stop after the gateway,
+// because running evaluations use pods and registries until they finish.
 func addServices(
 	s settings.Settings, services *gateway.Services, frame servermain.Frame,
 ) (components []serve.Component, err error) {
@@ -83,7 +85,7 @@ func addServices(
 	return append(components, serve.Component{Tasks: resolver.Tasks()}), nil
 }
 
-// addPods creates the pod-manager, sets it in services, and returns its component.
+// addPods creates the pod-manager, stores it in services for the gateway, and returns its component.
 func addPods(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
@@ -97,7 +99,8 @@ func addPods(
 	return startsReady(manager.Component()), nil
 }
 
-// addImages opens the image store, sets it in services, and returns a component that closes the store.
+// addImages opens the image store, from which sandboxes get the files of images. It stores the image store in
+// services for the gateway, and returns a component that closes it when the program stops.
 func addImages(
 	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame servermain.Frame,
 ) (serve.Component, error) {
@@ -113,8 +116,9 @@ func addImages(
 	}}}, nil
 }
 
-// startsReady removes the readiness check from the pod-manager's component, so that the process is ready without
-// Kubernetes. Local binaries do not need Kubernetes, and requests that need a pod wait for it in the pod-manager.
+// startsReady removes the readiness check from the pod-manager's component, so that function-runner becomes ready
+// even while it cannot reach Kubernetes. Local binaries do not need Kubernetes, and requests that need a pod wait
+// for Kubernetes in the pod-manager.
 func startsReady(component serve.Component) serve.Component {
 	component.Ready = nil
 	return component

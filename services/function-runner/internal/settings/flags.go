@@ -15,7 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// porchFlag is a flag of Porch's function runner, and the setting that it sets.
+// porchFlag is a command-line flag of Porch's function runner, together with the field of [Settings] that the flag
+// sets.
 type porchFlag struct {
 	name  string
 	field string // field of Settings
@@ -23,14 +24,15 @@ type porchFlag struct {
 	value flag.Value
 }
 
-// porchFlags returns all flags of Porch's function runner. Parsing a flag sets a field of s. The default of a flag is
-// the current value in s: the value from the environment, or else Porch's default.
+// porchFlags returns all command-line flags of Porch's function runner. Parsing a flag sets a field of s. The
+// default of a flag is the current value of this field: the value from the environment variable, or else Porch's
+// default.
 func (s *Settings) porchFlags() []porchFlag {
 	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
 }
 
-// setDefaults sets the fields whose default as a flag differs from their default as a variable, and the fields of
-// flags that have no variable.
+// setDefaults sets fields of s before flags are parsed: fields whose flag has a different default than their
+// environment variable, and fields that only a flag can set.
 func (s *Settings) setDefaults() {
 	s.PodManager.PullSecret = podmanager.DefaultPullSecret
 	s.PodManager.CacheConfig = podmanager.CacheConfigPath
@@ -145,7 +147,8 @@ func (s *Settings) registryFlags() []porchFlag {
 	}
 }
 
-// The types implement flag.Value. Set writes the parsed value directly into a configuration.
+// These types implement flag.Value for flags of different types. Set writes the parsed value directly into a field
+// of [Settings].
 type (
 	textValue     struct{ p *string }
 	intValue      struct{ p *int }
@@ -175,7 +178,8 @@ func (v durationValue) Set(s string) (err error) {
 	return describeValid(err, "a time with its unit, such as 90s or 30m")
 }
 
-// describeValid replaces err by an error that describes the valid values. It returns nil if err is nil.
+// describeValid replaces the error of a failed parse by an error that tells the user the valid values, such as "a
+// whole number". It returns nil if err is nil.
 func describeValid(err error, what string) error {
 	if err != nil {
 		return errors.New("it must be " + what)
@@ -202,8 +206,8 @@ func (v portValue) Set(s string) error {
 	return nil
 }
 
-// The flag package also calls String on zero values, so v.p may be nil: PrintDefaults omits a default that equals the
-// text of the zero value.
+// String returns the current value of the flag. v.p may be nil, because the flag package also calls String on a
+// zero textValue: PrintDefaults omits a default that equals the text of the zero value.
 func (v textValue) String() string     { return showValue(v.p) }
 func (v intValue) String() string      { return showValue(v.p) }
 func (v boolValue) String() string     { return showValue(v.p) }

@@ -9,7 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// printHelp writes all flags, and then all variables except those that have a flag.
+// printHelp prints the help text of function-runner: all flags, and then the environment variables that have no
+// flag.
 func printHelp(flags *flag.FlagSet) {
 	w := flags.Output()
 	_, _ = fmt.Fprintf(w, "usage: function-runner [FLAG]...\n\nFlags:\n")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings parses Porch's flags and writes them to the configurations of the services in function-runner.
+// Package settings reads the settings of the program function-runner from environment variables and from the flags
+// of Porch's function runner. It stores them in the configurations of the services that the program contains.
 package settings
 
 import (
@@ -19,16 +20,17 @@ import (
 )
 
 type (
-	// Gateway is a name for embedding, as are PodManager and ImageResolver. Embedded configurations need no prefix in
-	// the names of their variables, so that a single variable sets a setting of several services.
+	// Gateway is an alias, as are PodManager and ImageResolver: a struct cannot embed several types called Config.
+	// Embedded configurations need no prefix in the names of their environment variables, so that one variable sets
+	// the same setting of several services.
 	Gateway = gateway.Config
-	// PodManager is such a name too.
+	// PodManager is an alias for embedding, see [Gateway].
 	PodManager = podmanager.Config
-	// ImageResolver is such a name too.
+	// ImageResolver is an alias for embedding, see [Gateway].
 	ImageResolver = imageresolver.Config
 )
 
-// Settings are all settings of function-runner, from flags and variables.
+// Settings contains all settings of the program function-runner, from flags and environment variables.
 type Settings struct {
 	Gateway
 	PodManager
@@ -39,10 +41,10 @@ type Settings struct {
 	registries registryFlags
 }
 
-// registryFlags are Porch's flags for private registries.
+// registryFlags contains the values of Porch's flags for private registries.
 type registryFlags struct {
-	// credentials is true if the credentials at authPath are used, and authorities is true if the certificates at
-	// tlsPath are used.
+	// credentials is true if the program uses the credentials at authPath. authorities is true if it uses the
+	// certificates at tlsPath.
 	credentials, authorities bool
 	authPath, tlsPath        string
 }
@@ -81,8 +83,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Load returns the settings of the environment and of a command line. Flags override variables. It prints help to w.
-// Its errors contain the name of the flag or the variable.
+// Load returns the settings from the environment variables and from args, the command-line arguments. Flags
+// override variables. If args request help, Load prints the help to w and returns [ErrHelp]. Errors contain the
+// name of the flag or variable that is invalid.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
 	if err := config.Fill(&s); err != nil {
@@ -107,8 +110,8 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	return s, config.Rename(s.Validate(), name)
 }
 
-// nameIn returns a function that returns the name of a setting for users: the setting's flag or, if it has no flag,
-// its variable.
+// nameIn returns a function that translates a field of [Settings] into the name that users know, for error texts:
+// the name of the field's flag or, if the field has no flag, of its environment variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
 		if field == "WrapperServerImage" {
@@ -122,8 +125,8 @@ func nameIn(flags []porchFlag) func(field string) string {
 	}
 }
 
-// shareFlags copies settings that several services use from one configuration to the others, because a flag sets only
-// one field.
+// shareFlags copies settings that several services use, such as the default image prefix, from one configuration to
+// the others. The copy is necessary because a flag sets only a single field.
 func (s *Settings) shareFlags() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
@@ -137,7 +140,8 @@ func (s *Settings) shareFlags() {
 	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
 }
 
-// usedPaths returns authPath and tlsPath. A path is empty unless its flag enables it.
+// usedPaths returns the path of the registry credentials and the path of the registry certificates. A path is empty
+// unless the flag that enables its use is true.
 func (r registryFlags) usedPaths() (auth, tls string) {
 	if r.credentials {
 		auth = r.authPath

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localrunnertest starts registries, and pushes images of the test function there, for tests that run images on
-// this machine.
+// Package localrunnertest starts in-memory container registries, and pushes images of a test function to them, for
+// tests that run images on this machine.
 package localrunnertest
 
 import (
@@ -49,7 +49,8 @@ func Open(t testing.TB) *Registry {
 	return start(t, httptest.NewServer(newRegistry()), authn.Anonymous)
 }
 
-// Private starts a registry with TLS and its own certificate authority. It requires User and Password.
+// Private starts a registry with TLS and its own certificate authority. Clients must authenticate with [User] and
+// [Password].
 func Private(t testing.TB) *Registry {
 	t.Helper()
 	images := newRegistry()
@@ -80,7 +81,8 @@ func (r *Registry) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
 }
 
-// Push pushes an image of the test function to a repository and tag. behaviour is the argument of the function.
+// Push pushes an image of the test function to the repository and tag in at. behaviour is the command-line argument
+// of the test function, and selects its behaviour.
 func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	t.Helper()
 	var options []name.Option
@@ -99,7 +101,7 @@ func (r *Registry) Push(t testing.TB, at, behaviour string) {
 	}
 }
 
-// image returns an image of the test function. It resembles an image that ko builds.
+// image returns a container image with the test function, similar to the images that the build tool ko creates.
 func image(t testing.TB, behaviour string) v1.Image {
 	t.Helper()
 	content := layer(t)
@@ -149,7 +151,8 @@ func layer(t testing.TB) []byte {
 	return archive.Bytes()
 }
 
-// SharedDir returns a directory that other users can enter.
+// SharedDir returns a temporary directory that other users can enter, such as the users of sandboxes if tests run
+// as root.
 func SharedDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox")
