@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pod-manager grants leases on function pods.
+// Command pod-manager maintains function pods, and grants callers leases on them. A lease lets a caller send an
+// evaluation to a pod.
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// settings contains all settings that environment variables set.
+// settings contains all settings of the program, which are environment variables.
 type settings struct {
 	podmanager.Config
 	servermain.Settings

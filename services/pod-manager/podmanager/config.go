@@ -21,7 +21,7 @@ const (
 	EndpointPodIP   = "pod-ip"
 )
 
-// Launchers are the methods that bring the wrapper server into a pod.
+// Values of Config.Launcher: the methods by which the wrapper server gets into a pod.
 const (
 	LauncherAuto          = "auto"
 	LauncherInitContainer = "init-container"
@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	// DefaultPullSecret is the name of the pull secret, which the Roles of the manifests permit.
+	// DefaultPullSecret is the default name of the pull secret. The Roles of our manifests permit this name.
 	DefaultPullSecret = "auth-secret"
 	// DefaultMaxWaitlistLength is the default of MaxWaitlistLength, the same as in Porch.
 	DefaultMaxWaitlistLength = 2
@@ -137,7 +137,7 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// checkPods validates the settings for building and reaching pods.
+// checkPods validates the settings for building function pods and connecting to them.
 func (c *Config) checkPods(checks *config.Checks) {
 	isName := func(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }
 	namespace := len(validation.IsDNS1123Label(c.Namespace)) == 0

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
-// connect returns a client of the image-resolver. The client stays open until the process exits.
+// connect returns a client of the image-resolver service. The client stays open until the process exits.
 func (c *Config) connect(frame servermain.Frame) (*resolverclient.Client, error) {
 	if c.ImageResolver == "" {
 		return nil, fault.New(fault.Invalid, "no image-resolver is named: set FNR_IMAGE_RESOLVER")

@@ -18,14 +18,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// porchFollower follows Porch's resources. board receives the local binaries of FunctionConfigs.
+// porchFollower watches Porch's resources in Kubernetes: FunctionConfigs and pod templates. board receives the
+// local binaries of FunctionConfigs, and passes them to gateways.
 type porchFollower struct {
 	*kube.PorchResources
 	board *binaries.Board
 }
 
-// functionConfigs returns the follower of Porch's resources. It passes new templates to use, and the settings of
-// FunctionConfigs to configure.
+// functionConfigs returns a watcher of Porch's resources. It calls use with each new pod template, and configure
+// with the settings of all FunctionConfigs after each change.
 func (c *Config) functionConfigs(
 	templates *kube.Templates, use func(podspec.Template), configure func(*functionconfig.Set),
 	clock *kubeclient.Clock, client kubernetes.Interface, frame servermain.Frame,
@@ -50,7 +51,7 @@ func (c *Config) functionConfigs(
 	return porchFollower{resources, board}, err
 }
 
-// localBinaries returns the local binaries of FunctionConfigs in the form that gateways receive.
+// localBinaries returns the local binaries of FunctionConfigs in the form in which gateways receive them.
 func localBinaries(s *functionconfig.Set) []binaries.Binary {
 	all := make([]binaries.Binary, 0, len(s.Binaries))
 	for _, m := range s.Binaries {
@@ -63,7 +64,7 @@ func localBinaries(s *functionconfig.Set) []binaries.Binary {
 	return all
 }
 
-// binaryService returns the service from which gateways receive the local binaries.
+// binaryService returns the RPC service by which gateways receive the local binaries of FunctionConfigs.
 func binaryService(source binaries.Source, frame servermain.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.BinaryServiceName, Streams: true,

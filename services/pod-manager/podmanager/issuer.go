@@ -34,13 +34,15 @@ type IssuerConfig struct {
 	Life time.Duration `default:"24h"`
 }
 
-// issuedByDefault are the certificates of the programs that read their certificate from a Secret.
+// issuedByDefault is the default of [IssuerConfig.Certificates]: the certificates of the programs that read their
+// certificate from a Secret.
 var issuedByDefault = []string{
 	"gateway-tls=spiffe://function-runner/gateway",
 	"image-resolver-tls=spiffe://function-runner/image-resolver",
 }
 
-// secrets returns the names of the Secrets that contain keys of certificates.
+// secrets returns the names of the Secrets with the private keys of certificates. FunctionConfigs must not pass
+// these Secrets to pods.
 func (c *IssuerConfig) secrets() []string {
 	if c.Secret == "" {
 		return nil
@@ -49,7 +51,7 @@ func (c *IssuerConfig) secrets() []string {
 	return append(slices.Sorted(maps.Keys(ids)), c.Secret)
 }
 
-// ids returns the SPIFFE IDs of certificates, by the names of their Secrets.
+// ids returns the SPIFFE IDs of the certificates to issue. The key is the name of the certificate's Secret.
 func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 	pairs, ids, problems := c.Certificates, map[string]mtls.ID{}, []error(nil)
 	if len(pairs) == 0 {
@@ -75,7 +77,7 @@ const (
 	maxIssuerPause   = time.Minute
 )
 
-// check validates the settings, and adds problems to checks.
+// check validates the settings of the issuer, and adds problems to checks.
 func (c *IssuerConfig) check(checks *config.Checks) {
 	if c.Secret == "" {
 		return
@@ -88,17 +90,18 @@ func (c *IssuerConfig) check(checks *config.Checks) {
 	checks.That(c.Life >= minLife, "Issuer.Life", c.Life, minLife.String()+" or more")
 }
 
-// certificateIssuer is the issuer of certificates as a part of this program. The zero value issues no certificates.
+// certificateIssuer is the issuer of certificates, as a component of this program. The zero value issues no
+// certificates.
 type certificateIssuer struct {
 	component serve.Component
-	// refused receives the error if this program's own certificate cannot be issued. It is nil if this program has
-	// another certificate.
+	// refused receives the error if the issuer cannot issue this program's own certificate. It is nil if this program
+	// gets its certificate elsewhere.
 	refused <-chan error
 }
 
-// newIssuer sets up an issuer. The issuer writes the authority and the certificates of other programs into Secrets in a
-// namespace. If this program has no certificate yet, the issuer also issues a certificate with the ID own, which
-// stays in the memory of this program.
+// newIssuer returns an issuer of certificates. The issuer writes its certificate authority, and the certificates of
+// other programs, into Secrets in the given namespace. If this program has no certificate yet, the issuer also
+// issues a certificate with the SPIFFE ID own, which stays in the memory of this program.
 func (c *Config) newIssuer(
 	setup issuer.Config, own, namespace string, frame *servermain.Frame,
 ) (certificateIssuer, error) {
@@ -134,8 +137,8 @@ func (c *Config) newIssuer(
 	return result, nil
 }
 
-// newHeldCertificate returns the configuration of a certificate that replaces an identity's certificate in memory.
-// The channel receives the error if the certificate cannot be issued.
+// newHeldCertificate returns the configuration of the certificate that the issuer keeps in memory. The issuer
+// passes each new certificate to identity. The channel receives the error if the certificate cannot be issued.
 func newHeldCertificate(id string, identity *mtls.Identity) (*issuer.Held, <-chan error) {
 	refused := make(chan error, 1)
 	own, err := mtls.ParseID(id)

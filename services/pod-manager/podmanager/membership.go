@@ -17,8 +17,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// membership returns the keeper of this replica's membership. address is empty if callers are in the same process.
-// changed receives an event for each new assignment of functions to replicas.
+// membership returns the keeper of this replica's membership in the group of pod-manager replicas. address is the
+// address for gateways. It is empty if callers are in the same process. changed receives an event after each new
+// assignment of functions to replicas.
 func (c *Config) membership(
 	client kubernetes.Interface, clock *kubeclient.Clock, replica, address string, changed func(pool.Event),
 	frame servermain.Frame,
@@ -31,7 +32,7 @@ func (c *Config) membership(
 	})
 }
 
-// after returns a task that calls do once a signal closes.
+// after returns a task that waits until the channel signal is closed, and then calls do.
 func after(signal <-chan struct{}, do func()) serve.Task {
 	return func(ctx context.Context) error {
 		select {
@@ -56,7 +57,8 @@ func (c *Config) replicaAddress() (string, error) {
 	return net.JoinHostPort(ownAddress(addresses), port), nil
 }
 
-// ownAddress returns the address of this machine that peers can most likely reach. It prefers IPv4, as gateways do.
+// ownAddress returns the address of this machine that other machines can most likely reach. It prefers IPv4, as
+// gateways do.
 func ownAddress(addresses []net.Addr) string {
 	var found netip.Addr
 	for _, a := range addresses {

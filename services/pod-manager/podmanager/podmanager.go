@@ -37,13 +37,14 @@ const maxResponseBytes = 32 << 20
 // evaluation in a pod or in the queue.
 const maxStreams = 1000
 
-// Images resolves images. The image-resolver implements it, for programs that contain both services.
+// Images is the interface by which the pod-manager resolves image names. The image-resolver implements it, for
+// programs that contain both services.
 type Images = manager.Images
 
 // Manager is the pod-manager without a port, for callers in the same process.
 type Manager struct {
 	lease.Manager
-	// Binaries contains the local binaries of FunctionConfigs.
+	// Binaries contains the local binaries of FunctionConfigs, for the gateway.
 	Binaries binaries.Source
 	// Identity is the identity that callers present to function pods. It is nil if pods require no identity.
 	Identity  *mtls.Identity
@@ -51,16 +52,16 @@ type Manager struct {
 	keeper    *membership.Keeper
 }
 
-// Component returns the component that runs the manager. It must run while the manager is called.
+// Component returns the component that runs the manager. It must run while callers use the manager.
 func (m *Manager) Component() serve.Component { return m.component }
 
-// callers describes the programs that lease pods.
+// callers describes the programs that lease function pods.
 type callers struct {
 	// address is the address at which callers reach this replica. It is empty if callers are in this process.
 	address string
-	// ids contains patterns of the callers' SPIFFE IDs. If it is empty, only this program may call the pods.
+	// ids contains patterns of the callers' SPIFFE IDs. If it is empty, only this program may call the function pods.
 	ids []string
-	// refused receives the error if this program cannot issue its own certificate.
+	// refused receives the error if the issuer cannot issue this program's own certificate.
 	refused <-chan error
 }
 
@@ -70,7 +71,8 @@ const (
 	functionRunnerID = "spiffe://function-runner/function-runner"
 )
 
-// New returns the components of the program pod-manager: the service with its port, and the issuer of certificates.
+// New returns the components of the program pod-manager: the pod-manager service with its port, and the issuer of
+// certificates.
 func New(cfg Config, frame servermain.Frame) ([]serve.Component, error) {
 	issuing, err := cfg.issueForPrograms(&frame)
 	if err != nil {
@@ -83,7 +85,8 @@ func New(cfg Config, frame servermain.Frame) ([]serve.Component, error) {
 	return []serve.Component{component, issuing.component}, nil
 }
 
-// issueForPrograms sets up the issuer of the programs' certificates, if one is configured.
+// issueForPrograms sets up the issuer that issues certificates for our programs. It does nothing if no Secret for
+// the issuer is configured.
 func (c *Config) issueForPrograms(frame *servermain.Frame) (certificateIssuer, error) {
 	if c.Issuer.Secret == "" {
 		return certificateIssuer{}, nil
@@ -99,7 +102,7 @@ func (c *Config) issueForPrograms(frame *servermain.Frame) (certificateIssuer, e
 	return c.newIssuer(issuer.Config{Certificates: ids}, podManagerID, namespace, frame)
 }
 
-// service returns the component of the pod-manager, with its port.
+// service returns the component that runs the pod-manager and serves its port.
 func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 	resolver, err := c.connect(frame)
 	if err != nil {
@@ -137,11 +140,12 @@ func (c *Config) service(frame servermain.Frame) (serve.Component, error) {
 	return component, nil
 }
 
-// NewManager returns a Manager. It starts nothing and sends no requests.
+// NewManager returns a Manager for a program that calls it in the same process. It starts nothing and sends no
+// requests.
 //
-// If the program has no certificate, the Manager issues a certificate for calls of its pods. The program's replicas
-// share the authority, which is in a Secret. The Secret is in the namespace of function pods, because the Role of
-// Porch's main branch permits Secrets only there.
+// If the program has no certificate, the Manager issues a certificate, with which the program calls its function
+// pods. All replicas of the program share the certificate authority, which is in a Secret. The Secret is in the
+// namespace of function pods, because the Role of Porch's main branch permits Secrets only there.
 func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, error) {
 	var own certificateIssuer
 	if cfg.Issuer.Secret != "" && cfg.PodTLS && frame.Identity == nil {
@@ -158,8 +162,8 @@ func NewManager(cfg Config, resolver Images, frame servermain.Frame) (*Manager, 
 	return m, nil
 }
 
-// newManager creates the parts of a Manager and connects them, in order of their dependencies. Parts that report to
-// the manager use its inbox, because the inbox exists before the manager.
+// newManager creates the components of a Manager in the order of their dependencies, and connects them. Components
+// that send events to the manager send them to its inbox, because the inbox exists before the manager.
 func newManager(cfg Config, resolver Images, callers callers, frame servermain.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	inbox := manager.NewInbox()
@@ -215,14 +219,14 @@ func newManager(cfg Config, resolver Images, callers callers, frame servermain.F
 		func(ctx context.Context) error { return cluster.Run(ctx, inbox.Handle) },
 		func(ctx context.Context) error { return templates.Run(ctx, use.setTemplate) },
 		configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, podTLS.Run, awaitSync, awaitReady,
-		// This replica owns functions while it serves. Before its end, its functions move to other replicas.
+		// This replica owns functions once it is ready. When its shutdown begins, its functions move to other replicas.
 		keeper.Run, after(ready, keeper.Started),
 		after(frame.Health.Stopping(), func() { keeper.Leave("this pod-manager is shutting down") }),
 	}
 	return &Manager{core, configured.board, frame.Identity, serve.Component{Tasks: tasks, Ready: ready}, keeper}, nil
 }
 
-// awaitAll returns a channel that closes after all signals have closed, and the task that closes the channel.
+// awaitAll returns a channel, and a task that closes this channel after all signals are closed.
 func awaitAll(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	every := make(chan struct{})
 	return every, func(ctx context.Context) error {
@@ -238,8 +242,8 @@ func awaitAll(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
 	}
 }
 
-// replicaName returns the name of this replica for messages and for its Lease. It is the host name, which is the
-// pod's name.
+// replicaName returns the name of this replica for log messages and for its Lease. It is the host name, which is
+// the pod's name.
 func replicaName() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -25,15 +25,15 @@ type podTLS struct {
 	log      *slog.Logger
 	meter    metric.Meter
 	changed  chan struct{} // with a capacity of one
-	// known closes once this program has a certificate, or its certificate was refused.
+	// known closes once this program has a certificate, or the issuer has refused to issue a certificate.
 	known     chan struct{}
 	closeOnce sync.Once
 	// inUse is true if new pods get certificates.
 	inUse atomic.Bool
 }
 
-// podTLS returns a podTLS that passes each change of the TLS settings to use. It does nothing if this program has no
-// identity, or if PodTLS is off.
+// podTLS returns a podTLS that calls use with each change of the TLS settings of function pods. It does nothing if
+// this program has no identity, or if PodTLS is off.
 func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame servermain.Frame) *podTLS {
 	p := &podTLS{
 		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),
@@ -72,8 +72,9 @@ func (p *podTLS) registerMetric() error {
 	return nil
 }
 
-// Run follows the certificate and the authorities of this program until ctx is cancelled. If the certificate of this
-// program is refused, pods are created without certificates, because otherwise all functions in pods would fail.
+// Run updates the TLS settings of new pods when the certificate or the authorities of this program change, until
+// ctx is cancelled. If the certificate of this program cannot be issued, pods are created without certificates,
+// because otherwise all functions in pods would fail.
 func (p *podTLS) Run(ctx context.Context) error {
 	if p.identity != nil {
 		if err := p.registerMetric(); err != nil {
@@ -94,7 +95,8 @@ func (p *podTLS) Run(ctx context.Context) error {
 	}
 }
 
-// reportRefusal logs that pods are created without certificates, and closes known. It does nothing if known is closed.
+// reportRefusal logs that function pods are created without certificates. It does nothing if known is closed,
+// because then pods have certificates or the problem was logged before.
 func (p *podTLS) reportRefusal(ctx context.Context, why error) {
 	select {
 	case <-p.known:

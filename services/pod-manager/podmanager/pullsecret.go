@@ -15,8 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
 )
 
-// pullSecret wraps a cluster so that pods wait for the pull secret, and returns the task that maintains the pull
-// secret. If no file is configured, it returns the cluster unchanged and a task that does nothing.
+// pullSecret wraps a cluster so that pods that require the pull secret wait until it exists. It also returns the
+// task that maintains the pull secret. If no docker configuration file is configured, it returns the cluster
+// unchanged and a task that does nothing.
 func (c *Config) pullSecret(
 	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame servermain.Frame,
 ) (manager.Cluster, serve.Task, error) {

@@ -25,17 +25,18 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// drainDelay is the time for which a stopping pod still accepts calls.
+// drainDelay is the time for which the wrapper server of a stopping pod still accepts calls.
 const drainDelay = time.Second
 
-// wrapperEvaluationTime is the wrapper server's own default for the limit of an evaluation.
+// wrapperEvaluationTime is the wrapper server's default time limit of an evaluation. Only another limit needs an
+// argument.
 const wrapperEvaluationTime = 5 * time.Minute
 
 // minGracePeriod is the minimum grace period of pods. It is the grace period if FNR_MAX_EVALUATION_TIME is 0, which
 // means that evaluations have no limit.
 const minGracePeriod = 5 * time.Minute
 
-// defaults returns the values for fields that pod templates leave unset.
+// defaults returns the values for fields that templates of function pods leave unset.
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
 		WrapperImage: c.WrapperServerImage, Launcher: c.launcher(), TerminationGracePeriod: c.gracePeriod(),
@@ -43,16 +44,16 @@ func (c *Config) defaults() podspec.Defaults {
 }
 
 // gracePeriod returns the time in which a deleted pod may complete its evaluations. It is longer than the longest
-// evaluation, because pods are deleted while they are in use.
+// evaluation, because a pod may be deleted while it is in use.
 func (c *Config) gracePeriod() time.Duration {
 	return max(minGracePeriod, c.MaxEvaluationTime+podspec.GraceMargin)
 }
 
-// readyTimeout limits the time in which a pod with a node becomes ready, unless the function has its own limit.
-// Problems that the kubelet reports make waiting leases fail earlier.
+// readyTimeout is the time within which a pod with a node must become ready, unless the function has its own limit.
+// If the kubelet reports a problem, callers that wait for the pod get the error earlier.
 const readyTimeout = 5 * time.Minute
 
-// builder returns the builder of pods and Services.
+// builder returns the builder of function pods and their Services.
 func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
 		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes,
@@ -61,8 +62,8 @@ func (c *Config) builder() podspec.Builder {
 	}
 }
 
-// ownNamespace returns the namespace of this program's own pod. With a kubeconfig, the program runs outside the
-// cluster, and it returns the namespace of function pods instead.
+// ownNamespace returns the namespace of this program's own pod. If a kubeconfig is set, the program runs outside
+// the cluster, and ownNamespace returns the namespace of function pods instead.
 func (c *Config) ownNamespace() (string, error) {
 	if c.Kubeconfig != "" {
 		return c.Namespace, nil
@@ -85,8 +86,8 @@ func (c *Config) templates(client kubernetes.Interface, frame servermain.Frame) 
 	})
 }
 
-// openCacheConfig opens the pod cache configuration. It passes the functions' settings to changed after each change
-// of the file.
+// openCacheConfig opens the pod cache configuration. It calls changed with the functions' settings after each
+// change of the file.
 func (c *Config) openCacheConfig(
 	changed func(map[string]cacheconfig.Entry), log *slog.Logger,
 ) (*cacheconfig.File, error) {
@@ -95,7 +96,7 @@ func (c *Config) openCacheConfig(
 	})
 }
 
-// cluster returns the configuration of the adapter to Kubernetes, package kube.
+// cluster returns the configuration of package kube, which connects the manager to Kubernetes.
 func (c *Config) cluster(
 	client kubernetes.Interface, clock *kubeclient.Clock, templates *kube.Templates, launching *kube.Launching,
 	owns func(image string) bool, frame servermain.Frame,
@@ -107,8 +108,9 @@ func (c *Config) cluster(
 	}
 }
 
-// launcher returns the launcher of the built-in template before or without an automatic choice. A user's template
-// launches the wrapper server in its own way.
+// launcher returns the method by which the wrapper server gets into pods of the built-in template, before or
+// without an automatic choice. It has no effect on a user's template, which starts the wrapper server in its own
+// way.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == LauncherImageVolume && c.Template == "" {
 		return podspec.ImageVolume
@@ -116,10 +118,11 @@ func (c *Config) launcher() podspec.Launcher {
 	return podspec.InitContainer
 }
 
-// choosesLauncher reports whether the launcher must be chosen automatically.
+// choosesLauncher reports whether the pod-manager must choose the launcher of the built-in template automatically.
 func (c *Config) choosesLauncher() bool { return c.Launcher == LauncherAuto && c.Template == "" }
 
-// launching returns the part that chooses the launcher automatically. It is nil if the launcher is configured.
+// launching returns the component that chooses the launcher of the built-in template automatically, and calls use
+// with each choice. It is nil if the launcher is configured.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
 	if !c.choosesLauncher() {
 		return nil
@@ -127,11 +130,11 @@ func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launche
 	return kube.NewLaunching(client, use, log)
 }
 
-// wrapperArgs returns the arguments of wrapper servers.
+// wrapperArgs returns the arguments of the wrapper servers in function pods.
 func (c *Config) wrapperArgs() []string {
 	args := []string{
-		// The delay can be short, because the pod-manager deletes a pod only after the pod's last lease. Only a pod
-		// that another client deletes may still get calls for a moment.
+		// The drain delay can be short, because the pod-manager deletes a pod only after the pod's last lease has ended.
+		// Only a pod that another client deletes may still get calls for a moment.
 		"--serve-drain-delay=" + drainDelay.String(),
 	}
 	if c.MaxEvaluationTime != wrapperEvaluationTime {
@@ -143,7 +146,7 @@ func (c *Config) wrapperArgs() []string {
 	return args
 }
 
-// wrapperEnv returns the variables of wrapper servers, sorted by name.
+// wrapperEnv returns the environment variables of the wrapper servers in function pods, sorted by name.
 func (c *Config) wrapperEnv() []corev1.EnvVar {
 	vars := make([]corev1.EnvVar, 0, len(c.PodEnv))
 	for _, name := range slices.Sorted(maps.Keys(c.PodEnv)) {
@@ -162,7 +165,8 @@ func (c *Config) networkImages() imagename.Patterns {
 	return patterns
 }
 
-// initialSettings returns the initial settings of the pools. inProcess is true if callers are in the same process.
+// initialSettings returns the settings with which the manager starts. inProcess is true if callers are in the same
+// process.
 func (c *Config) initialSettings(
 	template podspec.Template, functions map[string]cacheconfig.Entry, inProcess bool,
 ) manager.Settings {
@@ -179,7 +183,8 @@ func (c *Config) initialSettings(
 	}
 }
 
-// minPods returns the default minimum number of pods of the functions in the pod cache configuration.
+// minPods returns the minimum number of pods of each function in the pod cache configuration, unless the file sets
+// another number.
 func (c *Config) minPods() int {
 	if c.WarmUp {
 		return 1
@@ -187,10 +192,10 @@ func (c *Config) minPods() int {
 	return 0
 }
 
-// PodEnv selects the variables of a process that wrapper servers get too. environ has the form KEY=value. The
-// selected variables are the variables of OpenTelemetry, except variables that identify the process, contain
-// credentials, or name files, which are missing in pods. All other variables are excluded, because functions are
-// programs of other users. A template may add variables.
+// PodEnv returns the variables of this process that wrapper servers in function pods get too. environ is the
+// environment of this process, in the form KEY=value. PodEnv selects the variables of OpenTelemetry, except
+// variables that identify the process, contain credentials, or name files, which are missing in pods. All other
+// variables are excluded, because functions are programs of other users. A template may add variables.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)
 	for _, variable := range environ {

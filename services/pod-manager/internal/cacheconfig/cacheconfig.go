@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cacheconfig parses pod-cache-config.yaml and follows its changes. The file lists functions whose pods are
-// created at the start, and their settings. It has one of two formats: a map from image to time to live, or a list of
-// objects with more settings.
+// Package cacheconfig parses the pod cache configuration, which is the file pod-cache-config.yaml, and reloads it
+// after changes. The file lists functions whose pods are created at the start, and their settings. It has one of
+// two formats: a map from image to time to live, or a list of objects with more settings.
 package cacheconfig
 
 import (
@@ -17,39 +17,41 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// Entry contains the settings of a function. Zero settings use the service's defaults.
+// Entry contains the settings of a function. If a setting is zero, the default of the pod-manager applies.
 type Entry struct {
 	// Image is the function's canonical name.
 	Image string
-	// TTL is the time to live of an unused pod.
+	// TTL is the time after which an unused pod is deleted.
 	TTL time.Duration
 	// MaxWaitlistLength is the maximum number of evaluations per pod before a further pod is started.
 	MaxWaitlistLength int
 	// MaxPods is the maximum number of pods.
 	MaxPods int
-	// MinPods is the minimum number of pods. They exist even if no evaluation needs them. It is nil if not set, and
-	// for FunctionConfigs, which store their minimum in package functionconfig.
+	// MinPods is the minimum number of pods. They exist even if no evaluation needs them. It is nil if not set. It is
+	// also nil for settings from FunctionConfigs, whose minimum is in package functionconfig.
 	MinPods *int
 	// MaxConcurrency is the maximum number of concurrent evaluations in a pod.
 	MaxConcurrency int
-	// MaxQueue is the maximum number of waiting evaluations.
+	// MaxQueue is the maximum number of evaluations of the function that wait for a pod.
 	MaxQueue int
-	// ReadyTimeout is the time within which a pod must become ready.
+	// ReadyTimeout is the time within which a new pod must become ready.
 	ReadyTimeout time.Duration
 	// MaxEvaluationTime limits an evaluation.
 	MaxEvaluationTime time.Duration
-	// Prefork is the number of spare processes in a pod. It is nil if not set.
+	// Prefork is the number of processes that a pod starts in advance for later evaluations. It is nil if not set.
 	Prefork *int
-	// Resources overrides single resources of the function container. It is nil if nothing is overridden.
+	// Resources replaces single values of the function container's resources, such as the memory limit. It is nil if
+	// nothing is replaced.
 	Resources *corev1.ResourceRequirements
-	// Overrides overrides values of the template. It is nil if nothing is overridden. Only FunctionConfigs can set
-	// it.
+	// Overrides replaces values of the pod template for pods of this function. It is nil if nothing is replaced. Only
+	// FunctionConfigs can set it.
 	Overrides *podspec.Overrides
 }
 
-// Parse returns the entries in the order of the file. defaultPrefix is the prefix of image names without a slash.
-// Warnings are sentences for users about ignored parts, such as a second entry for an image. An error lists all
-// invalid entries. No entries are returned with an error.
+// Parse parses a pod cache configuration, and returns its entries in the order of the file. defaultPrefix is the
+// prefix of image names without a slash. Warnings are sentences for users about ignored parts, such as a second
+// entry for an image. If any entry is invalid, Parse returns no entries and an error that lists all invalid
+// entries.
 func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
@@ -74,7 +76,7 @@ func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []strin
 	return r.entries, r.warnings, nil
 }
 
-// reader collects the entries, warnings and problems of a file.
+// reader collects the entries, warnings and problems of a pod cache configuration while it is parsed.
 type reader struct {
 	prefix   string
 	seen     map[string]int // line of the first entry for an image, by image key
@@ -83,7 +85,7 @@ type reader struct {
 	problems []error
 }
 
-// readMap parses a map of image to time to live.
+// readMap parses the short format of the file, which is a map from image to time to live.
 func (r *reader) readMap(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		name, value := root.Content[i], resolveAlias(root.Content[i+1])
@@ -111,7 +113,7 @@ func (r *reader) readList(root *yaml.Node) {
 	}
 }
 
-// addEntry adds an entry, unless its image already has an entry.
+// addEntry adds an entry to the result. If the image already has an entry, it adds only a warning.
 func (r *reader) addEntry(e *entry, name *yaml.Node) {
 	image, err := imagename.Parse(name.Value, r.prefix)
 	if err != nil {

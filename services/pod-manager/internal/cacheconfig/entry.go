@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
-// entry is an entry of the file, with the warnings and errors of its fields.
+// entry is an entry of the pod cache configuration, with the warnings and errors about its fields.
 type entry struct {
 	Entry
 	where    string // position, for users
@@ -31,8 +31,8 @@ func (e *entry) addWarning(format string, args ...any) {
 	e.warnings = append(e.warnings, fmt.Sprintf("%s: "+format, append([]any{e.where}, args...)...))
 }
 
-// readObject parses the fields of an object, and returns the value of the field "name". It is nil if the field is
-// missing.
+// readObject parses the fields of an entry that is a YAML object. It returns the value of the field "name", or nil
+// if the field is missing.
 func (e *entry) readObject(item *yaml.Node) *yaml.Node {
 	fields := make(map[string]*yaml.Node)
 	for i := 0; i+1 < len(item.Content); i += 2 {
@@ -81,7 +81,8 @@ func (e *entry) readField(field string, value *yaml.Node) {
 	}
 }
 
-// setDuration parses a duration such as 30m.
+// setDuration parses value, which is a duration such as 30m, and stores the result in to. If value is invalid, it
+// adds an error that names field.
 func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -94,7 +95,8 @@ func (e *entry) setDuration(to *time.Duration, field string, value *yaml.Node) {
 	*to = d
 }
 
-// setNumber parses a whole number. Zero means the default, as if the field were missing.
+// setNumber parses value, which is a whole number, and stores the result in to. Zero means the default, as if the
+// field were missing.
 func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -107,12 +109,12 @@ func (e *entry) setNumber(to *int, field string, value *yaml.Node) {
 	*to = int(n)
 }
 
-// maxMinPods is the maximum value of minPods. It protects against mistakes, because each of these pods uses its
-// resources at all times.
+// maxMinPods is the maximum value of minPods. It protects users against typing errors, because each of these pods
+// occupies its resources at all times.
 const maxMinPods = 1000
 
-// setCount returns a whole number from zero to most. Unlike for setNumber, zero is a value of its own, which none
-// describes in errors.
+// setCount parses value, which is a whole number from zero to most, and returns it. Unlike in setNumber, zero does
+// not mean the default. none is the meaning of zero in error texts, such as "off".
 func (e *entry) setCount(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
 		return nil

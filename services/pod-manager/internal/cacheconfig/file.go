@@ -16,23 +16,25 @@ import (
 
 // Config configures a File.
 type Config struct {
-	// Path is the path of the file. The file may be missing.
+	// Path is the path of the pod cache configuration. The file may be missing.
 	Path string
 	// DefaultImagePrefix is the prefix of image names without a slash.
 	DefaultImagePrefix string
-	// Changed is called with the settings of functions, keyed by [imagename.Name.Key].
+	// Changed is called after each change of the file, with the settings of all its functions. The keys are
+	// [imagename.Name.Key].
 	Changed func(map[string]Entry)
 	Log     *slog.Logger
 }
 
-// File follows the file of the pod cache configuration. Use [Open].
+// File watches the file of the pod cache configuration. Use [Open] to create it.
 type File struct {
 	config  Config
 	content []byte
 	entries []Entry
 }
 
-// Open reads the file. A missing file counts as empty. If the file is invalid, the error contains the line.
+// Open reads the pod cache configuration. A missing file counts as empty. If the file is invalid, the error
+// contains the line number.
 func Open(config Config) (*File, error) {
 	f := &File{config: config}
 	content, err := os.ReadFile(config.Path)
@@ -49,7 +51,7 @@ func Open(config Config) (*File, error) {
 	return f, err
 }
 
-// parse parses the file, and completes image names.
+// parse parses the content of the file, completes image names, and logs warnings.
 func (f *File) parse(content []byte) ([]Entry, error) {
 	entries, warnings, err := Parse(content, f.config.DefaultImagePrefix)
 	if err != nil {
@@ -61,7 +63,7 @@ func (f *File) parse(content []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// Settings returns the settings of functions, keyed by [imagename.Name.Key].
+// Settings returns the settings of all functions in the file. The keys are [imagename.Name.Key].
 func (f *File) Settings() map[string]Entry {
 	settings := make(map[string]Entry, len(f.entries))
 	for _, e := range f.entries {
@@ -74,7 +76,7 @@ func (f *File) Settings() map[string]Entry {
 	return settings
 }
 
-// Run follows changes of the file until ctx is done.
+// Run reloads the file after each change, and calls Config.Changed with the new settings, until ctx is done.
 func (f *File) Run(ctx context.Context) error {
 	if f.config.Path == "" {
 		<-ctx.Done()

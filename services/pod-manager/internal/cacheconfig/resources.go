@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// setResources parses requests and limits, in the format of a container's resources.
+// setResources parses the field resources, which has the same format as the resources of a Kubernetes container.
 func (e *entry) setResources(value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -33,7 +33,8 @@ func (e *entry) setResources(value *yaml.Node) {
 	e.Resources = &resources
 }
 
-// decodeResources returns the resources and warnings about ignored parts, such as unknown fields.
+// decodeResources returns the requests and limits in value, and warnings about ignored parts, such as unknown
+// fields.
 func decodeResources(value *yaml.Node) (resources corev1.ResourceRequirements, ignored []error, err error) {
 	var raw any
 	if err := value.Decode(&raw); err != nil {

@@ -18,14 +18,14 @@ const (
 	// maxPrefixes and maxTags limit the lengths of the lists in a FunctionConfig object.
 	maxPrefixes = 100
 	maxTags     = 1000
-	// minTTL is the minimum time to live of an unused pod. Replicas cannot agree on a shorter time, see
-	// [pool.Limits].
+	// minTTL is the minimum time to live of an unused pod in a FunctionConfig. Replicas of the pod-manager cannot
+	// agree on a shorter time, see [pool.Limits].
 	minTTL = 5 * time.Second
 )
 
-// Decode reads a FunctionConfig object. defaultPrefix is the registry and path of image names without a registry.
-// secrets are the names of Secrets that an object must not pass to its pods. Decode never fails: problems are part of
-// the result.
+// Decode converts a FunctionConfig object to a [Config]. defaultPrefix is the registry and path of image names
+// without a registry. secrets are the names of Secrets that an object must not pass to its pods. Decode never
+// fails: the result lists the problems of the object.
 func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...string) *Config {
 	c := &Config{
 		Name: u.GetName(), UID: string(u.GetUID()),
@@ -46,8 +46,8 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...strin
 	return c
 }
 
-// readPart reads a part of an object, such as podExecutor, and adds the part's problems to found. It returns nil if
-// the part is missing or invalid.
+// readPart reads a part of a FunctionConfig, such as podExecutor, by calling read. It adds the part's problems to
+// found. It returns nil if the part is missing or invalid.
 func readPart[T any](spec object, field string, found *problems, read func(object) *T) *T {
 	if !spec.has(field) {
 		return nil
@@ -63,7 +63,7 @@ func readPart[T any](spec object, field string, found *problems, read func(objec
 	return part
 }
 
-// readImage reads the image and the prefixes of an object. It returns false if they are invalid.
+// readImage reads the fields image and prefixes of a FunctionConfig. It returns false if they are invalid.
 func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	before := len(*spec.problems)
 	c.Image = spec.text("image")
@@ -92,7 +92,8 @@ func (c *Config) readImage(spec object, defaultPrefix string) bool {
 	return len(*spec.problems) == before
 }
 
-// repository returns the canonical name, without tag, of the repository of an image below a prefix.
+// repository returns the canonical name of a repository, without tag. The repository consists of prefix, which is a
+// registry and path, and of image.
 func repository(prefix, image, defaultPrefix string) (string, error) {
 	if prefix != "" {
 		image = strings.TrimRight(prefix, "/") + "/" + image
@@ -117,7 +118,8 @@ func (s settings) binary(o object) *Binary {
 	return b
 }
 
-// readTags reads the field tags: tags, and version constraints in the syntax of [tagconstraint.Parse].
+// readTags returns the entries of the field tags. These are plain tags, or version constraints such as ~0.4, see
+// [tagconstraint.Parse].
 func readTags(o object) []string {
 	tags := o.texts("tags", maxTags)
 	for _, tag := range tags {

@@ -18,15 +18,15 @@ type problems []string
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
 
-// object reads the fields of a JSON object, and adds invalid values to problems. Fields with the value null count as
-// missing.
+// object is a JSON object in a FunctionConfig. Its methods read fields, and add invalid values to problems. Fields
+// with the value null count as missing.
 type object struct {
 	path     string // path from the root of the FunctionConfig, for error texts
 	fields   map[string]any
 	problems *problems
 }
 
-// addInvalid adds the problem that a field has an invalid value. wanted describes valid values.
+// addInvalid adds the problem that a field has an invalid value. wanted describes the valid values for users.
 func (o object) addInvalid(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it must be %s", o.pathOf(field), formatValue(value), wanted)
 }
@@ -38,7 +38,7 @@ func (o object) pathOf(field string) string {
 	return o.path + "." + field
 }
 
-// maxShown is the maximum length of a value in an error text, in bytes.
+// maxShown is the maximum number of bytes of an invalid value that an error text shows.
 const maxShown = 64
 
 func formatValue(value any) string {
@@ -55,7 +55,7 @@ func formatValue(value any) string {
 
 func (o object) has(field string) bool { return o.fields[field] != nil }
 
-// text returns the string in a field. It is empty if the field is missing or of another type.
+// text returns the string in a field. It is empty if the field is missing or is no string.
 func (o object) text(field string) string {
 	if !o.has(field) {
 		return ""
@@ -67,7 +67,7 @@ func (o object) text(field string) string {
 	return text
 }
 
-// texts returns the list of texts in a field. A list of more than most texts is invalid.
+// texts returns the list of strings in a field. A list of more than most strings is invalid.
 func (o object) texts(field string, most int) []string {
 	if !o.has(field) {
 		return nil
@@ -121,7 +121,8 @@ func (o object) count(field string) int {
 	return 0
 }
 
-// duration returns the duration in a field. It is zero if the field is missing, invalid, or shorter than least.
+// duration returns the duration in a field. It is zero if the field is missing or invalid. A duration that is
+// shorter than least is invalid.
 func (o object) duration(field string, least time.Duration) time.Duration {
 	if !o.has(field) {
 		return 0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package functionconfig reads Porch's FunctionConfig objects: the images that run as local binaries, and the
-// settings of images in pods. It is pure: equal objects have the same meaning in each replica.
+// Package functionconfig decodes Porch's FunctionConfig objects, which define the images that run as local binaries
+// and the settings of images that run in pods. The result depends only on the objects, so that each replica uses
+// the same settings.
 //
 // A problem in a part of an object disables only that part. Problems are texts for users. Package kube writes them
 // into the object's status.
@@ -14,10 +15,11 @@ import (
 )
 
 const (
-	// SettingsAnnotation contains the settings that Porch's fields cannot express, as an object in JSON or YAML.
+	// SettingsAnnotation is the annotation of a FunctionConfig with the settings that Porch's fields cannot express.
+	// Its value is an object in JSON or YAML.
 	SettingsAnnotation = "krm-function-runner.github.io/settings"
-	// Finalizer belongs to Porch's own function runner. Objects with the finalizer cannot be deleted until it is
-	// removed.
+	// Finalizer is the finalizer that Porch's own function runner adds to FunctionConfigs. The pod-manager removes it
+	// from objects that are being deleted, because Porch's function runner no longer exists and cannot remove it.
 	Finalizer = "config.porch.kpt.dev/functionconfig-function-runner"
 )
 
@@ -26,32 +28,34 @@ type Config struct {
 	Name, UID  string
 	Created    time.Time
 	Generation int64
-	// Image is the last path segment of the images' names, and Prefixes are the registries and paths before it. An
-	// empty prefix means the default prefix. Binary and Pod are nil if the image is invalid.
+	// Image is the last path segment of the images' names, such as set-namespace. Prefixes are the registries and
+	// paths before it. An empty prefix means the default prefix. If Image is invalid, Binary and Pod are nil.
 	Image    string
 	Prefixes []string
-	// Binary and Pod are nil if the part is missing or invalid.
+	// Binary and Pod are the parts binaryExecutor and podExecutor of the object. They are nil if the part is missing
+	// or invalid.
 	Binary *Binary
 	Pod    *Pod
-	// Problems contains a text for each invalid field.
+	// Problems contains a text for users about each invalid field.
 	Problems []string
 }
 
-// Binary describes images that run as local binaries.
+// Binary describes the images whose function runs as a local binary, without a container.
 type Binary struct {
-	// Tags are tags of the images and constraints on their versions.
+	// Tags contains tags of the images, and version constraints such as ~0.4.
 	Tags []string
-	// Path is the path of the binary. It is absolute, or relative to the directory of functions.
+	// Path is the path of the binary. It is absolute, or relative to the gateway's directory of function binaries.
 	Path string
-	// Prefork is the number of spare processes, or nil.
+	// Prefork is the number of the binary's processes that the gateway starts in advance. It is nil if not set.
 	Prefork *int
 }
 
 // Pod describes images that run in pods.
 type Pod struct {
-	// Tags are tags of the images and constraints on their versions. An empty list means all tags and digests.
+	// Tags contains tags of the images, and version constraints such as ~0.4. An empty list means all tags and
+	// digests.
 	Tags []string
-	// Settings contains the settings of the images. Settings.Image is empty.
+	// Settings contains the settings for the pods of all these images. Settings.Image is empty.
 	Settings cacheconfig.Entry
 	// MinPods is the minimum number of pods for each listed tag. For a version constraint, it applies to the newest
 	// tag that satisfies the constraint.

@@ -12,7 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// readOverrides reads the field templateOverrides. It returns nil if the field is missing or empty.
+// readOverrides reads the field templateOverrides, which replaces values of the pod template. It returns nil if the
+// field is missing or empty.
 func readOverrides(o object, secrets []string) *podspec.Overrides {
 	if len(o.fields) == 0 {
 		return nil
@@ -50,7 +51,7 @@ func readContainer(o object, secrets []string) podspec.ContainerOverrides {
 	return c
 }
 
-// secretsOf returns the names of the Secrets in a container's envFrom and env.
+// secretsOf returns the names of the Secrets that a container's envFrom and env refer to.
 func secretsOf(c podspec.ContainerOverrides) []string {
 	var names []string
 	for _, source := range c.EnvFrom {

@@ -13,22 +13,24 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
-// maxImages is the maximum number of images in all objects together: once for binaries, and once for pods.
+// maxImages is the maximum number of images that all FunctionConfigs together may configure. Images of binaries and
+// images of pods are counted separately.
 const maxImages = 100_000
 
-// Set contains the binaries and pod settings of all FunctionConfigs together. It is immutable.
+// Set contains the local binaries and the settings for pods from all FunctionConfigs together. It is immutable.
 type Set struct {
-	// Binaries are the local binaries, oldest object first.
+	// Binaries contains the local binaries. Binaries from older FunctionConfigs come first.
 	Binaries []Mapping
-	// pods contains the settings for pods. The key is "repository:tag" for a single tag, and the repository for all
-	// tags.
+	// pods contains the settings for pods. The key is "repository:tag" for settings of a single tag, and only the
+	// repository for settings of all tags.
 	pods map[string]*Function
-	// ranges contains the settings for version constraints, by repository. The settings of the oldest object come
-	// first.
+	// ranges contains, by repository, the settings for version constraints such as ~0.4. Settings from older objects
+	// come first, because they take precedence.
 	ranges map[string][]tagRange
-	// tagged contains, by repository, the settings of the oldest object that lists tags for its pods.
+	// tagged contains, by repository, the settings of the oldest object that lists tags for its pods. Such an object
+	// is in conflict with a younger object for all tags of the repository.
 	tagged map[string]*Function
-	// problems contains the texts about each object, by the object's name.
+	// problems contains the texts for users about each object. The key is the object's name.
 	problems map[string][]string
 }
 
@@ -42,7 +44,7 @@ type tagRange struct {
 type Mapping struct {
 	Config string
 	Binary
-	// Images are canonical names. The tag of an image may be a version constraint.
+	// Images contains canonical image names. The tag of a name may be a version constraint.
 	Images []imagename.Name
 }
 
@@ -54,8 +56,9 @@ type Function struct {
 	config   string
 }
 
-// Compile combines objects into a Set. If two objects configure the same image, the older object wins, and the
-// problems of the younger object contain the older object's name. defaultPrefix is the same as for [Decode].
+// Compile combines FunctionConfigs into a Set. If two objects configure the same image, the older object wins, and
+// the problems of the younger object contain the older object's name. defaultPrefix is the registry and path of
+// image names without a registry.
 func Compile(configs []*Config, defaultPrefix string) *Set {
 	s := &Set{
 		pods: map[string]*Function{}, ranges: map[string][]tagRange{}, tagged: map[string]*Function{},
@@ -93,7 +96,8 @@ func (c *Config) repositories(defaultPrefix string) []string {
 	return all
 }
 
-// addBinary adds the local binary of an object. taken contains the name of the object that owns an image, by image.
+// addBinary adds the local binary of the object c. The keys of taken are the images that already have a binary, and
+// the values are the names of their objects.
 func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
 	m := Mapping{Config: c.Name, Binary: *c.Binary}
 	for _, repository := range repositories {
@@ -140,7 +144,8 @@ func (s *Set) addPod(c *Config, repositories []string, found *problems) {
 	}
 }
 
-// addRange adds settings for a version constraint. It ignores single tags.
+// addRange adds settings for the images whose tag satisfies a version constraint. It does nothing if tag is a plain
+// tag.
 func (s *Set) addRange(repository, tag string, f *Function) {
 	c, err := tagconstraint.Parse(tag)
 	if _, exact := c.Exact(); err == nil && !exact {
@@ -148,8 +153,9 @@ func (s *Set) addRange(repository, tag string, f *Function) {
 	}
 }
 
-// claim stores f as the settings for the pods of an image, and returns true. If owner, the settings of an older
-// object, already covers the image, it records the conflict and returns false.
+// claim stores f as the settings for the pods of the image key, and returns true. If the image already has the
+// settings owner, from an older object, claim records the conflict and returns false. It also returns false if
+// there are too many images.
 func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
@@ -166,7 +172,8 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 // maxConflicts is the maximum number of conflicting images that an object's status lists.
 const maxConflicts = 5
 
-// conflict records that owner, an older object, already configures an image.
+// conflict adds the problem that the older object owner already configures an image. part is the field in conflict,
+// such as podExecutor.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
 	conflicts := 0
@@ -182,20 +189,21 @@ func (p *problems) conflict(image, part, owner string) {
 	p.add("%s of %s belongs to the FunctionConfig %q, %s", part, image, owner, end)
 }
 
-// tooMany adds the problem that further images of an executor, such as podExecutor, are ignored because of maxImages.
+// tooMany adds the problem that further images of a field such as podExecutor are ignored, because all
+// FunctionConfigs together have more than maxImages images.
 func (p *problems) tooMany(executor string) {
 	p.addOnce(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		executor, maxImages))
 }
 
-// addOnce adds a text unless the list contains it.
+// addOnce adds a text to the problems, unless they already contain it.
 func (p *problems) addOnce(text string) {
 	if !slices.Contains(*p, text) {
 		*p = append(*p, text)
 	}
 }
 
-// Problems returns the problems of the object with a name, as texts for users.
+// Problems returns the problems of the FunctionConfig with the given name, as texts for users.
 func (s *Set) Problems(name string) []string {
 	if s == nil {
 		return nil
@@ -224,8 +232,8 @@ func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	return f, ok
 }
 
-// MinPods returns the minimum number of pods, by canonical image name. The tag of an image may be a version
-// constraint.
+// MinPods returns the minimum number of pods for each image whose tag a FunctionConfig lists. The key is the
+// canonical image name. Its tag may be a version constraint.
 func (s *Set) MinPods() map[string]int {
 	kept := map[string]int{}
 	if s == nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
-// settings contains the values in the annotation [SettingsAnnotation], and the Secrets that are forbidden for pods.
+// settings contains the values in the annotation [SettingsAnnotation], and the names of the Secrets that pods must
+// not use.
 type settings struct {
 	entry   cacheconfig.Entry
 	minPods int
@@ -22,10 +23,12 @@ type settings struct {
 	secrets []string // names of Secrets that an object must not pass to its pods
 }
 
-// maxSettings is the maximum size of the annotation in bytes. It is several times the size of all settings.
+// maxSettings is the maximum size of the annotation [SettingsAnnotation] in bytes. This is several times the size
+// of an annotation with all settings.
 const maxSettings = 4 << 10
 
-// readSettings parses the text of the annotation [SettingsAnnotation]. A problem disables all of its settings.
+// readSettings parses the text of the annotation [SettingsAnnotation]. A single problem disables all settings of
+// the annotation.
 func readSettings(text string, found *problems) settings {
 	if len(text) > maxSettings {
 		found.add("the annotation %s has %d bytes: it may have up to %d", SettingsAnnotation, len(text), maxSettings)

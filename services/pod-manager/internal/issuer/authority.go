@@ -18,21 +18,22 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// authority is a certificate authority: a certificate and the key that signs other certificates.
+// authority is a certificate authority: its certificate, and the private key that signs other certificates.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// authorities contains the trusted authorities, oldest first.
+// authorities contains the trusted certificate authorities, oldest first.
 type authorities []authority
 
-// maxAuthorities is the maximum number of authorities in a Secret. Normally there are at most two, while a new
-// authority replaces an old authority.
+// maxAuthorities is the maximum number of certificate authorities in a Secret. Normally there are at most two,
+// while a new authority replaces an old authority.
 const maxAuthorities = 8
 
-// parseAuthorities reads the authorities in a Secret. An empty Secret contains no authorities. Malformed data is an
-// error. The issuer does not replace it, because new authorities would break the trust between all programs.
+// parseAuthorities reads the certificate authorities in the data of a Secret. An empty Secret contains no
+// authorities. For malformed data, it returns an error. The issuer must not replace malformed data by new
+// authorities, because this would break the trust between all programs.
 func parseAuthorities(data map[string][]byte) (authorities, error) {
 	certs, err := decodeBlocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
 	if err != nil {
@@ -56,8 +57,8 @@ func parseAuthorities(data map[string][]byte) (authorities, error) {
 	return all, nil
 }
 
-// ensureValid returns the authorities without expired authorities. It adds a new authority once half of the newest
-// authority's life is over.
+// ensureValid returns the authorities that have not expired. Once half of the newest authority's life is over, it
+// adds a new authority, so that programs trust the new authority before the old one expires.
 func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities, error) {
 	valid := slices.DeleteFunc(slices.Clone(a), func(one authority) bool { return now.After(one.cert.NotAfter) })
 	if len(valid) > 0 && !pastHalf(valid[len(valid)-1].cert, now) {
@@ -70,8 +71,9 @@ func (a authorities) ensureValid(now time.Time, life time.Duration) (authorities
 	return append(valid, next), nil
 }
 
-// chooseSigner returns the newest authority that has been in the Secrets for at least spread, because all programs
-// trust such an authority. If there is none, it returns the oldest authority.
+// chooseSigner returns the authority that signs new certificates. This is the newest authority that has been in the
+// Secrets for at least spread, because by then all programs trust it. If no authority is old enough, chooseSigner
+// returns the oldest authority.
 func (a authorities) chooseSigner(now time.Time, spread time.Duration) authority {
 	for _, one := range slices.Backward(a) {
 		if now.Sub(one.cert.NotBefore) >= spread {
@@ -90,7 +92,7 @@ func (a authorities) encodeBundle() []byte {
 	return all
 }
 
-// writeSecret writes the authorities and their keys into a Secret.
+// writeSecret writes the authorities and their private keys into the data of a Secret.
 func (a authorities) writeSecret(data map[string][]byte) error {
 	var keys []byte
 	for _, one := range a {
@@ -109,7 +111,8 @@ func (a authorities) equalTo(others authorities) bool {
 	return slices.EqualFunc(a, others, func(x, y authority) bool { return x.cert.Equal(y.cert) })
 }
 
-// newAuthority creates an authority. It may sign the certificates of programs, but not further authorities.
+// newAuthority creates a certificate authority. It may sign the certificates of programs, but not further
+// authorities.
 func newAuthority(now time.Time, life time.Duration) (authority, error) {
 	template, key, err := prepareCertificate(now, life)
 	if err != nil {
@@ -131,7 +134,8 @@ func newAuthority(now time.Time, life time.Duration) (authority, error) {
 // Certificates with a short life are backdated by less.
 const clockSkew = 5 * time.Minute
 
-// prepareCertificate returns a new key and the common fields of all certificates.
+// prepareCertificate returns a new private key, and a certificate with the fields that all our certificates have in
+// common: the serial number and the validity period.
 func prepareCertificate(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

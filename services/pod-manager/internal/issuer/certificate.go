@@ -14,7 +14,7 @@ import (
 )
 
 // isDue reports whether the certificate in a Secret must be replaced: it is missing or invalid, half of its life is
-// over, it belongs to another program, or no current authority signed it.
+// over, its SPIFFE ID is not id, or no current authority signed it.
 func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
 	if err != nil {
@@ -33,8 +33,8 @@ func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) b
 	return err != nil
 }
 
-// issueCertificate stores a new certificate for a program in the data of a Secret, and returns its expiry. The
-// certificate expires no later than the authority that signs it.
+// issueCertificate writes a new certificate with the SPIFFE ID id into data, the data of a Secret. It returns the
+// certificate's expiry, which is not later than the expiry of the authority that signs it.
 func (a authority) issueCertificate(
 	data map[string][]byte, id mtls.ID, now time.Time, life time.Duration,
 ) (expires time.Time, err error) {

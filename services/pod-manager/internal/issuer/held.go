@@ -11,21 +11,22 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
-// Held configures the certificate of this program, which stays in the memory of the process. Each replica issues its
-// own certificate. The authority that signs it is the same for all replicas.
+// Held configures the certificate of the program that runs the issuer. This certificate stays in the memory of the
+// process. Each replica issues its own certificate, signed by the authority that all replicas share.
 type Held struct {
 	ID mtls.ID
-	// Use receives each new certificate with its key and the authorities.
+	// Use is called with each new certificate, its key and the trusted authorities, as the contents of PEM files by
+	// file name.
 	Use func(files map[string][]byte) error
-	// Refused receives the error if the Secret of the authority is forbidden or missing. This lasts until a user
-	// changes it, whereas other failures are temporary.
+	// Refused is called with the error if Kubernetes forbids access to the authority's Secret, or if that Secret is
+	// missing. A user must correct this, whereas other failures are temporary.
 	Refused func(ctx context.Context, why error)
 }
 
-// heldSecret is used in logs and metrics as the name of the Secret, because the certificate in memory has no Secret.
+// heldSecret is the name of the Secret in logs and metrics about the certificate in memory, which has no Secret.
 const heldSecret = "none"
 
-// renewHeld renews the certificate in memory if it is due, and passes it to Use.
+// renewHeld renews the certificate in memory if it is due, and calls [Held.Use] with the new certificate.
 func (i *Issuer) renewHeld(ctx context.Context, all authorities) error {
 	if i.config.Held == nil {
 		return nil
@@ -44,7 +45,7 @@ func (i *Issuer) renewHeld(ctx context.Context, all authorities) error {
 	return nil
 }
 
-// reportRefusal calls Refused if the authority's Secret is forbidden or missing.
+// reportRefusal calls [Held.Refused] if err means that the authority's Secret is forbidden or missing.
 func (i *Issuer) reportRefusal(ctx context.Context, err error) {
 	if i.config.Held != nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
 		i.config.Held.Refused(ctx, err)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package issuer issues the certificates of the function runner's own programs in clusters without another issuer. It
-// stores an authority in a Secret, and a certificate in a Secret of each program, which the program's pods mount.
+// Package issuer issues the TLS certificates of the function runner's own programs, in clusters without another
+// issuer. It stores a certificate authority in a Secret, and the certificate of each program in a further Secret,
+// which the program's pods mount.
 //
-// Each replica of the pod-manager runs an issuer. The Secrets need no owner: if a replica's write conflicts with
-// another replica's write, the replica reads the Secret again, and finds it up to date.
+// Each replica of the pod-manager runs an issuer. No replica must be the leader: if a replica's write conflicts
+// with another replica's write, the replica reads the Secret again, and finds it up to date.
 package issuer
 
 import (
@@ -26,24 +27,28 @@ import (
 
 // Config configures an Issuer.
 type Config struct {
-	// Secrets is the client for the namespace of the Secrets. Except for the case of Create, the Secrets must exist.
-	// The issuer gets and updates them one by one.
+	// Secrets is the client for the namespace of the Secrets. The Secrets must exist, but the issuer creates the
+	// authority's Secret if Create is true. The issuer gets and updates each Secret by its name, so it needs no right
+	// to list Secrets.
 	Secrets corev1client.SecretInterface
-	// Authority is the name of the Secret with the authorities and their keys.
+	// Authority is the name of the Secret with the certificate authorities and their private keys.
 	Authority string
-	// Certificates are the SPIFFE IDs of the certificates, by the names of their Secrets.
+	// Certificates contains the SPIFFE IDs of the certificates to issue. The key is the name of the Secret that stores
+	// the certificate.
 	Certificates map[string]mtls.ID
-	// Held configures a certificate of this program that is in no Secret. It is nil if this program has another
-	// certificate.
+	// Held configures the certificate of the program that runs the issuer, if this certificate stays in memory. It is
+	// nil if the program gets its certificate elsewhere.
 	Held *Held
-	// Create is true if the issuer creates the Secret Authority when it is missing.
+	// Create is true if the issuer creates the authority's Secret when it is missing.
 	Create bool
-	// Life is the life of certificates, and AuthorityLife the life of authorities.
+	// Life is the validity period of certificates. AuthorityLife is the validity period of certificate authorities.
 	Life, AuthorityLife time.Duration
-	// Spread is the time for which an authority is in the Secrets before it signs certificates. It must be longer
-	// than any program takes to notice a change of its Secret.
+	// Spread is the minimum time between the creation of an authority and the first certificate that it signs. It must
+	// be longer than any program takes to notice a change of its Secret, so that all programs trust the authority by
+	// then.
 	Spread time.Duration
-	// Pause is the interval of checks of the Secrets, and the maximum delay after a failure.
+	// Pause is the interval at which the issuer checks the Secrets. It is also the maximum delay of a retry after a
+	// failure.
 	Pause time.Duration
 	Log   *slog.Logger
 	Meter metric.Meter
@@ -53,13 +58,13 @@ type Config struct {
 type Issuer struct {
 	config  Config
 	metrics *metrics
-	// held contains the certificate in memory, in the form of a Secret's data.
+	// held contains the certificate in memory, its key and the authorities, in the form of a Secret's data.
 	held map[string][]byte
-	// failure is the error of the last attempt, or nil.
+	// failure is the error of the last attempt to renew certificates. It is nil if the attempt succeeded.
 	failure atomic.Pointer[error]
 }
 
-// New returns an issuer. It sends no requests.
+// New returns an issuer. The issuer sends no requests before [Issuer.Run] is called.
 func New(config Config) (*Issuer, error) {
 	metrics, err := newMetrics(config.Meter)
 	if err != nil {
@@ -69,13 +74,13 @@ func New(config Config) (*Issuer, error) {
 }
 
 const (
-	// attemptTimeout limits an attempt to bring all Secrets up to date.
+	// attemptTimeout limits an attempt to renew the certificates in all Secrets.
 	attemptTimeout = 20 * time.Second
-	// firstBackoff is the delay before the first retry.
+	// firstBackoff is the delay before the first retry of a failed attempt.
 	firstBackoff = time.Second
 )
 
-// Run keeps all Secrets up to date until ctx is cancelled.
+// Run keeps the authorities and certificates in all Secrets valid until ctx is cancelled.
 func (i *Issuer) Run(ctx context.Context) error {
 	pause := i.config.Pause
 	backoff := retry.Backoff{First: min(firstBackoff, pause), Max: pause}
@@ -96,7 +101,8 @@ func (i *Issuer) Run(ctx context.Context) error {
 	}
 }
 
-// attemptRenewal brings all Secrets up to date, and records the result.
+// attemptRenewal renews all authorities and certificates that are due, and records the result in metrics, logs and
+// [Issuer.Details].
 func (i *Issuer) attemptRenewal(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -116,7 +122,8 @@ func (i *Issuer) attemptRenewal(ctx context.Context) error {
 	return err
 }
 
-// renewAll brings all Secrets up to date. A failed Secret does not affect the other Secrets.
+// renewAll renews all authorities and certificates that are due. If it cannot update the Secret of a program, it
+// continues with the other Secrets.
 func (i *Issuer) renewAll(ctx context.Context) error {
 	var all authorities
 	err := i.updateSecret(ctx, i.config.Authority, func(data map[string][]byte) (written func(), err error) {
@@ -136,8 +143,9 @@ func (i *Issuer) renewAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// renewAuthorities returns the current authorities, and stores them in the data of a Secret if they changed. written
-// is nil if they did not.
+// renewAuthorities returns the current authorities. If they changed, it also writes them into data, the data of a
+// Secret. The caller must call written after it has stored the data. written is nil if the authorities did not
+// change.
 func (i *Issuer) renewAuthorities(
 	ctx context.Context, data map[string][]byte,
 ) (all authorities, written func(), err error) {
@@ -155,8 +163,9 @@ func (i *Issuer) renewAuthorities(
 	}, all.writeSecret(data)
 }
 
-// renewCertificate updates the data of a program's Secret: it replaces the certificate if it is due, and the
-// authorities if they changed. written is nil if nothing changed.
+// renewCertificate updates data, which is the data of a program's Secret. It replaces the certificate if it is due,
+// and the authorities if they changed. The caller must call written after it has stored the data. written is nil if
+// nothing changed.
 func (i *Issuer) renewCertificate(
 	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {
@@ -175,7 +184,7 @@ func (i *Issuer) renewCertificate(
 	}, err
 }
 
-// Details returns the problems of the issuer, for the program's readiness endpoint.
+// Details returns the problem of the last renewal, if it failed, for the program's readiness endpoint.
 func (i *Issuer) Details() []string {
 	if err := i.failure.Load(); err != nil {
 		return []string{fmt.Sprintf("certificates are not renewed: %v", *err)}

@@ -34,7 +34,7 @@ func (m *metrics) countCertificate(ctx context.Context, secret string) {
 	m.certificates.Add(ctx, 1, metric.WithAttributes(attribute.String("secret", secret)))
 }
 
-// recordAttempt records the result of an attempt to update the Secrets.
+// recordAttempt records in a metric whether the last attempt to update the Secrets succeeded.
 func (m *metrics) recordAttempt(ctx context.Context, ok bool) {
 	value := int64(0)
 	if ok {

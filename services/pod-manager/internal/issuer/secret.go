@@ -14,14 +14,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// maxConflicts is the maximum number of attempts to update a Secret that other replicas update concurrently.
+// maxConflicts is the maximum number of attempts to update a Secret while other replicas update the same Secret.
 const maxConflicts = 5
 
-// change modifies the data of a Secret. It returns nil if nothing changed, and otherwise a function that is called
-// after the data was written.
+// change is a function that modifies the data of a Secret. If it changes nothing, it returns nil. Otherwise it
+// returns the function written, which is called after the data was stored.
 type change func(data map[string][]byte) (written func(), err error)
 
-// updateSecret applies a change to a Secret, and writes the data if it changed.
+// updateSecret applies a change to a Secret, and stores the data if it changed. It retries after conflicts with
+// other replicas.
 func (i *Issuer) updateSecret(ctx context.Context, name string, change change) error {
 	var err error
 	for range maxConflicts {
@@ -39,7 +40,7 @@ func (i *Issuer) updateSecret(ctx context.Context, name string, change change) e
 	return nil
 }
 
-// compareAndWrite reads a Secret, applies change, and writes the Secret if its data changed.
+// compareAndWrite reads a Secret, applies change to its data, and stores the data if it changed. It does not retry.
 func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change) error {
 	secret, err := i.config.Secrets.Get(ctx, name, metav1.GetOptions{})
 	write := i.replaceSecret
@@ -84,7 +85,8 @@ func (i *Issuer) createSecret(ctx context.Context, secret *corev1.Secret) error 
 	return err
 }
 
-// replaceSecret updates a Secret, unless it changed in between.
+// replaceSecret updates a Secret. It returns an error if another client changed the Secret after this replica read
+// it.
 func (i *Issuer) replaceSecret(ctx context.Context, secret *corev1.Secret) error {
 	_, err := i.config.Secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
 	return err

@@ -24,10 +24,10 @@ func NewClock(log *slog.Logger) *Clock { return &Clock{start: time.Now(), log: l
 // Now returns this machine's time. It is monotonic: setting the machine's clock does not change it.
 func (c *Clock) Now() time.Time { return c.start.Add(time.Since(c.start)) }
 
-// Theirs converts a time of this machine to the Kubernetes API's clock, within a second or two.
+// Theirs converts a time of this machine's clock to the API server's clock, with an error of a second or two.
 func (c *Clock) Theirs(ours time.Time) time.Time { return ours.Add(time.Duration(c.ahead.Load())) }
 
-// Ours converts a time of the Kubernetes API to this machine's clock. Zero stays zero.
+// Ours converts a time of the API server's clock to this machine's clock. The zero time stays zero.
 func (c *Clock) Ours(theirs time.Time) time.Time {
 	if theirs.IsZero() {
 		return theirs
@@ -35,22 +35,24 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 	return theirs.Add(-time.Duration(c.ahead.Load()))
 }
 
-// tolerance is the difference that recordTime ignores: response headers contain whole seconds, and even synchronized
-// clocks differ slightly.
+// tolerance is the difference between the clocks that recordTime ignores: the Date header of a response contains
+// whole seconds, and even synchronized clocks differ slightly.
 const tolerance = 2 * time.Second
 
-// loggedDifference is the minimum difference between the clocks that recordTime logs.
+// loggedDifference is the minimum difference between this machine's clock and the API server's clock that
+// recordTime logs.
 const loggedDifference = 10 * time.Second
 
-// recordTime adjusts the clock to date, the server's time in a response. sent is this machine's time when the
-// request was sent.
+// recordTime adjusts the difference between the clocks. date is the API server's time in a response. sent is this
+// machine's time when the request was sent.
 func (c *Clock) recordTime(date, sent time.Time) {
 	received := c.Now()
 	ahead := time.Duration(c.ahead.Load())
 	if date.After(sent.Add(ahead-tolerance)) && date.Before(received.Add(ahead+tolerance)) {
 		return // within tolerance
 	}
-	// The server read its clock between sent and received, and truncated it to a second.
+	// Assume that the server read its clock halfway between sent and received. The server truncated the time to a
+	// second, so add the mean loss of half a second.
 	middle := sent.Add(received.Sub(sent) / 2)
 	corrected := date.Add(time.Second / 2).Sub(middle)
 	c.ahead.Store(int64(corrected))
@@ -60,7 +62,7 @@ func (c *Clock) recordTime(date, sent time.Time) {
 	}
 }
 
-// Listen wraps a transport, and adjusts the clock by the Date header of each response.
+// Listen wraps a transport of a Kubernetes client, and adjusts the clock to the Date header of each response.
 func (c *Clock) Listen(next http.RoundTripper) http.RoundTripper {
 	return listener{clock: c, next: next}
 }

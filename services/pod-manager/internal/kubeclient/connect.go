@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeclient connects to the Kubernetes API. It corrects the difference between the clocks of the API server
-// and of this machine, and tolerates the refusals of a server that has just restarted.
+// Package kubeclient creates clients of the Kubernetes API. It corrects the difference between the clocks of the
+// API server and of this machine. It also makes callers retry requests that an API server refuses only because it
+// has just restarted.
 package kubeclient
 
 import (
@@ -21,15 +22,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Rate limit of requests to the API server. With client-go's defaults, which are for interactive tools, creating a
-// burst of pods would take a minute.
+// Rate limit of requests to the API server. The defaults of client-go are for interactive tools: with them,
+// creating a burst of pods would take a minute.
 const (
 	queriesPerSecond = 200
 	burst            = 400
 )
 
-// Connect returns a client for the cluster in a kubeconfig file, or for this program's own cluster if path is empty.
-// Each response of the API server adjusts the clock.
+// Connect returns a client for the cluster in the kubeconfig file at path, or for this program's own cluster if
+// path is empty. Each response of the API server adjusts clock.
 func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface, error) {
 	// Client-go logs through klog, for instance when its rate limit delays a request.
 	klog.SetLogger(logr.FromSlogHandler(log.Handler()))
@@ -61,8 +62,8 @@ func clientConfig(path string, clock *Clock, log *slog.Logger) (*rest.Config, er
 	return config, nil
 }
 
-// ConnectDynamic returns a client for custom resources, and a function that lists the resources in a group and
-// version of the API.
+// ConnectDynamic returns a client for custom resources, and a function that lists the resources in an API group and
+// version.
 func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
 	dynamic.Interface, func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error), error,
 ) {
@@ -100,7 +101,8 @@ func restConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// maxWarnings is the maximum number of different warnings that are logged, because their texts stay in memory.
+// maxWarnings is the maximum number of different warnings that are logged. It limits memory, because the texts of
+// logged warnings stay in memory.
 const maxWarnings = 100
 
 // warnings logs warnings of the API server, for instance about a deprecated field in a pod template. It logs each

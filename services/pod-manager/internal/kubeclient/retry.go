@@ -12,11 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// retryFor limits the total time of [Retry].
+// retryFor is the maximum total time of [Retry].
 const retryFor = 5 * time.Second
 
-// Retry calls do until it succeeds, fails permanently, or retryFor has passed. After retryFor, it returns the last
-// error that was not caused by the timeout itself.
+// Retry calls do until do succeeds or fails permanently, or until retryFor has passed. After retryFor, Retry
+// returns the last error that was not caused by the timeout itself.
 func Retry(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
@@ -57,8 +57,8 @@ type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
-// Backoff waits between attempts, with growing delays. A delay that the API server requests takes precedence. Use
-// [NewBackoff].
+// Backoff waits between attempts, with growing delays. If the API server requests a delay, this delay is used
+// instead. Use [NewBackoff].
 type Backoff struct{ waits retry.Backoff }
 
 // NewBackoff returns a Backoff for requests to the API server.
@@ -66,8 +66,8 @@ func NewBackoff() *Backoff {
 	return &Backoff{retry.Backoff{First: 50 * time.Millisecond, Max: time.Second, Jitter: 0.2}}
 }
 
-// Wait waits before the next attempt, after an error. It returns false if ctx is done first. If the deadline of ctx
-// is earlier than the end of the delay, it returns false at once.
+// Wait waits before the next attempt. after is the error of the last attempt. Wait returns false if ctx is done
+// first. If the deadline of ctx is earlier than the end of the delay, Wait returns false at once.
 func (b *Backoff) Wait(ctx context.Context, after error) bool {
 	next := b.waits.Next()
 	if seconds, ok := apierrors.SuggestsClientDelay(after); ok {

@@ -18,19 +18,21 @@ import (
 // but still loads roles, quotas and service accounts, and refuses requests that it will allow a moment later.
 const warmUp = 10 * time.Second
 
-// maxStatus limits the bytes read from the body of a refusal. It is enough for any name and reason.
+// maxStatus is the maximum number of bytes that are read from the body of a refusal by the API server. It is enough
+// for any name and reason.
 const maxStatus = 64 << 10
 
 // warmUpTransport turns refusals during the API server's warm-up into transport errors, so that callers retry them
 // like the outage itself. Otherwise a pod that could be created a moment later would fail permanently.
 type warmUpTransport struct {
 	next http.RoundTripper
-	// since is the last time when a request did not reach the server, by this machine's clock. It is nil if all
-	// requests reached it.
+	// since is the last time when a request did not reach the API server, by this machine's clock. It is nil if all
+	// requests reached the server.
 	since *atomic.Pointer[time.Time]
 }
 
-// toleratingWarmUp wraps a transport in a [warmUpTransport].
+// toleratingWarmUp wraps a transport in a [warmUpTransport], so that callers retry requests that the API server
+// refuses during its warm-up.
 func toleratingWarmUp(next http.RoundTripper) http.RoundTripper {
 	return warmUpTransport{next: next, since: new(atomic.Pointer[time.Time])}
 }

@@ -2,8 +2,9 @@
 
 // Package podname names function pods and their Services.
 //
-// Names are derived from the function and the slot, not random. If two replicas fill the same slot concurrently, they
-// choose the same name, so that the second replica finds the first replica's pod.
+// Names are not random. They are derived from the function and the slot, which is the pod's number among the
+// function's pods. If two replicas of the pod-manager create the pod in the same slot concurrently, they choose the
+// same name, so that the second replica finds the first replica's pod.
 package podname
 
 import (
@@ -18,13 +19,13 @@ import (
 const (
 	// maxLabel is the maximum length of a DNS label. The names of Services and the host names of pods are DNS labels.
 	maxLabel = 63
-	// suffixLength is the length of the suffix that follows the id in a pod's name.
+	// suffixLength is the length of the suffix in a pod's name. The name consists of an id, a dash and the suffix.
 	suffixLength = 5
-	// maxID is the maximum length of an id, because a dash and a suffix follow it.
+	// maxID is the maximum length of an id, because a dash and a suffix follow the id in a pod's name.
 	maxID = maxLabel - suffixLength - 1
-	// hashLength is the number of hexadecimal digits that an id contains of a hash or digest.
+	// hashLength is the number of hexadecimal digits of a hash or digest in an id.
 	hashLength = 8
-	// maxTag is the maximum length of the tag in an id that was shortened.
+	// maxTag is the maximum length of the image tag in an id that had to be shortened.
 	maxTag = 16
 )
 
@@ -32,15 +33,15 @@ const (
 // characters are excluded.
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// PodID returns the id of the pod in a slot. Slots are counted from 1. The id is the value of the pod's label and the
-// name of the pod's Service. Its format is "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>",
-// with dashes for underscores. It is a DNS label (RFC 1035) of at most 57 characters for any image name. If the image
-// name requires other changes, such as shortening, the id also contains a hash of the reference, so that different
-// images keep different ids.
+// PodID returns the id of the pod in a slot. A slot is the pod's number among the function's pods, counted from 1.
+// The id is the value of the pod's label and the name of the pod's Service. Its format is "<last path segment>-<tag
+// without dots>-<slot>-<8 digits of the digest>", with dashes for underscores. It is a DNS label (RFC 1035) of at
+// most 57 characters for any image name. If the image name requires other changes, such as shortening, the id also
+// contains a hash of the reference, so that different images keep different ids.
 //
-// Images in different repositories with the same last segment, tag and digest share their ids, because the format is
-// too short for the repository. Two pods with the same id would share a Service, so a pool skips a slot if a pod of
-// another image uses the slot's id.
+// Images in different repositories with the same last segment, tag and digest share their ids, because the format
+// is too short for the repository. Two pods with the same id would share a Service. So a pool skips a slot if a pod
+// of another image already has the slot's id.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readableParts(reference)
@@ -59,9 +60,9 @@ func PodID(reference, digest string, slot int) string {
 // PoolID returns an id for all pods of a function together: the id of slot 0, which no pod uses.
 func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
 
-// PodName returns the name of the pod in a slot: its id and a suffix. The suffix distinguishes the pod from its
-// predecessor, the former pod in the slot. predecessor is the predecessor's UID. It is empty for the first pod in the
-// slot.
+// PodName returns the name of the pod in a slot, which consists of the slot's id and a suffix. The suffix
+// distinguishes the pod from its predecessor, the former pod in the slot. predecessor is the predecessor's UID. It
+// is empty for the first pod in the slot.
 func PodName(reference, digest string, slot int, predecessor string) string {
 	sum := hashParts(reference, digest, strconv.Itoa(slot), predecessor)
 	suffix := make([]byte, suffixLength)
@@ -71,11 +72,11 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 	return PodID(reference, digest, slot) + "-" + string(suffix)
 }
 
-// label matches the readable part of an id if the whole id is a valid DNS label.
+// label matches the readable parts of a pod's id if they are valid in a DNS label without changes.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readableParts returns the readable parts of an id: the reference's last path segment, and a dash with the tag
-// without dots. tag is empty if the reference has no tag.
+// readableParts returns the readable parts of a pod's id: the last path segment of the image reference, and a dash
+// with the tag without dots. tag is empty if the reference has no tag.
 func readableParts(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")
 	if tag != "" {
@@ -97,8 +98,8 @@ func labelPart(text string, limit int) string {
 // hexDigits matches a digest, and captures the digits that become part of a pod's id.
 var hexDigits = regexp.MustCompile(`^[a-z0-9+._-]+:([0-9a-f]{8})`)
 
-// digestDigits returns the first digits of a digest. If the digest is invalid, it returns the first digits of a hash
-// of the text.
+// digestDigits returns the first hexadecimal digits of a digest, for a pod's id. If the digest is invalid, it
+// returns the first digits of a hash of the text.
 func digestDigits(digest string) string {
 	if match := hexDigits.FindStringSubmatch(digest); match != nil {
 		return match[1]
@@ -106,7 +107,7 @@ func digestDigits(digest string) string {
 	return hashDigits(digest)
 }
 
-// hashDigits returns the first hexadecimal digits of a text's hash.
+// hashDigits returns the first hexadecimal digits of a text's hash, for a pod's id.
 func hashDigits(text string) string {
 	sum := hashParts(text)
 	return hex.EncodeToString(sum[:])[:hashLength]

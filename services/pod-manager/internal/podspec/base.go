@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// baseVersion is the prefix of the versions of templates in Porch's objects.
+// baseVersion is the prefix of the versions of templates from Porch's objects PodTemplate and ServiceTemplate.
 const baseVersion = "base-"
 
-// ParseBase returns the template in Porch's objects: a PodTemplate and a ServiceTemplate. If an object is nil, the
-// built-in pod or Service is used instead. The first init container gets the wrapper server's image. The version is a
-// hash of the template's content, so that changes elsewhere in the objects, such as of labels, do not make pods
-// outdated.
+// ParseBase returns the template of function pods from Porch's objects: a PodTemplate and a ServiceTemplate. If an
+// object is nil, the built-in pod or Service is used instead. The first init container gets the wrapper server's
+// image. The template's version is a hash of its content, so that changes elsewhere in the objects, such as of
+// their labels, do not make pods outdated.
 //
 // Warnings and errors are the same as for [Parse].
 func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Template, []string, error) {
@@ -38,8 +38,8 @@ func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Templat
 	return t, warnings, err
 }
 
-// templateOf returns the field "template" of an object. It is nil if the object is nil. Errors name the object by
-// key.
+// templateOf returns the field "template" of an object. It is nil if the object is nil. key is the name of the
+// object in errors.
 func templateOf(object map[string]any, key string) (map[string]any, error) {
 	raw, ok := object["template"].(map[string]any)
 	if !ok && object != nil {
@@ -48,9 +48,9 @@ func templateOf(object map[string]any, key string) (map[string]any, error) {
 	return raw, nil
 }
 
-// unsetDefaults removes values that equal the API server's defaults from the spec of a PodTemplate, because the API
-// server has filled the gaps that [Defaults] should fill. It also removes such values if a user wrote them, because
-// they look the same.
+// unsetDefaults removes values that equal the API server's defaults from the spec of a PodTemplate. The API server
+// adds its defaults when it stores a PodTemplate, but these fields must get the values of [Defaults]. unsetDefaults
+// also removes such values if a user wrote them, because they look the same.
 func unsetDefaults(spec *corev1.PodSpec) {
 	const gracePeriod = corev1.DefaultTerminationGracePeriodSeconds
 	if spec.RestartPolicy == corev1.RestartPolicyAlways {
@@ -72,8 +72,8 @@ func unsetDefaults(spec *corev1.PodSpec) {
 	}
 }
 
-// pullPolicy returns the pull policy of a container whose image will be replaced. It is empty if the policy equals
-// the policy that the API server derives from the present image.
+// pullPolicy returns the pull policy of a container whose image will be replaced. It is empty if the API server has
+// derived the policy from the present image, because the policy may not suit the new image.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
 	tag := strings.TrimPrefix(c.Image, repositoryOf(c.Image))
 	derived := corev1.PullIfNotPresent

@@ -16,24 +16,24 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
 )
 
-// Builder builds pods and Services. It is safe for concurrent use.
+// Builder builds function pods and their Services from templates. It is safe for concurrent use.
 type Builder struct {
 	// Namespace is the namespace of the pods.
 	Namespace string
-	// MaxMessageBytes limits requests and responses of the wrapper server.
+	// MaxMessageBytes limits the size of the wrapper server's requests and responses.
 	MaxMessageBytes int
-	// PullSecret is the name of the pull secret for functions whose registry requires credentials. If it is empty, no
-	// pull secret is attached.
+	// PullSecret is the name of the pull secret, which the kubelet uses to pull images. Pods get the pull secret if
+	// their function's registry requires credentials. If PullSecret is empty, no pod gets a pull secret.
 	PullSecret string
 	// AlwaysPullSecret is true if all pods get the pull secret, because images of the template, such as the wrapper
 	// server's, may be in private registries too. This is safe, because a kubelet sends credentials only to their own
 	// registry.
 	AlwaysPullSecret bool
-	// Args are arguments of the wrapper server, in the form --flag=value. A flag that the template sets takes
-	// precedence.
+	// Args are additional arguments of the wrapper server, in the form --flag=value. If the template sets the same
+	// flag, the template's value takes precedence.
 	Args []string
-	// Env contains environment variables of the wrapper server. A variable that the template sets takes precedence.
-	// The wrapper server does not pass variables with the prefix OTEL_ to the function.
+	// Env contains environment variables of the wrapper server. If the template sets the same variable, the template's
+	// value takes precedence. The wrapper server does not pass variables with the prefix OTEL_ to the function.
 	Env []corev1.EnvVar
 	// Network matches the images whose functions may use the network.
 	Network imagename.Patterns
@@ -60,9 +60,9 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	return pod
 }
 
-// selectArchitecture restricts a pod to nodes with the architecture of its image. The restriction is necessary
-// because the pod's digest or command belongs to a single architecture. A node selector of the template takes
-// precedence.
+// selectArchitecture restricts a pod to nodes with the given CPU architecture. The restriction is necessary because
+// the digest or the command of the pod's image belongs to a single architecture. A node selector of the template
+// takes precedence.
 func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	if _, set := spec.NodeSelector[corev1.LabelArchStable]; set || architecture == "" {
 		return
@@ -73,8 +73,8 @@ func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 	spec.NodeSelector[corev1.LabelArchStable] = architecture
 }
 
-// spreadPods makes the scheduler prefer nodes with fewer pods of the function, so that the loss of a node affects few
-// of the function's pods. It is only a preference, because two pods on the same node are better than a single pod.
+// spreadPods makes the scheduler prefer nodes with fewer pods of the same function, so that the loss of a node
+// affects few of them. It is only a preference, because two pods on the same node are better than a single pod.
 // Spread constraints and anti-affinity of the template take precedence.
 func spreadPods(pod *corev1.Pod, pool string) {
 	pod.Labels[LabelPool] = pool
@@ -97,7 +97,8 @@ func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
 
 // SettingsVersion returns a hash of the settings that shape a function's pods: the template with its defaults, the
 // builder's settings, and the function's own settings. Pods with another hash are outdated, like pods of another
-// template. The hash is necessary because the template's version is only the resourceVersion of a ConfigMap.
+// template. The version of the template cannot replace this hash, because it is only the resourceVersion of a
+// ConfigMap.
 //
 // The hash excludes values that differ between the function's pods, and values that follow from the digest. It also
 // excludes the endpoint setting, because existing pods can be reached both by Service and by pod IP.
@@ -115,10 +116,11 @@ func (b Builder) SettingsVersion(r Request) string {
 	return contentHash(shape...)
 }
 
-// completeFunction completes the function container. The wrapper server reads its settings from arguments, because an
-// image could set environment variables. Of the environment variables, the wrapper server uses only those that the
-// argument --environment lists: variables that the pod always sets. Variables from envFrom and from optional
-// references are excluded, because the image may set them if the pod does not.
+// completeFunction completes the function container with the image, arguments, variables, user and resources. The
+// wrapper server reads its settings from arguments, because an image could set environment variables. Of the
+// environment variables, the wrapper server uses only the variables that the argument --environment lists. These
+// are the variables that the pod always sets. Variables from envFrom and from optional references are excluded,
+// because the image may set them if the pod does not.
 func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	c := &pod.Spec.Containers[0]
 	c.Image = pinnedImage(r.Function)
@@ -146,7 +148,7 @@ func (b Builder) completeFunction(pod *corev1.Pod, r Request) {
 	}
 }
 
-// setMissing adds the variables that the container does not set yet.
+// setMissing adds the variables in env that the container does not set yet.
 func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	for _, variable := range env {
 		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
@@ -155,7 +157,8 @@ func setMissing(c *corev1.Container, env []corev1.EnvVar) {
 	}
 }
 
-// setNames returns the names of the variables that the pod always sets: all except optional references.
+// setNames returns the names of the variables that the pod always sets. These are all variables except optional
+// references.
 func setNames(env []corev1.EnvVar) (names []string) {
 	for _, v := range env {
 		if !isOptional(v.ValueFrom) && !slices.Contains(names, v.Name) {
@@ -173,7 +176,7 @@ func isOptional(source *corev1.EnvVarSource) bool {
 		(source.FileKeyRef != nil && set(source.FileKeyRef.Optional)))
 }
 
-// setsFlag reports whether args already contain the flag of more. more has the form --flag=value.
+// setsFlag reports whether args already contain the same flag as more, which has the form --flag=value.
 func setsFlag(args []string, more string) bool {
 	flag := func(arg string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -205,11 +208,13 @@ func (b Builder) networkArgs(f Function) []string {
 	return []string{"--network"}
 }
 
-// GraceMargin is the time by which the grace period of a pod exceeds the limit of an evaluation.
+// GraceMargin is the time by which the grace period of a pod exceeds the time limit of an evaluation, so that a
+// deleted pod can complete its last evaluation.
 const GraceMargin = 30 * time.Second
 
-// extendGracePeriod makes a pod's grace period longer than the limit of an evaluation, if the function has its own
-// limit. Otherwise the kubelet would kill a deleted pod before its last evaluation is complete.
+// extendGracePeriod makes a pod's grace period longer than evaluation, the function's own time limit of an
+// evaluation. Otherwise the kubelet would kill a deleted pod before its last evaluation is complete. Zero means
+// that the function has no limit of its own.
 func extendGracePeriod(spec *corev1.PodSpec, evaluation time.Duration) {
 	seconds := int64((evaluation + GraceMargin) / time.Second)
 	if own := spec.TerminationGracePeriodSeconds; evaluation > 0 && own != nil && *own < seconds {
@@ -227,7 +232,7 @@ func shutdownTimeout(spec *corev1.PodSpec) []string {
 	return []string{"--serve-shutdown-timeout=" + max(grace-10*time.Second, grace/2).String()}
 }
 
-// pinnedImage returns the image's reference with its digest, if the digest is set.
+// pinnedImage returns the reference of the function's image, with the image's digest if the digest is known.
 func pinnedImage(f Function) string {
 	if f.Digest == "" {
 		return f.Reference
@@ -251,15 +256,15 @@ func (b Builder) Service(r Request) *corev1.Service {
 	return service
 }
 
-// ServiceOf returns the Service of an existing pod, built from a template.
+// ServiceOf returns the Service of an existing pod, built from the template t.
 func (b Builder) ServiceOf(pod *corev1.Pod, t Template) *corev1.Service {
 	o, _ := Identify(pod)
 	f := Function{Reference: o.Function.Reference, Digest: o.Function.Digest}
 	return b.Service(Request{Workload: Workload{Function: f}, Template: t, Slot: o.Slot})
 }
 
-// commonMetadata returns the common metadata of a pod and its Service. It keeps the labels and annotations of a
-// template.
+// commonMetadata returns the metadata that a pod and its Service have in common. It includes the labels and
+// annotations of the template.
 func (b Builder) commonMetadata(template metav1.ObjectMeta, name string, r Request) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: name, Namespace: b.Namespace,

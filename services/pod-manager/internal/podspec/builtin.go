@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// toolsVolume is the volume with the wrapper server in pods, and toolsPath is the volume's mount path.
+	// toolsVolume is the volume that contains the wrapper server in function pods. toolsPath is the volume's mount
+	// path.
 	toolsVolume = "wrapper-server-tools"
 	toolsPath   = "/wrapper-server-tools"
 	// mountedProgram is the path of the wrapper server in pods that mount the wrapper server's image. The image is
@@ -26,8 +27,8 @@ const (
 // builtinVersion is the prefix of the built-in template's versions.
 const builtinVersion = "builtin-"
 
-// Default returns the built-in template. Its version is a hash of its content, so that pods become outdated when the
-// defaults change.
+// Default returns the built-in template of function pods. Its version is a hash of its content, so that pods become
+// outdated when the defaults change.
 func Default(d Defaults) Template {
 	t, _ := newTemplate(builtinPod(d), builtinService(), d)
 	t.version = builtinVersion + t.content
@@ -52,7 +53,7 @@ var builtin = func() (b struct {
 	return b
 }()
 
-// builtinPod returns the pod of the built-in template. The caller adds defaults with fill.
+// builtinPod returns the pod of the built-in template. The caller must add the defaults with fillDefaults.
 func builtinPod(d Defaults) *corev1.Pod {
 	pod := builtin.pod.DeepCopy()
 	if d.Launcher != ImageVolume {
@@ -69,11 +70,11 @@ func builtinPod(d Defaults) *corev1.Pod {
 	return pod
 }
 
-// pauseBeforeStop returns a hook that delays the kubelet's stop signal to the wrapper server by a second. The kernel
-// drops signals to the first process of a container until the process has registered a handler. So without the delay,
-// a pod that is deleted during its start would miss the signal and live for its whole grace period.
+// pauseBeforeStop returns a hook that delays the kubelet's stop signal to the wrapper server by a second. The
+// kernel drops signals to the first process of a container until the process has registered a handler. So without
+// the delay, a pod that is deleted during its start would miss the signal and live for its whole grace period.
 //
-// Only pods with image volumes get the hook, because older clusters may not support it.
+// Only pods with image volumes get the hook, because clusters without image volumes may be too old for the hook.
 func pauseBeforeStop() *corev1.Lifecycle {
 	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
 }

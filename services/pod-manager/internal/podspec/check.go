@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// missingKey returns the error for a ConfigMap without the key podKey.
+// missingKey returns the error for a template's ConfigMap without the key "template".
 func missingKey(data map[string]string) error {
 	return fmt.Errorf("%s: the ConfigMap has no such key: it must contain a v1 Pod (keys found: %s)",
 		podKey, joinOrNone(slices.Sorted(maps.Keys(data))))
@@ -56,7 +56,8 @@ func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
 	return problems
 }
 
-// checkService returns an error if a Service lacks the port of the wrapper server.
+// checkService returns an error if a user's Service lacks the port of the wrapper server, at which callers reach
+// function pods.
 func checkService(service *corev1.Service) error {
 	var ports []string
 	for _, port := range service.Spec.Ports {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readYAML parses the text under a key of a ConfigMap, and checks that it is a v1 object of a kind. It does not
-// decode the object into a Go type.
+// readYAML parses the text under a key of a template's ConfigMap, and checks that it is a v1 object of the given
+// kind. It returns the object as a map. Only decodeObject converts the map into a Go type.
 func readYAML(key, text, kind string) (raw map[string]any, warnings []string, err error) {
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
@@ -29,8 +29,8 @@ func readYAML(key, text, kind string) (raw map[string]any, warnings []string, er
 	return raw, warnOfDuplicates(key, text), nil
 }
 
-// decodeObject decodes a raw v1 object into a Go type. Unknown fields cause warnings instead of an error, because the
-// example in Porch's documentation contains an unknown field.
+// decodeObject converts raw, a v1 object as a map, into a Go type such as corev1.Pod. Unknown fields cause warnings
+// instead of an error, because the example in Porch's documentation contains an unknown field.
 func decodeObject(key, kind string, raw map[string]any, object any) (warnings []string, err error) {
 	content, err := json.Marshal(raw)
 	if err != nil {
@@ -54,7 +54,8 @@ func valueOf(raw map[string]any, field string) string {
 	return ""
 }
 
-// misplacedFieldAdvice returns advice for users who wrote labels or annotations outside of metadata.
+// misplacedFieldAdvice returns advice for users who wrote labels or annotations outside of metadata. It is empty
+// for all other problems.
 func misplacedFieldAdvice(problem error) string {
 	for _, field := range []string{"annotations", "labels"} {
 		if problem.Error() == fmt.Sprintf("unknown field %q", field) {
@@ -64,7 +65,8 @@ func misplacedFieldAdvice(problem error) string {
 	return ""
 }
 
-// warnOfDuplicates returns warnings about duplicate keys in a text. YAML uses the last value of a duplicate key.
+// warnOfDuplicates returns warnings about duplicate keys in a YAML text, because YAML uses only the last value of a
+// duplicate key.
 func warnOfDuplicates(key, text string) []string {
 	var raw map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {

@@ -15,13 +15,13 @@ import (
 // nonRoot is the user ID of containers whose image does not set a numeric user.
 const nonRoot int64 = 65532
 
-// fillDefaults adds defaults to fields that a template's pod leaves unset, and returns warnings. The result satisfies
-// the Pod Security level "restricted", unless the template sets fields that violate it.
+// fillDefaults adds defaults to fields that a template's pod leaves unset, and returns warnings. The result
+// satisfies the Pod Security level "restricted", unless the template sets fields that violate it.
 //
-// Hardening can break an image. So fill hardens only containers whose behaviour is known: the function container,
-// which reads and writes pipes, and containers with the wrapper server's image, which needs no rights. Other
-// containers, such as an init container with another image, may require root. fill leaves them unchanged and returns
-// a warning, because a namespace that enforces "restricted" rejects them.
+// Hardening can break an image. So fillDefaults hardens only containers whose behaviour is known: the function
+// container, which reads and writes pipes, and containers with the wrapper server's image, which needs no rights.
+// Other containers, such as an init container with another image, may require root. fillDefaults leaves them
+// unchanged and returns a warning, because a namespace that enforces "restricted" rejects them.
 func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
@@ -52,8 +52,8 @@ func fillDefaults(pod *corev1.Pod, d Defaults) []string {
 	return warnings
 }
 
-// unusedVariables returns warnings about variables that look like settings of the wrapper server, because the wrapper
-// server ignores them.
+// unusedVariables returns warnings about a container's variables with the prefix FNR_. They look like settings of
+// the wrapper server, but the wrapper server reads its settings only from arguments.
 func unusedVariables(c *corev1.Container) (warnings []string) {
 	for _, v := range c.Env {
 		if strings.HasPrefix(v.Name, "FNR_") {
@@ -67,7 +67,7 @@ func unusedVariables(c *corev1.Container) (warnings []string) {
 // fillPod adds the defaults for fields of the pod itself, rather than of its containers.
 func fillPod(spec *corev1.PodSpec, d Defaults) {
 	if spec.AutomountServiceAccountToken == nil && spec.ServiceAccountName == "" {
-		// The token stays mounted if the template names a service account, because such a pod needs the account's
+		// Mount no service account token, unless the template names a service account: such a pod needs the account's
 		// rights.
 		spec.AutomountServiceAccountToken = new(false)
 	}
@@ -81,9 +81,9 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 		spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}
 	if spec.RestartPolicy == "" {
-		// After a crash, the pod's status contains the reason at once, and the pool replaces the pod. If the kubelet
-		// restarted the container instead, it would hide the crash, its evaluations would be lost too, and callers
-		// would wait for the kubelet's backoff.
+		// Never let the kubelet restart the function container after a crash. Without a restart, the pod's status
+		// contains the reason at once, and the pool replaces the pod. A restart would hide the crash and still lose the
+		// evaluations, and callers would wait for the kubelet's backoff.
 		spec.RestartPolicy = corev1.RestartPolicyNever
 	}
 	if spec.TerminationGracePeriodSeconds == nil && d.TerminationGracePeriod > 0 {
@@ -116,9 +116,9 @@ func restrictRights(c *corev1.Container) {
 // annotation.
 const annotationSCC = "openshift.io/required-scc"
 
-// fillUser sets a user other than root, unless the template requests root or leaves the user to OpenShift. It keeps
-// the image's user if that is a number. It replaces a user name, because the kubelet cannot determine whether the
-// name belongs to root.
+// fillUser makes a container run as a user other than root, unless the template requests root or leaves the user to
+// OpenShift. If the image's user is a number, fillUser keeps it. If it is a name, fillUser replaces it, because the
+// kubelet cannot determine whether the name belongs to root.
 func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
 	spec, sc := &pod.Spec, c.SecurityContext
 	if _, assigned := pod.Annotations[annotationSCC]; assigned || isPrivileged(sc) {
@@ -149,9 +149,10 @@ func isNumericUser(user string) bool {
 	return err == nil && n > 0
 }
 
-// fillResources adds the default resources to a container without any resources. A container with some resources gets
-// no other defaults, because a default limit might be below the template's request. Ephemeral storage is an
-// exception: templates rarely set it, and a function that fills the node's disk ends all pods of the node.
+// fillResources adds the default resources to a container without any resources. A container with some resources
+// gets no other defaults, because a default limit might be below the template's request. Ephemeral storage is an
+// exception: it gets the default whenever the template does not set it. Templates rarely set it, and a function
+// that fills the node's disk ends all pods of the node.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	r := &c.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 && len(r.Claims) == 0 {
@@ -180,7 +181,7 @@ func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults cor
 
 // fillPullPolicy makes nodes use a cached image if the image has a digest, or a tag other than "latest". Otherwise
 // Kubernetes would query the registry at each start of a pod whose image has both the tag "latest" and a digest.
-// Images with only the tag "latest", or without a tag, may change, and keep Kubernetes' default.
+// Images without a digest whose tag is "latest" or missing may change, so they keep Kubernetes' default.
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")
 	tag := strings.TrimPrefix(name, repositoryOf(name))

@@ -14,17 +14,17 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// outOfMemory is the kubelet's reason if the kernel killed a container because of its memory use.
+// outOfMemory is the reason in a container's status if the kernel killed the container because of its memory use.
 const outOfMemory = "OOMKilled"
 
-// newProblem returns a problem whose reason is a single line: word, the reason of the kubelet or scheduler such as
-// "ErrImagePull", and text, the message. The message may be empty.
+// newProblem returns a problem of a pod, with a reason on a single line. word is the reason of the kubelet or
+// scheduler, such as "ErrImagePull". text is the message, and may be empty.
 func newProblem(kind pool.ProblemKind, word, text string) *pool.Problem {
 	return &pool.Problem{Kind: kind, Reason: joinTexts(word, text)}
 }
 
-// kindOf returns the kind of a problem. permanent is true if the problem recurs in similar pods until a user changes
-// something. ended is true if this pod no longer serves.
+// kindOf returns the kind of a pod's problem. permanent is true if similar pods have the same problem until a user
+// changes something. ended is true if this pod no longer serves.
 func kindOf(permanent, ended bool) pool.ProblemKind {
 	switch {
 	case permanent:
@@ -36,9 +36,9 @@ func kindOf(permanent, ended bool) pool.ProblemKind {
 	}
 }
 
-// findProblem returns the problem that prevents a pod from serving, or nil. It considers the whole pod, init
-// containers, the function container, and the scheduling of the pod. It ignores other containers, because the
-// function may work without them.
+// findProblem returns the problem that prevents a pod from serving. It is nil if there is no problem. findProblem
+// checks the whole pod, init containers, the function container, and the scheduling of the pod. It ignores other
+// containers, because the function may work without them.
 func findProblem(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
@@ -62,8 +62,8 @@ func findProblem(pod *corev1.Pod) *pool.Problem {
 	return schedulingProblem(pod)
 }
 
-// podFailure returns the problem that ended the whole pod, such as an eviction or the loss of its node. The kind is
-// Lost, because the next pod may work.
+// podFailure returns the problem that ended the whole pod, such as an eviction or the loss of its node. The
+// problem's kind is [pool.Lost], because the next pod may work.
 func podFailure(pod *corev1.Pod) *pool.Problem {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodUnknown
 	if pod.Status.Reason == "NodeLost" || (over && pod.Status.Reason != "") {
@@ -72,7 +72,7 @@ func podFailure(pod *corev1.Pod) *pool.Problem {
 	return nil
 }
 
-// finishedProblem returns the problem of a pod that ended although its status contains no reason.
+// finishedProblem returns the problem of a pod that has ended, even if the pod's status contains no reason.
 func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown:
@@ -85,8 +85,8 @@ func finishedProblem(pod *corev1.Pod) *pool.Problem {
 	}
 }
 
-// schedulingProblem returns a problem with the scheduler's reason if a pod has no node. The problem is temporary,
-// because other pods end, and an autoscaler may add nodes.
+// schedulingProblem returns a problem with the scheduler's reason if a pod has no node. The problem counts as
+// temporary, because other pods may end and an autoscaler may add nodes.
 func schedulingProblem(pod *corev1.Pod) *pool.Problem {
 	c := findCondition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason == corev1.PodReasonSchedulingGated ||
@@ -120,14 +120,14 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// startup is the run time below which a container counts as failed at its start. Such a failure counts as permanent,
-// because the container will fail in the same way at its next start.
+// startup is the run time below which a container that exits counts as failed at its start. Such a failure counts
+// as permanent, because the container will fail in the same way at its next start.
 const startup = 10 * time.Second
 
 // functionFailure returns the problem that prevents the function container from serving. A terminated container
 // counts as lost even if the kubelet restarts it, because its evaluations are lost, and another pod may be ready
-// sooner. A container that was killed because of its memory use counts as lost even if it runs again, so that its
-// callers get the out-of-memory error.
+// sooner. A container that the kernel killed because of its memory use counts as lost even if it runs again, so
+// that the callers of its evaluations get the out-of-memory error.
 func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
 	last := s.LastTerminationState.Terminated
@@ -147,7 +147,8 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if t == nil {
 		return nil
 	}
-	// If a container could not be started, the start time in its status is in the year 1970.
+	// If a container could not be started, the start time in its status is in the year 1970. This counts as a failure
+	// at the start.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
 	p := newProblem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), describeEnd(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
@@ -159,15 +160,16 @@ const (
 	exitTerminated = 128 + 15
 )
 
-// ownFault reports whether a container exited by itself. It returns false if another process killed the container, or
-// if the container runtime interrupted the start. It also returns false if the kernel killed the container because of
-// its memory use, because memory use depends on the function's input.
+// ownFault reports whether a container exited by itself, so that a new container may exit in the same way. It
+// returns false if another process killed the container, or if the container runtime interrupted the start. It also
+// returns false if the kernel killed the container because of its memory use, because memory use depends on the
+// function's input.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !startInterrupted(t)
 }
 
-// runtimeEnds contains parts of messages of containerd and CRI-O. The messages mean that the runtime, or the
-// container's shim, was stopped while it started the container.
+// runtimeEnds contains parts of error messages of the container runtimes containerd and CRI-O. The messages mean
+// that the runtime, or the container's shim, was stopped while it started the container.
 var runtimeEnds = []string{"context canceled", "ttrpc: closed", "transport is closing", "connection refused"}
 
 // startInterrupted reports whether a container failed to start because the container runtime was stopped.

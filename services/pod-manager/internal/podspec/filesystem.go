@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// tmpVolume and tmpPath are the volume and the mount path of the only directory that functions can write.
+	// tmpVolume is the volume of the only directory to which functions can write, and tmpPath is its mount path.
 	tmpVolume = "function-tmp"
 	tmpPath   = "/tmp"
 )
@@ -23,8 +23,8 @@ func readOnlyRoot(c *corev1.Container) {
 	}
 }
 
-// fillTmp mounts a volume of bounded size at /tmp in the function container, if the root file system is read-only and
-// the template mounts nothing at /tmp.
+// fillTmp mounts a volume of bounded size at /tmp in the function container, because functions may need a directory
+// for temporary files. It does nothing if the root file system is writable or the template mounts a volume at /tmp.
 func fillTmp(pod *corev1.Pod, c *corev1.Container) {
 	if readOnly := c.SecurityContext.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
 		return
@@ -55,13 +55,15 @@ func protectTools(pod *corev1.Pod, raw map[string]any) {
 	}
 }
 
-// rawMount returns the template's mount of the wrapper server's volume in the function container, or nil.
+// rawMount returns the mount of the wrapper server's volume in the function container, as the template's author
+// wrote it. It is nil if there is no such mount.
 func rawMount(raw map[string]any) map[string]any {
 	spec, _ := raw["spec"].(map[string]any)
 	return objectNamed(objectNamed(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
 }
 
-// objectNamed returns the object with a name in a list, or nil. The list is a field of object.
+// objectNamed returns the object with the given name in the field list of object. It is nil if there is no such
+// object.
 func objectNamed(object map[string]any, list, name string) map[string]any {
 	items, _ := object[list].([]any)
 	for _, item := range items {

@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Launch shows whether a pod that mounts the wrapper server's image could start the wrapper server.
+// Launch is the result of starting the wrapper server in a pod that mounts the wrapper server's image as a volume.
+// It indicates whether the node supports image volumes.
 type Launch int
 
 const (
-	// LaunchUnknown is the state of pods that have not started, and of pods that do not mount the image.
+	// LaunchUnknown is the state of pods that have not started yet, and of pods without an image volume.
 	LaunchUnknown Launch = iota
-	// Launched is the state of a pod that started: its node mounted the image.
+	// Launched is the state of a pod whose function container started. So the pod's node supports image volumes.
 	Launched
 	// LaunchFailed is the state of a pod whose container could not be created or started. The node may be unable to
 	// mount images, or the function's image may be the cause.
@@ -25,7 +26,8 @@ const (
 	LaunchMissing
 )
 
-// LaunchOf returns the Launch of a pod. It is LaunchUnknown for pods of users' templates.
+// LaunchOf determines whether a pod could start the wrapper server from an image volume. It returns LaunchUnknown
+// for pods of users' templates.
 func LaunchOf(pod *corev1.Pod) Launch {
 	s := functionStatus(pod)
 	if s == nil || !mountsLauncher(pod) {

@@ -10,19 +10,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Overrides contains a function's values for fields of the template. A field that is unset here keeps the template's
-// value.
+// Overrides contains a function's values for fields of the pod template. A field that is unset here keeps the
+// template's value.
 type Overrides struct {
-	// ServiceAccount is the name of the pods' service account.
+	// ServiceAccount is the name of the service account of the function's pods.
 	ServiceAccount string `json:",omitempty"`
-	// SecurityContext replaces the pods' security context as a whole.
+	// SecurityContext replaces the whole security context of the function's pods.
 	SecurityContext *corev1.PodSecurityContext `json:",omitempty"`
 	// Init applies to the first init container, and Function to the function container.
 	Init, Function ContainerOverrides
 }
 
-// ContainerOverrides contains a function's values for fields of a container. Each value replaces the template's value
-// as a whole.
+// ContainerOverrides contains a function's values for fields of a container in the pod template. Each value
+// replaces the template's whole value.
 type ContainerOverrides struct {
 	Requests corev1.ResourceList    `json:",omitempty"`
 	Limits   corev1.ResourceList    `json:",omitempty"`
@@ -33,7 +33,7 @@ type ContainerOverrides struct {
 // applyTo applies the overrides to the spec of a pod. The function container must be the first container.
 func (o *Overrides) applyTo(spec *corev1.PodSpec) {
 	if o.ServiceAccount != "" {
-		// The deprecated field contains a copy of the template's account, which the API server made.
+		// Clear the deprecated field, because the API server copied the template's service account into it.
 		spec.ServiceAccountName = o.ServiceAccount
 		spec.DeprecatedServiceAccount = ""
 	}

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// overlayResources returns the container's resources base, in which the function's resources own replace single
-// values. The caller owns the result.
+// overlayResources returns the container's resources base, in which values from own replace single values. own
+// contains the function's own resources. The caller may modify the result.
 //
 // If the function's request exceeds the template's limit, or the function's limit is below the template's request,
 // the function's value replaces both, because Kubernetes rejects a request above its limit.

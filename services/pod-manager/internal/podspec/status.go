@@ -13,9 +13,10 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Identify returns the part of a pod's observation that follows from the pod's metadata. It returns false for pods of
-// other programs, such as pods of Porch's own function runner, which have the same label. Times are times of the API
-// server's clock. A missing or invalid expiry is zero, and the pool then sets a new expiry.
+// Identify returns the part of a pod's observation that follows from the pod's metadata, such as the function and
+// the slot. It returns false for pods of other programs, such as pods of Porch's own function runner, which have
+// the same label. Times are in the API server's clock. If the expiry is missing or invalid, Identify returns a zero
+// expiry, and the pool then sets a new expiry.
 func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	slot, err := strconv.Atoi(pod.Annotations[AnnotationSlot])
 	o := pool.Observation{
@@ -36,13 +37,13 @@ func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 	return o, ours
 }
 
-// Observe returns the observation of a pod, without the pod's address. It returns false for pods of other programs,
-// see [Identify].
+// Observe returns the state of a pod for the pool, without the pod's address. It returns false for pods of other
+// programs, see [Identify].
 //
 // The phase is "creating" until the scheduler handles the pod, and "scheduling" until the pod has a node. It is
-// "pulling" while the node prepares volumes, network, images and init containers, because Kubernetes does not report
-// which of them is slow. It is "starting" once the function container exists, and "connecting" while the container
-// runs. If the container restarts, the phase is "starting" again.
+// "pulling" while the node prepares volumes, network, images and init containers, because Kubernetes does not
+// report which of them is slow. It is "starting" once the function container exists, and "connecting" while the
+// container runs. If the container restarts, the phase is "starting" again.
 func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ours := Identify(pod)
 	if !ours {
@@ -75,8 +76,8 @@ func isReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// endOfTime is the start of the year 10000 in Unix seconds. A later expiry is a mistake, such as a value in
-// milliseconds.
+// endOfTime is the start of the year 10000 in Unix seconds. An expiry after this time counts as invalid, because it
+// is a mistake such as a value in milliseconds.
 const endOfTime = 253402300800
 
 // reclaimAfter parses a pod's expiry in Unix seconds. It returns the zero time if the text is invalid.
@@ -104,7 +105,8 @@ func phaseOf(pod *corev1.Pod) (pool.Phase, string) {
 	return pool.PhasePulling, preparingReason(pod)
 }
 
-// functionStatus returns the status of the function container, or nil.
+// functionStatus returns the status of the function container. It is nil if the pod's status does not contain the
+// container yet.
 func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == ContainerName {
@@ -122,8 +124,8 @@ func schedulingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// preparingReason describes the container that the node is preparing: an unfinished init container, or the function
-// container.
+// preparingReason describes the container that the node is preparing, to explain the delay to users: an unfinished
+// init container, or the function container.
 func preparingReason(pod *corev1.Pod) string {
 	for _, s := range pod.Status.InitContainerStatuses {
 		if s.State.Terminated == nil {
@@ -136,7 +138,8 @@ func preparingReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// containerReason describes a container that waits or runs.
+// containerReason describes a container that waits or runs, for users. kind is the kind of the container, such as
+// "init container".
 func containerReason(kind string, s corev1.ContainerStatus) string {
 	switch {
 	case s.State.Waiting != nil:

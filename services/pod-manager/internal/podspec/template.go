@@ -10,39 +10,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Launcher is the method that brings the wrapper server into pods of the built-in template.
+// Launcher is the method by which the wrapper server gets into pods of the built-in template.
 type Launcher string
 
 const (
-	// InitContainer copies the wrapper server from its image into a volume.
+	// InitContainer is the launcher whose init container copies the wrapper server from its image into a volume.
 	InitContainer Launcher = "init-container"
-	// ImageVolume mounts the wrapper server's image. It requires Kubernetes 1.35 and support by the container
-	// runtime.
+	// ImageVolume is the launcher that mounts the wrapper server's image as a volume. It requires Kubernetes 1.35 and
+	// support by the container runtime.
 	ImageVolume Launcher = "image-volume"
 )
 
-// Defaults contains values for fields that templates leave unset.
+// Defaults contains values for fields that templates of function pods leave unset.
 type Defaults struct {
 	// WrapperImage is the image of the wrapper server.
 	WrapperImage string
-	// Launcher is the launcher of the built-in template. It has no effect on users' templates. Empty means
-	// InitContainer.
+	// Launcher is the method by which the wrapper server gets into pods of the built-in template. It has no effect on
+	// users' templates. Empty means InitContainer.
 	Launcher Launcher
 	// TerminationGracePeriod is the time in which a deleted pod may complete its evaluations. It must be longer than
 	// the longest evaluation. If it is zero, Kubernetes' default applies.
 	TerminationGracePeriod time.Duration
 }
 
-// Template is the source of pods and their Services. It is immutable and safe for concurrent use. The zero Template
-// is unusable: use [Default] or [Parse].
+// Template is the template from which function pods and their Services are built. It is immutable and safe for
+// concurrent use. The zero Template is unusable: use [Default] or [Parse].
 type Template struct {
 	version string
-	// content is a hash of the template with its defaults.
+	// content is a hash of the template with its defaults. It is part of the pods' [Builder.SettingsVersion].
 	content string
 	// pod is the pod with defaults. Its first container is the function container.
 	pod     *corev1.Pod
 	service *corev1.Service
-	// bare is the pod without defaults, to which overrides are applied before the defaults.
+	// bare is the pod without defaults. A function's overrides must be applied to bare, because defaults only fill
+	// fields that are still unset afterwards.
 	bare     *corev1.Pod
 	defaults Defaults
 }
@@ -55,8 +56,8 @@ func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template
 	return t, warnings
 }
 
-// podWith returns the template's pod with a function's overrides. Defaults apply to fields that neither the template
-// nor the overrides set.
+// podWith returns the template's pod with a function's overrides. Fields that neither the template nor the
+// overrides set get the defaults.
 func (t Template) podWith(o *Overrides) *corev1.Pod {
 	if o == nil {
 		return t.pod.DeepCopy()
@@ -70,8 +71,8 @@ func (t Template) podWith(o *Overrides) *corev1.Pod {
 // Version identifies the template. Pods of another version are outdated.
 func (t Template) Version() string { return t.version }
 
-// CountAs returns the template with the version of another template, so that pods of either template do not become
-// outdated when the other template is used.
+// CountAs returns the template with the version of the template other, so that pods of either template do not
+// become outdated when the pod-manager switches between the two templates.
 func (t Template) CountAs(other Template) Template {
 	t.version = other.version
 	t.content = other.content
@@ -84,9 +85,9 @@ const (
 	serviceKey = "serviceTemplate"
 )
 
-// Parse returns the template in the data of a ConfigMap: the v1 Pod under the key "template" and, if present, the v1
-// Service under the key "serviceTemplate". version is the ConfigMap's resourceVersion. Fields that the pod leaves
-// unset get the defaults and the hardening of this package.
+// Parse returns the template of function pods in the data of a ConfigMap: the v1 Pod under the key "template" and,
+// if present, the v1 Service under the key "serviceTemplate". version is the ConfigMap's resourceVersion. Fields
+// that the pod leaves unset get the defaults and the hardening of this package.
 //
 // Warnings are sentences for users about ignored fields and possible failures. An error lists all problems of the
 // template, with remedies.
@@ -109,8 +110,8 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	return t, append(warnings, further...), err
 }
 
-// assembleTemplate returns the template of a user's v1 Pod and v1 Service. If either is nil, the built-in object is
-// used instead. prepare changes the user's pod before defaults are added.
+// assembleTemplate returns the template that consists of a user's v1 Pod and v1 Service. If rawPod or rawService is
+// nil, the built-in object is used instead. prepare changes the user's pod before defaults are added.
 func assembleTemplate(
 	rawPod, rawService map[string]any, d Defaults, prepare func(*corev1.PodSpec),
 ) (Template, []string, error) {
@@ -123,7 +124,8 @@ func assembleTemplate(
 	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// userPod decodes, validates and prepares a user's pod. It returns the built-in pod if raw is nil.
+// userPod decodes and validates a user's pod, and calls prepare with its spec. It returns the built-in pod if raw
+// is nil.
 func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
 	if raw == nil {
 		return builtinPod(d), nil, nil
@@ -156,20 +158,21 @@ func userService(raw map[string]any) (*corev1.Service, []string, error) {
 	return service, warnings, completeService(service, raw)
 }
 
-// completeService adds defaults to a Service, and validates it. raw is the Service as the user wrote it.
+// completeService adds defaults to a user's Service, and validates it. raw is the Service as the user wrote it.
 func completeService(service *corev1.Service, raw map[string]any) error {
 	if len(service.Spec.Ports) == 0 {
 		service.Spec.Ports = builtinService().Spec.Ports
 	}
-	// The pod-manager checks the wrapper server's health itself, so the address does not need to wait for a readiness
-	// probe of the kubelet.
+	// Publish the pod's address before the pod is ready. The pod-manager checks the wrapper server's health itself, so
+	// it does not need to wait for a readiness probe of the kubelet.
 	if !isSet(raw, "spec", "publishNotReadyAddresses") {
 		service.Spec.PublishNotReadyAddresses = true
 	}
 	return checkService(service)
 }
 
-// functionFirst moves the function container to the front of the pod's containers, and keeps the order of the rest.
+// functionFirst moves the function container to the front of the pod's containers. The order of the other
+// containers stays the same.
 func functionFirst(pod *corev1.Pod) {
 	i := functionIndex(pod)
 	ordered := append([]corev1.Container{pod.Spec.Containers[i]}, pod.Spec.Containers[:i]...)

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// AnnotationIdentity is the pod's SPIFFE ID. Pods without an identity lack the annotation.
+	// AnnotationIdentity is the annotation with the pod's SPIFFE ID. Pods without an identity lack the annotation.
 	AnnotationIdentity = "krm-function-runner.github.io/identity"
-	// AnnotationSecret is the secret that proves the pod's identity. An attacker who reads the secret and receives
-	// the pod's network traffic can answer instead of the pod. The secret grants nothing else.
+	// AnnotationSecret is the annotation with the secret that proves the pod's identity. An attacker who reads the
+	// secret and receives the pod's network traffic can answer instead of the pod. The secret grants nothing else.
 	AnnotationSecret = "krm-function-runner.github.io/identity-secret" //nolint:gosec // a name
 )
 
-// TLS gives function pods an identity, and restricts their callers.
+// TLS configures the identity of a function's pods, and restricts their callers.
 type TLS struct {
-	// IDs is the prefix of the pods' SPIFFE IDs. The pod's namespace and name follow the prefix.
+	// IDs is the prefix of the pods' SPIFFE IDs. A pod's ID is this prefix, followed by the pod's namespace and name.
 	IDs string
-	// Authorities contains the certificates of the authorities that sign the callers' certificates, as PEM.
+	// Authorities contains the certificates of the authorities that sign the certificates of callers, as PEM.
 	Authorities string
-	// Callers are patterns of the callers' SPIFFE IDs.
+	// Callers contains patterns of the SPIFFE IDs that may call the pods.
 	Callers []string
 }
 
@@ -36,8 +36,8 @@ func (t *TLS) podID(namespace, pod string) string { return t.IDs + "/" + namespa
 // can read the wrapper server's arguments.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
-// addIdentity adds an identity to a pod and returns the wrapper server's TLS arguments. It does nothing if the
-// request has no TLS.
+// addIdentity adds a SPIFFE ID and its secret to a pod, and returns the wrapper server's arguments for TLS. It does
+// nothing if the request has no TLS.
 func (b Builder) addIdentity(pod *corev1.Pod, r Request) (args []string) {
 	if r.TLS == nil {
 		return nil
@@ -55,7 +55,7 @@ func (b Builder) addIdentity(pod *corev1.Pod, r Request) (args []string) {
 	}
 }
 
-// identityOf returns the identity of a pod. It is zero for pods without an identity.
+// identityOf returns the SPIFFE ID of a pod and its secret. The result is zero for pods without an identity.
 func identityOf(pod *corev1.Pod) pool.Identity {
 	return pool.Identity{ID: pod.Annotations[AnnotationIdentity], Secret: pod.Annotations[AnnotationSecret]}
 }

@@ -11,19 +11,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// remedy is the condition under which a waiting container will start.
+// remedy describes how a waiting container can start: by itself, or after a user has changed something.
 type remedy int
 
 const (
-	// byItself means that the container will start without any change.
+	// byItself means that the container will start without any change by a user.
 	byItself remedy = iota + 1
 	// change means that a user must change something, unless the kubelet's message contains a transient cause.
 	change
-	// always means that a user must change something, whatever the message.
+	// always means that a user must change something, regardless of the kubelet's message.
 	always
 )
 
-// remedies contains the remedy for each of the kubelet's reasons. Reasons that are missing here count as transient.
+// remedies contains the remedy for each reason in the status of a waiting container. Reasons that are missing here
+// count as transient.
 var remedies = map[string]remedy{
 	"":                  byItself,
 	"ContainerCreating": byItself,
@@ -44,7 +45,7 @@ var remedies = map[string]remedy{
 	"PostStartHookError":         change,
 }
 
-// crashLoop is the kubelet's reason while a container that exited repeatedly waits for its restart.
+// crashLoop is the reason in the status of a container that exited repeatedly and waits for its restart.
 const crashLoop = "CrashLoopBackOff"
 
 // waitingProblem returns the problem of a waiting container. It is nil if the container will start by itself.
@@ -69,8 +70,8 @@ func waitingProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(permanent, false), w.Reason, joinTexts(kind, message))
 }
 
-// crashProblem returns the problem of a container that exits after each start. The text begins with the cause of the
-// last exit.
+// crashProblem returns the problem of a container that exits after each start. The problem's reason begins with the
+// cause of the last exit.
 func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	t := s.LastTerminationState.Terminated
 	if t == nil {
@@ -83,9 +84,10 @@ func crashProblem(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return newProblem(kindOf(ownFault(t), false), crashLoop, joinTexts(joinTexts(how, t.Message), s.State.Waiting.Message))
 }
 
-// passingCauses contains parts of kubelets' and container runtimes' messages about transient failures. The messages
-// are necessary because transient and permanent failures share reasons. A transient failure whose message is missing
-// here counts as permanent, so that callers get its error sooner.
+// passingCauses contains parts of the messages by which kubelets and container runtimes describe transient
+// failures. The kubelet's reason is not enough, because transient and permanent failures have the same reason, such
+// as "ErrImagePull". A transient failure whose message is missing here counts as permanent, so that callers get its
+// error sooner.
 var passingCauses = []string{
 	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",
 	"connection refused", "connection reset", "no route to host", "network is unreachable",
@@ -95,7 +97,7 @@ var passingCauses = []string{
 	"is reserved for", // a container of that name is still being removed
 }
 
-// isTransient reports whether a message describes a transient failure.
+// isTransient reports whether a message of a kubelet or container runtime describes a transient failure.
 func isTransient(message string) bool {
 	message = strings.ToLower(message)
 	for _, cause := range passingCauses {

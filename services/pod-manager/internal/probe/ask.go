@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// firstBackoff and maxBackoff are the first and the maximum delay between two attempts. They are short, because a
-	// wrapper server starts within milliseconds after its container.
+	// firstBackoff is the delay after the first failed attempt to check a pod's health. The delay grows up to
+	// maxBackoff. The delays are short, because a wrapper server starts within milliseconds after its container.
 	firstBackoff = 5 * time.Millisecond
 	maxBackoff   = 100 * time.Millisecond
-	// connectTimeout limits an attempt to connect, including the TLS handshake.
+	// connectTimeout limits an attempt to connect to a pod, including the TLS handshake.
 	connectTimeout = time.Second
 	// askTimeout limits a single health check, including the attempts to connect.
 	askTimeout = time.Second
@@ -70,12 +70,14 @@ func (a asker) probeUntilServing(ctx context.Context, p pool.Probe) error {
 	}
 }
 
-// dialPod connects to a pod or its Service. It retries early, because the node may not have the Service's rules yet.
+// dialPod connects to a pod or its Service. It starts a further attempt early, because packets of the first attempt
+// are lost if the node does not have the Service's rules yet.
 func dialPod(ctx context.Context, address string) (net.Conn, error) {
 	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
 }
 
-// credentialsOf returns the transport credentials for a pod. Pods without an identity are called without TLS.
+// credentialsOf returns the transport credentials for calls of a pod. The prober calls pods without an identity
+// without TLS.
 func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredentials, error) {
 	secure, err := a.identity.ClientOfProven(pod.ID, pod.Secret)
 	if err != nil || secure == nil {
@@ -84,7 +86,7 @@ func (a asker) credentialsOf(pod pool.Identity) (credentials.TransportCredential
 	return credentials.NewTLS(secure), nil
 }
 
-// checkOnce waits for the connection, and sends a single health check.
+// checkOnce waits until the connection of client is ready, and sends a single health check.
 func checkOnce(ctx context.Context, client healthv1.HealthClient) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

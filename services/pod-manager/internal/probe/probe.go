@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe checks the health of wrapper servers. A pool can then use a pod as soon as it is healthy, which is
-// earlier than Kubernetes reports the pod as ready.
+// Package probe checks the health of wrapper servers in pods. With this check, a pool can use a pod before
+// Kubernetes reports the pod as ready.
 package probe
 
 import (
@@ -17,13 +17,16 @@ import (
 
 const (
 	// parallel is the maximum number of concurrent probes. Bursts of thousands of probes occur, for instance when a
-	// replica adopts pods. The limit makes them faster, because more concurrent connections only delay each other.
+	// replica adopts the pods of another replica. The limit makes such bursts faster, because more concurrent
+	// connections only delay each other.
 	parallel = 64
-	// turn is the maximum time that a probe runs before it waits behind other probes.
+	// turn is the maximum time for which a probe without a timeout of its own runs before it waits behind other
+	// probes.
 	turn = 2 * time.Second
 )
 
-// Prober probes pods. Use [New], and call Run while the Prober is used.
+// Prober probes pods: it checks the health of their wrapper servers. Use [New], and call Run while the Prober is
+// used.
 type Prober struct {
 	report func(pool.Event)
 	// ask probes a pod until the pod is healthy or ctx is done.
@@ -36,7 +39,7 @@ type Prober struct {
 	current map[string]*probe // latest probe of each pod, by name
 }
 
-// probe is a probe of a pod, from its request until its result or cancellation.
+// probe is a health check of a pod, from the call of [Prober.Probe] until the result or cancellation.
 type probe struct {
 	action pool.Probe
 	ended  context.CancelFunc // cancels the current turn; it is nil between turns
@@ -44,20 +47,22 @@ type probe struct {
 	over   bool // cancelled or answered
 }
 
-// New returns a Prober that passes [pool.Probed] and [pool.Unanswered] to report. If identity contains a certificate,
-// pods verify it. So a pod counts as healthy only if it accepts this program as a caller.
+// New returns a Prober that calls report with its results, which are [pool.Probed] and [pool.Unanswered] events.
+// The Prober presents the certificate in identity, if there is one, and pods verify it. So a pod counts as healthy
+// only if it accepts this program as a caller.
 func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
 	return NewAsking(asker{identity}.probeUntilServing, report)
 }
 
-// NewAsking is like [New], but probes pods with ask. ask returns nil as soon as the pod is healthy, or the last error
-// when ctx is done.
+// NewAsking is like [New], but calls ask to check the health of a pod. ask returns nil as soon as the pod is
+// healthy, or the last error when ctx is done.
 func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(pool.Event)) *Prober {
 	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
 
-// Probe probes a pod until it is healthy, its timeout expires, or a new probe of the pod replaces this probe. The
-// timeout starts with the first turn. Probe does not block.
+// Probe starts to check a pod's health, and does not block. The check ends when the pod is healthy, when the
+// timeout expires, or when another call of Probe for the pod replaces it. The timeout starts when the check first
+// runs, because the check may wait behind other checks.
 func (p *Prober) Probe(action pool.Probe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +80,7 @@ func (p *Prober) wakeUp() {
 	}
 }
 
-// Forget cancels the probe of a deleted pod. It leaves the probe of a new pod with the same name alone.
+// Forget cancels the probe of a deleted pod. If a new pod with the same name is probed, that probe continues.
 func (p *Prober) Forget(pod, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +104,8 @@ func (p *Prober) endProbe(pod string) {
 	}
 }
 
-// Run probes until ctx is done, and returns after the last turn. Each pod has at most a single probe.
+// Run runs the requested probes until ctx is done, and returns once no probe is running. Each pod has at most a
+// single probe.
 func (p *Prober) Run(ctx context.Context) error {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // turns return no errors
@@ -118,8 +124,8 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// nextTurn removes the next probe from the queue, and returns it with the context of its turn. It returns nil if the
-// queue is empty or the maximum number of probes is running.
+// nextTurn removes the next probe from the queue, and returns it with a context that is cancelled when the probe is
+// cancelled. It returns nil if the queue is empty or the maximum number of probes is running.
 func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +141,7 @@ func (p *Prober) nextTurn(ctx context.Context) (*probe, context.Context) {
 	return next, ctx
 }
 
-// takeTurn runs a probe for its own timeout, or for the time of a turn, and reports the result.
+// takeTurn runs a probe for its own timeout, or for the constant turn if it has no timeout, and reports the result.
 func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	a := current.action
 	length := turn
@@ -161,7 +167,7 @@ func (p *Prober) takeTurn(ctx context.Context, current *probe) {
 	p.report(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question, Unhealthy: unhealthy})
 }
 
-// result is the event that follows from a turn.
+// result is the event that the prober reports after a probe has run once.
 type result int
 
 const (
@@ -170,8 +176,9 @@ const (
 	answered
 )
 
-// finishTurn updates the prober after a turn, and returns the result to report. stopped is true if the turn was
-// cancelled, over if no further turn follows. Otherwise the probe is queued for another turn.
+// finishTurn updates the prober after a probe has run once, and returns the result to report. stopped is true if
+// the probe was cancelled. over is true if the probe is complete. Otherwise the probe is queued and runs again
+// later.
 func (p *Prober) finishTurn(former *probe, stopped, over bool) result {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,13 +2,13 @@
 
 package probe
 
-// queue contains the probes that wait for a turn: fresh probes had no turn yet, tried probes had one without success.
-// Turns alternate between the newest fresh probe, the oldest fresh probe, and the oldest tried probe. So a pod that
-// has just started, and responds at once, does not wait behind thousands of silent pods, and silent pods do not wait
-// forever.
+// queue contains the probes that wait for a turn, in which they may run for a limited time. Fresh probes had no
+// turn yet. Tried probes had a turn without success. Turns alternate between the newest fresh probe, the oldest
+// fresh probe, and the oldest tried probe. So a pod that has just started, and responds at once, does not wait
+// behind thousands of silent pods, and silent pods do not wait forever.
 //
-// The queue contains at most one live probe per pod. Cancelled probes stay in the queue until they outnumber the live
-// probes.
+// The queue contains at most one live probe per pod. Cancelled probes stay in the queue until they outnumber the
+// live probes.
 type queue struct {
 	fresh, tried []*probe
 	over         int // number of cancelled probes in the queue
@@ -18,7 +18,8 @@ type queue struct {
 func (q *queue) addFresh(p *probe) { q.fresh = append(q.fresh, p) }
 func (q *queue) addTried(p *probe) { q.tried = append(q.tried, p) }
 
-// next removes and returns the next live probe. It returns nil if the queue is empty.
+// next removes the next probe that is not cancelled, and returns it. It returns nil if the queue contains no such
+// probe.
 func (q *queue) next() *probe {
 	for len(q.fresh)+len(q.tried) > 0 {
 		next := q.removeNext()
@@ -46,8 +47,8 @@ func (q *queue) removeNext() (next *probe) {
 	return next
 }
 
-// countEnded counts a probe in the queue that was cancelled, and removes all cancelled probes if they are the
-// majority.
+// countEnded is called when a probe in the queue was cancelled. It removes all cancelled probes once they are the
+// majority, so that they do not fill the memory.
 func (q *queue) countEnded() {
 	if q.over++; 2*q.over > len(q.fresh)+len(q.tried) {
 		q.fresh = liveProbes(q.fresh)

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// dockerConfig contains the fields of a docker configuration file that concern credentials.
+// dockerConfig contains the fields of a docker configuration file (config.json) that concern credentials.
 type dockerConfig struct {
 	Auths       map[string]login  `json:"auths"`
 	CredHelpers map[string]string `json:"credHelpers"`
 	CredsStore  string            `json:"credsStore"`
 }
 
-// login contains the credentials for a registry.
+// login contains the credentials for a registry in a docker configuration file.
 type login struct {
 	Auth          string `json:"auth"`
 	Username      string `json:"username"`
@@ -37,8 +37,9 @@ type copiedLogin struct {
 }
 
 // Parse converts a docker configuration file to the content of the pull secret. The content includes only users and
-// passwords, because kubelets cannot use other credentials. It is the same for equal logins. Warnings name the
-// registries with other kinds of credentials. Neither warnings nor errors contain any part of a credential.
+// passwords, because kubelets cannot use other credentials. Equal credentials result in equal content. Warnings
+// name the registries with other kinds of credentials. Neither warnings nor errors contain any part of a
+// credential.
 func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	var file dockerConfig
 	if err := json.Unmarshal(content, &file); err != nil {
@@ -68,7 +69,8 @@ func describeSyntaxError(err error) string {
 	return "it is not valid JSON"
 }
 
-// warnOfHelpers returns a warning for each registry whose credentials come from a helper program.
+// warnOfHelpers returns a warning for each registry whose credentials come from a credential helper program,
+// because kubelets do not run these programs.
 func (f dockerConfig) warnOfHelpers(out dockerAuths) []string {
 	const remedy = "kubelets do not run docker's credential helpers: give the nodes a credential provider for it, " +
 		"or put a user and a password into the file"

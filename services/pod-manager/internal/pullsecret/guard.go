@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Cluster is the interface that a Guard wraps.
+// Cluster is the interface to the pods in Kubernetes. A [Guard] wraps it.
 type Cluster interface {
 	Create(action pool.Create, what podspec.Workload)
 	Delete(action pool.Delete)
@@ -22,14 +22,15 @@ type Cluster interface {
 }
 
 // Guard is a Cluster that checks the pull secret before it creates a pod whose function requires the secret. If the
-// check fails, it sends an event, so that waiting leases get the cause.
+// check fails, it sends an event with the cause, so that callers who wait for the pod get this cause.
 type Guard struct {
 	Cluster
 	Keeper *Keeper
 	Send   func(pool.Event)
 }
 
-// Create creates a pod. If the function requires the pull secret, it first waits for the secret's check.
+// Create creates a pod. If the function requires the pull secret, Create first checks that the pull secret exists
+// and is up to date.
 func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	if !what.Function.PullSecret {
 		g.Cluster.Create(action, what)
@@ -48,8 +49,8 @@ func (g Guard) Create(action pool.Create, what podspec.Workload) {
 	})
 }
 
-// isTransient reports whether the Kubernetes API was busy or unreachable. For all other errors, a user must change
-// something: the file, a Role, or another Secret with the same name.
+// isTransient reports whether an error means that the Kubernetes API was busy or unreachable. For all other errors,
+// a user must change something: the file, a Role, or another Secret with the same name.
 func isTransient(err error) bool {
 	if _, unsent := errors.AsType[*url.Error](err); unsent || errors.Is(err, context.DeadlineExceeded) {
 		return true

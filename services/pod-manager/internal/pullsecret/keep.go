@@ -11,14 +11,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// file is the content of the docker configuration file at a time, or the read error.
+// file is a version of the docker configuration file: its content, or the error of reading it.
 type file struct {
 	content []byte
 	err     error
 }
 
-// runLoop reconciles the Secret at the start, after each change of the file, after each call of Then, and once per
-// CheckInterval.
+// runLoop makes the pull secret equal to the docker configuration file: at the start, after each change of the
+// file, after each call of [Keeper.Then], and once per CheckInterval.
 func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -41,8 +41,8 @@ func (k *Keeper) runLoop(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// recordContent stores a new content of the file, or the read error. If the file was valid
-// before, an invalid file is logged and changes nothing.
+// recordContent stores the new content of the docker configuration file, or the error of reading it. If the file
+// was valid before, an invalid file is only logged, and the previous content stays in use.
 func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	if err != nil {
 		err = fmt.Errorf("read the docker configuration: %w", err)
@@ -61,7 +61,8 @@ func (k *Keeper) recordContent(ctx context.Context, content []byte, err error) {
 	}
 }
 
-// parseConfig parses a content of the file, and logs warnings.
+// parseConfig converts the content of the docker configuration file to the content of the pull secret, and logs
+// warnings.
 func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error) {
 	pullConfig, warnings, err := Parse(content)
 	if err != nil {
@@ -73,7 +74,8 @@ func (k *Keeper) parseConfig(ctx context.Context, content []byte) ([]byte, error
 	return pullConfig, nil
 }
 
-// attemptSync reconciles the Secret, logs and measures the result, and passes it to the waiting callbacks.
+// attemptSync makes the pull secret equal to the docker configuration file. It records the result in logs and
+// metrics, and passes it to the callbacks that wait for it, see [Keeper.Then].
 func (k *Keeper) attemptSync(ctx context.Context) error {
 	asked := k.takeWaiting()
 	err := k.syncSecret(ctx)
@@ -95,8 +97,9 @@ func (k *Keeper) attemptSync(ctx context.Context) error {
 	return err
 }
 
-// takeWaiting removes and returns the waiting callbacks. attemptSync calls it before it reads the Secret: a callback
-// that arrives later waits for the next attempt, because the Secret may have changed in between.
+// takeWaiting removes and returns the callbacks of [Keeper.Then] that wait for a result. attemptSync calls it
+// before it reads the Secret. A callback that arrives later waits for the next attempt, because the Secret may have
+// changed in between.
 func (k *Keeper) takeWaiting() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

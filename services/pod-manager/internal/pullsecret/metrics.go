@@ -32,7 +32,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// countWrite counts a write of the Secret, with its outcome.
+// countWrite counts an attempt to write the pull secret, with its outcome.
 func (m *metrics) countWrite(ctx context.Context, err error) {
 	outcome := "ok"
 	if err != nil {
@@ -41,7 +41,7 @@ func (m *metrics) countWrite(ctx context.Context, err error) {
 	m.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// recordAttempt records the result of an attempt to reconcile the Secret.
+// recordAttempt records in a metric whether the last attempt to update the pull secret succeeded.
 func (m *metrics) recordAttempt(ctx context.Context, ok bool) {
 	value := int64(0)
 	if ok {

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// labelManagedBy marks a Secret of this program, with managedBy as its value.
+	// labelManagedBy is the label that marks a Secret of this program. Its value is managedBy.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = podspec.FieldManager
-	// annotationCopyOf contains the path of the file whose content is in the Secret.
+	// annotationCopyOf is the annotation with the path of the file whose content is in the Secret.
 	annotationCopyOf = "krm-function-runner.github.io/copy-of"
-	// keySum is the key of the checksum that a replica writes together with the content. If the checksum does not
-	// match, a user changed the content. If it matches, a replica wrote the content. The checksum is part of the
-	// secret data, and not an annotation, because it would help to guess a weak password.
+	// keySum is the key of the checksum that a replica writes together with the content. If the checksum matches, a
+	// replica wrote the content. If it does not match, a user changed the content. The checksum is part of the secret
+	// data, and not an annotation, because it would help to guess a weak password.
 	keySum = "sha256"
 )
 
-// step is the operation that a reconciliation requires.
+// step is the operation that makes the pull secret up to date: nothing, create or update.
 type step int
 
 const (
@@ -35,12 +35,13 @@ const (
 	update
 )
 
-// planStep returns the operation that gives the Secret the intended content. found is the existing Secret, or nil.
-// changed is true if the file changed since this replica's last write. remark is the reason that an existing
-// Secret is replaced. It may be empty.
+// planStep returns the operation that gives the pull secret the intended content. found is the existing Secret, or
+// nil. changed is true if the docker configuration file changed since this replica's last write. remark is the
+// reason that an existing Secret is replaced. It may be empty.
 //
 // The files of different replicas may change up to a minute apart. The replica whose file changes first writes the
-// Secret. Other replicas keep this Secret until their own files change. Otherwise they would restore the old content.
+// Secret. Other replicas keep this Secret until their own files change. Otherwise they would restore the old
+// content.
 func planStep(found *corev1.Secret, content []byte, changed bool) (do step, remark string, err error) {
 	if found == nil {
 		return create, "", nil
@@ -70,8 +71,8 @@ func checksum(content []byte) []byte {
 	return []byte(hex.EncodeToString(s[:]))
 }
 
-// wantedSecret returns the pull secret with the given content. It keeps the other labels and annotations of the
-// existing Secret found, which may be nil.
+// wantedSecret returns the pull secret with the given content. found is the existing Secret, and may be nil. The
+// result keeps all other labels and annotations of found.
 func wantedSecret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
 	if found != nil {

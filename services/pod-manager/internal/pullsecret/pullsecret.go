@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pullsecret keeps the pull secret of function pods equal to a docker configuration file, and delays pods
-// that require the pull secret until it exists.
+// Package pullsecret copies a docker configuration file into the pull secret of function pods, and keeps the two
+// equal. It delays the creation of pods that require the pull secret until the pull secret exists.
 package pullsecret
 
 import (
@@ -26,13 +26,14 @@ type Config struct {
 	Secrets corev1client.SecretInterface
 	// Namespace and Name identify the pull secret.
 	Namespace, Name string
-	// CheckInterval is the interval of comparisons between the Secret and the file.
+	// CheckInterval is the interval at which the pull secret is compared with the file.
 	CheckInterval time.Duration
 	Log           *slog.Logger
 	Meter         metric.Meter
 }
 
-// Keeper maintains the pull secret. Use [New], and call Run while the Keeper is used.
+// Keeper keeps the pull secret equal to the docker configuration file. Use [New], and call Run while the Keeper is
+// used.
 type Keeper struct {
 	config  Config
 	metrics *metrics
@@ -48,7 +49,7 @@ type Keeper struct {
 	written bool   // true if the Secret was up to date at least once
 }
 
-// New returns a keeper. It sends no requests.
+// New returns a keeper. The keeper sends no requests before [Keeper.Run] is called.
 func New(config Config) (*Keeper, error) {
 	metrics, err := newMetrics(config.Meter)
 	if err != nil {
@@ -57,10 +58,10 @@ func New(config Config) (*Keeper, error) {
 	return &Keeper{config: config, metrics: metrics, wake: make(chan struct{}, 1)}, nil
 }
 
-// Then requests a check of the Secret, and passes the check's error to do. The check restores a deleted or changed
-// Secret. If the error is nil, the caller may create pods that require the pull secret. The error is also nil if the
-// Secret cannot be read now but was written before. Then does not block. do is not called after Run has returned. The
-// number of waiting callbacks is bounded by the number of the caller's pods.
+// Then requests a check of the pull secret, and calls do with the result. The check restores a deleted or changed
+// Secret. If the error is nil, the caller may create pods that require the pull secret. The error is also nil if
+// the Secret cannot be read now but was written before. Then does not block. do is not called after Run has
+// returned. The number of waiting callbacks is bounded by the number of the caller's pods.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// syncTimeout limits an attempt to reconcile the Secret.
+	// syncTimeout limits an attempt to make the pull secret equal to the file.
 	syncTimeout = 5 * time.Second
-	// maxConflicts limits the retries after conflicts with other replicas.
+	// maxConflicts is the maximum number of attempts to write the pull secret while other replicas write it too.
 	maxConflicts = 5
 )
 
-// syncSecret writes the file's content to the Secret if necessary.
+// syncSecret writes the content of the docker configuration file to the pull secret, unless the Secret is up to
+// date.
 func (k *Keeper) syncSecret(ctx context.Context) error {
 	if k.content == nil {
 		return k.cause
@@ -38,14 +39,14 @@ func (k *Keeper) syncSecret(ctx context.Context) error {
 	return err
 }
 
-// unseenError means that the Secret could not be read. The Secret may nevertheless exist and be valid.
+// unseenError means that the pull secret could not be read. The Secret may nevertheless exist and be valid.
 type unseenError struct{ error }
 
 // Unwrap returns the cause.
 func (e unseenError) Unwrap() error { return e.error }
 
-// compareAndWrite reads the Secret, and writes it if its content differs from the file. raced is true if another
-// client wrote the Secret between the read and the write.
+// compareAndWrite reads the pull secret, and writes it if its content differs from the file. raced is true if
+// another client wrote the Secret between the read and the write, so that the caller must try again.
 func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	found, err := k.config.Secrets.Get(ctx, k.config.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
