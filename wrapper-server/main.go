@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command wrapper-server runs in function pods and serves the pod's function.
+// Command wrapper-server runs in function pods. It serves evaluations of the pod's function.
 package main
 
 import (
@@ -40,8 +40,8 @@ func main() {
 	os.Exit(servermain.Main("wrapper-server", settings, start))
 }
 
-// isolate makes the program execute itself again, with an environment in which the image's variables do not configure
-// the server.
+// isolate makes the program execute itself again in another environment, so that the variables of the image do not
+// configure the server.
 func isolate() {
 	args, env, needed := wrapper.Isolate(os.Args, os.Environ())
 	if needed {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package applet contains small tools in the wrapper server's binary: cp, grpc-health-probe and "wrapper-server
-// install". Pod templates copied from Porch's documentation call cp and grpc-health-probe by these names, and our
-// image contains no other programs.
+// Package applet contains small command-line tools that are part of the wrapper server's binary: cp,
+// grpc-health-probe and "wrapper-server install". Pod templates copied from Porch's documentation call cp and
+// grpc-health-probe by these names, and our image contains no other programs.
 package applet
 
 import (
@@ -11,11 +11,12 @@ import (
 	"path/filepath"
 )
 
-// Applet is a tool. args are the arguments after the tool's name. It returns the exit code.
+// Applet is a small command-line tool in the wrapper server's binary. args are the arguments after the tool's name.
+// It returns the exit code.
 type Applet func(args []string) int
 
-// Find returns the applet that a command line calls, and the applet's arguments. It returns nil if the command line
-// calls the wrapper server itself.
+// Find returns the applet that a command line calls, and the applet's arguments. If the command line calls the
+// wrapper server itself, the applet is nil.
 func Find(argv []string) (applet Applet, args []string) {
 	switch filepath.Base(argv[0]) {
 	case "cp":
@@ -29,7 +30,7 @@ func Find(argv []string) (applet Applet, args []string) {
 	return nil, nil
 }
 
-// complain prints the reason why an applet failed.
+// complain prints an error message to stderr, after the name of the applet that failed.
 func complain(name, format string, args ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", name, fmt.Sprintf(format, args...))
 }

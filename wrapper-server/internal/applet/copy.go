@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Copy is the part of "cp -a SRC... DST" that init containers need. It copies directories with their contents, copies
-// links as links, and keeps modes and times.
+// Copy implements the applet cp, as far as init containers need it: "cp -a SRC... DST". It copies directories with
+// their contents, copies symbolic links as links, and keeps modes and times.
 func Copy(args []string) int {
 	sources, target, err := copyArguments(args)
 	if err != nil {
@@ -29,8 +29,8 @@ func Copy(args []string) int {
 	return 0
 }
 
-// copyArguments returns the sources and the target in cp's arguments. It ignores options that Copy always applies (-a
-// and its parts) or that do not matter to it (-f, -v).
+// copyArguments returns the sources and the target in the arguments of cp. It ignores options that Copy always
+// applies (-a, and the options that -a includes) and options without an effect on Copy (-f, -v).
 func copyArguments(args []string) (sources []string, target string, err error) {
 	var paths []string
 	for i, arg := range args {
@@ -75,14 +75,14 @@ func selfInfo() fs.FileInfo {
 	return info
 }
 
-// copier copies a directory tree, file or link.
+// copier copies a directory tree, a file or a symbolic link.
 type copier struct {
 	self   fs.FileInfo
 	copied string      // path of the first copy of this program's binary, or empty
 	made   fs.FileInfo // topmost directory of the copy, or nil before its creation
 }
 
-// copyTree copies source, of any kind, to target.
+// copyTree copies source, which may be a directory, a file or a symbolic link, to target.
 func (c *copier) copyTree(source, target string) error {
 	info, err := os.Lstat(source)
 	if err != nil {
@@ -141,9 +141,9 @@ func (c *copier) copyOne(source, target string, info fs.FileInfo) error {
 	return keepTimes(target, info)
 }
 
-// copyLink copies a link as a link, unless the link leads to this program's binary. For such a link it copies the
-// binary. The directory that pod templates copy from our image contains only such links, and they would be broken in
-// the pod's volume.
+// copyLink copies a symbolic link as a link, unless the link leads to this program's binary. For such a link, it
+// copies the binary. The directory that pod templates copy from our image contains only such links, and they would
+// be broken in the pod's volume.
 func (c *copier) copyLink(source, target string) error {
 	if info, err := os.Stat(source); err == nil && c.self != nil && os.SameFile(info, c.self) {
 		return c.copyProgram(source, target)

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Install is "wrapper-server install DIR". It copies this binary to DIR/wrapper-server, and creates a link to it,
-// DIR/grpc-health-probe.
+// Install implements the applet "wrapper-server install DIR", for init containers. It copies this binary to
+// DIR/wrapper-server, and creates a link to it, DIR/grpc-health-probe.
 func Install(args []string) int {
 	if len(args) != 1 {
 		complain("wrapper-server install", "usage: wrapper-server install DIR")
@@ -64,7 +64,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.Rename(tmp.Name(), to)
 }
 
-// relink creates the symbolic link name, and replaces an existing file of that name.
+// relink creates the symbolic link name, which leads to target. It replaces an existing file of that name.
 func relink(target, name string) error {
 	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
 		return err

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Exit codes of the probe, as in the tool grpc-health-probe, and its default timeout.
+// Exit codes of the applet grpc-health-probe, which are the same as in the original tool, and its default timeout.
 const (
 	probeUsage       = 1
 	probeConnection  = 2
@@ -24,7 +24,8 @@ const (
 	defaultProbeWait = time.Second
 )
 
-// Probe is "grpc-health-probe -addr HOST:PORT". It returns 0 if the server reports the status SERVING.
+// Probe implements the applet "grpc-health-probe -addr HOST:PORT". It returns 0 if the server at this address
+// reports the status SERVING.
 func Probe(args []string) int {
 	flags := flag.NewFlagSet("grpc-health-probe", flag.ContinueOnError)
 	addr := flags.String("addr", "", "server to ask, as host:port")

@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Config configures the wrapper server. Flags set its fields, and variables do not, because the environment of a
-// container contains the variables of its image, and an image must not configure the server.
+// Config configures the wrapper server. Only flags set its fields. Environment variables do not, because the
+// environment of a container contains the variables of its image, and an image must not configure the server.
 type Config struct {
 	// Port is the port for callers.
 	Port int
@@ -26,8 +26,9 @@ type Config struct {
 	MaxRequestBodySize int
 	// FlattenLog is true if the lines of a function's log are joined into a single line.
 	FlattenLog bool
-	// MaxEvaluationTime limits the time of an evaluation after its request was read, including waits. Zero means no
-	// limit. If the caller's deadline is earlier, it applies instead.
+	// MaxEvaluationTime limits the time of an evaluation. The time starts when the request has been read, and includes
+	// the wait for other evaluations. Zero means no limit. If the caller's deadline is earlier, the deadline applies
+	// instead.
 	MaxEvaluationTime time.Duration
 	// Network is true if the function may use the network.
 	Network bool
@@ -38,16 +39,17 @@ type Config struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
 
-	// Shared are directories, such as /tmp, that the function may write to as in a container of its own. Nothing else
-	// may use these directories, because the server deletes their contents.
+	// Shared contains directories, such as /tmp, to which the function may write as in a container of its own. Nothing
+	// else may use these directories, because the server deletes their contents.
 	Shared []string
-	// Entrypoint is the function's command line, and Env the function's environment.
+	// Entrypoint is the function's command line. Env is the function's environment, as KEY=value.
 	Entrypoint, Env []string
 }
 
-// LoadConfig returns the settings of a command line. environ must be an environment from [Isolate]: of its variables,
-// LoadConfig uses only the function's variables and the secret of the TLS settings. It prints help and errors of
-// flags to w. The flags port, max-request-body-size, verbosity and flatten-log have the same names as in Porch.
+// LoadConfig returns the settings in args, the command-line arguments. environ must be an environment from
+// [Isolate]. LoadConfig uses only two parts of environ: the function's variables, and the secret for TLS. It prints
+// help and errors of flags to w. The flags port, max-request-body-size, verbosity and flatten-log have the same
+// names as in Porch.
 func LoadConfig(args, environ []string, w io.Writer) (Config, error) {
 	cfg := Config{
 		Settings:    function.Settings{Prefork: 2},
@@ -103,7 +105,8 @@ func (c *Config) defineFlags(flags *flag.FlagSet) {
 	})
 }
 
-// flagName returns the flag of a field of Config, such as --serve-drain-delay for "Serve.DrainDelay".
+// flagName returns the flag that sets a field of Config, such as --serve-drain-delay for "Serve.DrainDelay". Error
+// texts use this name.
 func flagName(field string) string {
 	if field == "Telemetry.LogVerbosity" {
 		return "--verbosity"

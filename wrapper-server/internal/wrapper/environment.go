@@ -7,20 +7,22 @@ import (
 	"strings"
 )
 
-// isolated is the first argument of a wrapper server that executed itself with the environment from [Isolate].
+// isolated is the first argument of a wrapper server that has executed itself again with the environment from
+// [Isolate].
 const isolated = "isolated"
 
-// functionPrefix is the prefix of the function's variables in the environment of an isolated server.
+// functionPrefix is the prefix that marks the function's variables in the environment from [Isolate].
 const functionPrefix = "function:"
 
-// environmentFlag is the flag that lists the variables that the pod, and not the image, sets.
+// environmentFlag is the flag that lists the variables that the pod sets, and not the image. The wrapper server
+// itself uses only these variables.
 const environmentFlag = "environment"
 
-// Isolate returns the command line and the environment with which a wrapper server must execute itself, so that its
-// image cannot configure the server. A container's environment consists of the image's variables, overridden by the
-// pod's variables. The server keeps only the variables that --environment lists, because the pod sets these. It gets
-// all variables with functionPrefix too, for the function. So an image's variables do not affect Go's runtime in the
-// server (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY).
+// Isolate returns the command line and the environment with which a wrapper server must execute itself again, so
+// that its image cannot configure the server. A container's environment consists of the image's variables,
+// overridden by the pod's variables. The new environment contains the variables that --environment lists, because
+// the pod sets these. It also contains all variables with functionPrefix, for the function. So an image's variables
+// do not affect Go's runtime in the server (GODEBUG), TLS (SSL_CERT_FILE) or HTTP clients (HTTPS_PROXY).
 //
 // If the server is already isolated, ok is false, and args is the command line without the argument isolated.
 func Isolate(argv, environ []string) (args, env []string, ok bool) {
@@ -38,7 +40,7 @@ func Isolate(argv, environ []string) (args, env []string, ok bool) {
 	return slices.Insert(slices.Clone(argv), 1, isolated), env, true
 }
 
-// podVariables returns the names of variables in the argument --environment=NAME,….
+// podVariables returns the names in the argument --environment=NAME,…, which are the variables that the pod sets.
 func podVariables(args []string) []string {
 	for _, arg := range args {
 		if arg == "--" {
@@ -51,14 +53,14 @@ func podVariables(args []string) []string {
 	return nil
 }
 
-// InPod reports whether an isolated server runs in a pod. Kubernetes sets the variable KUBERNETES_SERVICE_HOST in
-// each pod, and overrides the image's value.
+// InPod reports whether this wrapper server runs in a pod. environ must be an environment from [Isolate].
+// Kubernetes sets the variable KUBERNETES_SERVICE_HOST in each pod, and overrides the image's value.
 func InPod(environ []string) bool {
 	return lookup(environ, functionPrefix+"KUBERNETES_SERVICE_HOST") != ""
 }
 
-// functionEnv returns the environment of the function: the variables of its image and its pod. It omits variables for
-// the server (FNR_, OTEL_) and variables that Kubernetes adds (KUBERNETES_).
+// functionEnv returns the environment of the function, which consists of the variables of its image and its pod. It
+// omits variables for the server (FNR_, OTEL_) and variables that Kubernetes adds (KUBERNETES_).
 func functionEnv(environ []string) []string {
 	env := []string{}
 	for _, variable := range environ {

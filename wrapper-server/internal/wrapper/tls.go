@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/servermain"
 )
 
-// secretVariable is the variable with [TLS.Secret]. The pod-manager sets it in each pod with --tls-id, so that an
-// image's value has no effect.
+// secretVariable is the environment variable with [TLS.Secret]. The pod-manager sets it in each pod with the flag
+// --tls-id, so that an image's value has no effect.
 const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 
 // TLS configures the server's certificate and the permitted callers. The pod-manager sets these settings in function
@@ -21,12 +21,12 @@ const secretVariable = "FNR_TLS_SECRET" //nolint:gosec // a name
 type TLS struct {
 	// ID is the pod's SPIFFE ID. If it is empty, the server uses no TLS and serves all callers.
 	ID string
-	// Secret proves the ID to callers. The callers have the same secret. It is an environment variable and not a
+	// Secret proves the server's ID to callers, who know the same secret. It is an environment variable and not a
 	// flag, because functions can read the server's command line.
 	Secret string
 	// Authorities are the certificate authorities of callers, as PEM.
 	Authorities string
-	// Callers are patterns of the SPIFFE IDs that may call the server.
+	// Callers contains patterns of the SPIFFE IDs that may call the server.
 	Callers []string
 }
 
@@ -40,8 +40,8 @@ func (t TLS) checkSettings(checks *config.Checks) {
 	checks.That(err == nil && len(t.Callers) > 0, "TLS.Callers", strings.Join(t.Callers, ","), mtls.IDsWanted)
 }
 
-// newIdentity returns the server's identity, with a new key, and the access rule for its callers. Both are nil if TLS
-// is disabled.
+// newIdentity returns the server's certificate, with a new key, and the rule that decides which callers have
+// access. Both are nil if TLS is disabled.
 func (t TLS) newIdentity(frame servermain.Frame) (*mtls.Identity, rpcserve.Access, error) {
 	if t.ID == "" {
 		return nil, nil, nil

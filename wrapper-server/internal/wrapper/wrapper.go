@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wrapper serves a single function. It runs the function's entrypoint for each evaluation, and returns the
-// output.
+// Package wrapper implements the wrapper server, which serves a single function. It runs the function's entrypoint
+// for each evaluation, and returns the output.
 package wrapper
 
 import (
@@ -61,9 +61,10 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// windows are larger than the flow-control windows of other endpoints, because otherwise a list of several megabytes
-// from another node would need dozens of round trips. The maximum number of connections is smaller in proportion.
-// That is sufficient because only gateways and health checks connect to a pod.
+// windows are the flow-control windows of connections. They are larger than at other endpoints, because otherwise a
+// resource list of several megabytes from another node would need dozens of round trips. The maximum number of
+// connections is smaller in proportion, to limit memory. This number is sufficient because only gateways and health
+// checks connect to a pod.
 var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: serve.MaxWindow}
 
 const (
@@ -88,12 +89,12 @@ func newService(cfg Config, frame servermain.Frame) (*function.Service, error) {
 	})
 }
 
-// tokens is the mount path of service account tokens. Pods from our template contain no token, but pods from users'
-// templates may contain a token.
+// tokens is the mount path of service account tokens. Pods from the built-in template contain no token, but pods
+// from users' templates may contain a token.
 const tokens = "/var/run/secrets/kubernetes.io" //nolint:gosec // a path, no credential
 
-// hiddenPaths returns the paths that the function must not read. Only a function with network may read a token,
-// because a token is useless without network.
+// hiddenPaths returns the paths that the function must not read. Only a function that may use the network may read
+// a service account token, because a token is useless without network.
 func hiddenPaths(network bool) []string {
 	if network {
 		return nil
@@ -101,7 +102,8 @@ func hiddenPaths(network bool) []string {
 	return []string{tokens}
 }
 
-// server implements Porch's FunctionEvaluator service. Each evaluation runs the same command.
+// server implements Porch's FunctionEvaluator service. It runs the same command for each evaluation, because a pod
+// runs a single function.
 type server struct {
 	command    fnproc.Command
 	service    *function.Service
@@ -110,12 +112,12 @@ type server struct {
 	budget     *evalserve.Budget
 }
 
-// maxTimeSetting lists the settings of the time limit in errors.
+// maxTimeSetting names the settings of the time limit, for the error of an evaluation that exceeds the limit.
 const maxTimeSetting = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (" +
 	"without a pod-manager, the wrapper server's --max-evaluation-time), or the function's maxEvaluationTime"
 
-// keepPrepared maintains spare processes. It starts them before the first evaluation, because a pod is only created
-// for evaluations.
+// keepPrepared keeps processes of the function ready for later evaluations. It starts them before the first
+// evaluation, because a pod is created only for evaluations.
 func (s *server) keepPrepared(ctx context.Context) error {
 	s.service.Prepare(s.command)
 	return s.service.Maintain(ctx)
@@ -125,8 +127,8 @@ func (s *server) newHandler(options ...connect.HandlerOption) (path string, hand
 	return evalserve.NewHandler(evalserve.Config{Service: s, Budget: s.budget, MaxMessageBytes: s.maxMessage}, options...)
 }
 
-// EvaluateFunction implements Porch's FunctionEvaluator service. The image in the request is used only in texts,
-// because the pod runs a single function.
+// EvaluateFunction implements Porch's FunctionEvaluator service. It uses the image in the request only for error
+// and log texts, because the pod runs a single function.
 func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
@@ -145,7 +147,7 @@ func (s *server) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
 }
 
-// command returns the command that a container of the function's image would run.
+// command returns the same command that a container of the function's image would run.
 func command(cfg Config) fnproc.Command {
 	path := findProgram(cfg.Entrypoint[0], lookup(cfg.Env, "PATH"))
 	return fnproc.Command{Path: path, Args: cfg.Entrypoint[1:], Network: cfg.Network}
