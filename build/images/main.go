@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command images builds the images of the programs that users install, and pushes them to a registry. It reads the
-// credentials from docker's configuration.
+// Command images builds the container images of this project's programs with ko, and pushes them to a registry. It
+// reads the registry's credentials from docker's configuration file.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run publishes the images that the command line selects.
+// run builds and pushes the images as the command line specifies.
 func run(ctx context.Context, args []string) error {
 	publisher, err := parsePublisher(args)
 	if err != nil {
@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string) error {
 	return publisher.Publish(ctx)
 }
 
-// parsePublisher returns the publisher that the command line describes.
+// parsePublisher returns a publisher with the settings from the command line.
 func parsePublisher(args []string) (release.Publisher, error) {
 	flags := flag.NewFlagSet("images", flag.ContinueOnError)
 	flags.Usage = func() {

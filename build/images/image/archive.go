@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// archiveFiles writes the files to out as a gzip-compressed tar archive, the form of a layer.
+// archiveFiles writes the files to out as a gzip-compressed tar archive, the format of image layers.
 func archiveFiles(out io.Writer, files []File) error {
-	// Layers are usually pushed to a registry on this machine, so compression time matters more than size.
+	// Most layers are pushed to a registry on this machine, so fast compression matters more than small layers.
 	compressed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
 	if err != nil {
 		return fmt.Errorf("compress a layer: %w", err)
@@ -30,8 +30,8 @@ func archiveFiles(out io.Writer, files []File) error {
 	return compressed.Close()
 }
 
-// addFile adds a file to the archive. Times and owners stay zero, so that equal files give equal layers. The archive
-// has no entries for parent directories because container runtimes create missing directories.
+// addFile adds a file to the archive. Modification times and owners stay zero, so that equal files always give a
+// layer with the same digest. Parent directories get no entries, because container runtimes create them.
 func addFile(archive *tar.Writer, file File) error {
 	header := &tar.Header{Name: strings.TrimPrefix(file.Path, "/"), Mode: int64(file.Mode.Perm()), Format: tar.FormatPAX}
 	switch {

@@ -22,16 +22,16 @@ type Spec struct {
 	// Name is the image's repository and tag, without a registry.
 	Name  string
 	Files []File
-	// Below is the content of a first layer, separate from Files, so that several images can share that layer.
+	// Below is the content of an additional layer below Files. Several images with the same Below share that layer.
 	Below      []File
 	Entrypoint []string
 	Cmd        []string
 	Env        []string
-	// User is a numeric user ID, so that the image needs no /etc/passwd.
+	// User is the numeric ID of the user that runs the container. A user name would require /etc/passwd in the image.
 	User string
-	// Architecture defaults to the architecture of this machine.
+	// Architecture is the target architecture, such as arm64. It defaults to the architecture of this machine.
 	Architecture string
-	// OCI selects the media types of OCI. By default, images have Docker's media types.
+	// OCI selects the media types of the OCI specification. By default, images have Docker's media types.
 	OCI bool
 }
 
@@ -41,7 +41,7 @@ type Builder struct {
 	Dir string
 }
 
-// Build builds the image. It takes unchanged layers from the cache.
+// Build builds the image. It reuses cached layers whose files have not changed.
 func (b Builder) Build(spec Spec) (v1.Image, error) {
 	image, layerType := empty.Image, types.DockerLayer
 	if spec.OCI {

@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Files in the directory of a cached layer: the layer itself, and its hashes and size.
+// Names of the files in the directory of a cached layer: the compressed layer, and its digests and size in JSON.
 const (
 	layerFile   = "layer.tar.gz"
 	summaryFile = "summary.json"
 )
 
-// keptLayer is a layer in the cache of a Builder. Its hashes are stored next to it, so that a Builder need not read
-// and decompress the layer again to compute them.
+// keptLayer is a layer in the cache of a Builder. The cache also contains the layer's digests, so that a Builder
+// need not read and decompress the layer again to compute them.
 type keptLayer struct {
 	path    string
 	summary summary
@@ -33,7 +33,7 @@ type summary struct {
 	Size   int64   `json:"size"`
 }
 
-// openLayer returns the cached layer in dir. The error is fs.ErrNotExist if dir contains no layer.
+// openLayer returns the cached layer in the directory dir. The error is fs.ErrNotExist if dir contains no layer.
 func openLayer(dir string) (v1.Layer, error) {
 	content, err := os.ReadFile(filepath.Join(dir, summaryFile))
 	if err != nil {
@@ -46,8 +46,8 @@ func openLayer(dir string) (v1.Layer, error) {
 	return layer, nil
 }
 
-// summarizeLayer computes the hashes and the size of the layer file in dir, and writes them to the summary file in
-// dir.
+// summarizeLayer computes the digests and the size of the layer in the directory dir. It stores them in a JSON file
+// in dir, which openLayer reads.
 func summarizeLayer(dir string) error {
 	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {
@@ -76,7 +76,8 @@ func (l *keptLayer) Size() (int64, error)                { return l.summary.Size
 func (l *keptLayer) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
 func (l *keptLayer) Compressed() (io.ReadCloser, error)  { return os.Open(l.path) }
 
-// Uncompressed decompresses the layer's file. Pushing an image does not call it.
+// Uncompressed returns the uncompressed content, because a v1.Layer must have this method. Pushing an image does
+// not call it.
 func (l *keptLayer) Uncompressed() (io.ReadCloser, error) {
 	layer, err := tarball.LayerFromFile(l.path)
 	if err != nil {

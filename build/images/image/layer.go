@@ -19,10 +19,11 @@ import (
 
 // File is a file, directory or symbolic link in a layer.
 type File struct {
-	// Path is the absolute path in the image. Its parent directories need not be listed.
+	// Path is the absolute path in the image. Parent directories are created without a File of their own.
 	Path string
 	Mode fs.FileMode
-	// Source is the path of a file on this machine to copy. If it is empty, the file contains Content.
+	// Source is the path of a file on this machine, whose content is copied. If it is empty, the file contains
+	// Content.
 	Source  string
 	Content string
 	// Link is the target of a symbolic link. It is empty for files and directories.
@@ -31,7 +32,7 @@ type File struct {
 	Dir bool
 }
 
-// layer returns the layer that contains the files. It makes the layer unless the cache contains it.
+// layer returns a layer that contains the files. It takes the layer from the cache, or else creates and caches it.
 func (b Builder) layer(files []File) (v1.Layer, error) {
 	key, err := Key(files)
 	if err != nil {
@@ -51,8 +52,8 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	return openLayer(dir)
 }
 
-// markUsed sets the modification time of a layer's directory to now, because programs remove layers whose directories
-// are old.
+// markUsed sets the modification time of a cached layer's directory to now, so that programs which clean the cache
+// remove only layers that were not used for a long time.
 func markUsed(dir string) error {
 	if err := os.Chtimes(dir, time.Time{}, time.Now()); err != nil {
 		return fmt.Errorf("mark a kept layer as used: %w", err)
@@ -60,8 +61,8 @@ func markUsed(dir string) error {
 	return nil
 }
 
-// keepLayer creates the layer's directory dir atomically. If another goroutine or process has created dir in the
-// meantime, that directory stays and this layer is discarded.
+// keepLayer writes a new layer to its cache directory dir atomically. If another goroutine or process has created
+// dir in the meantime, dir stays unchanged, because it contains an equal layer.
 func (b Builder) keepLayer(dir string, files []File) error {
 	if err := os.MkdirAll(b.Dir, 0o750); err != nil {
 		return err
@@ -91,7 +92,8 @@ func writeLayer(path string, files []File) error {
 	return errors.Join(archiveFiles(out, files), out.Close())
 }
 
-// Key returns a hash of the paths, modes and contents of the files. It identifies their layer in the cache.
+// Key returns a hash of the paths, modes and contents of the files. Equal files have the same key, by which a
+// Builder finds their layer in its cache.
 func Key(files []File) (string, error) {
 	sum := sha256.New()
 	for _, file := range files {

@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 )
 
-// nodeModules are the parts of Node.js that Debian ships in separate packages.
+// nodeModules are the JavaScript modules that Node.js requires and that Debian ships in separate packages.
 var nodeModules = []string{"acorn", "acorn-walk", "cjs-module-lexer", "undici"}
 
-// NodeJS returns the files that an image needs to run JavaScript: the executable of Node.js (source) at
-// /usr/bin/node, its libraries as in [Program], and the modules that Debian ships separately.
+// NodeJS returns the files that an image needs to run JavaScript: the executable of Node.js, which is copied from
+// the path source to /usr/bin/node, its libraries as in [Program], and the modules of Node.js that Debian ships in
+// separate packages.
 func NodeJS(source string, unpacked ...string) ([]File, error) {
 	files, err := Program("/usr/bin/node", source, unpacked...)
 	if err != nil {
@@ -32,8 +33,8 @@ func NodeJS(source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// listDirectory returns the files and links below dir in root. Their paths in the image are relative to root. The
-// result is empty if the directory does not exist.
+// listDirectory returns all files and symbolic links in the directory dir of root, including its subdirectories.
+// Their paths in the image are relative to root. The result is empty if the directory does not exist.
 func listDirectory(root, dir string) (files []File, err error) {
 	err = filepath.WalkDir(filepath.Join(root, dir), func(source string, entry fs.DirEntry, err error) error {
 		switch {

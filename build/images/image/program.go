@@ -13,12 +13,12 @@ import (
 	"slices"
 )
 
-// libraryDirs are the directories in which Debian installs shared libraries.
+// libraryDirs are patterns of the directories in which Debian installs shared libraries.
 var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
 
-// Program returns the files that an image needs to run a program of this machine (source): the program itself at
-// path, its ELF interpreter and its shared libraries. Libraries are searched first in the directories unpacked, into
-// which Debian packages were unpacked, and then on this machine.
+// Program returns the files that an image needs to run an executable of this machine: the executable itself, which
+// is copied from source to path, its ELF interpreter (the dynamic linker) and its shared libraries. Libraries are
+// searched first in the directories unpacked, which contain the files of Debian packages, and then on this machine.
 func Program(path, source string, unpacked ...string) ([]File, error) {
 	libraries, err := sharedLibraries(source, append(slices.Clone(unpacked), "/"))
 	if err != nil {
@@ -31,9 +31,9 @@ func Program(path, source string, unpacked ...string) ([]File, error) {
 	return files, nil
 }
 
-// sharedLibraries returns the shared libraries of a program, including indirect dependencies, and its ELF
-// interpreter. The keys are paths in the image. The values are the paths of the same files on this machine, below one
-// of the roots.
+// sharedLibraries returns the ELF interpreter of a program and its shared libraries, including indirect
+// dependencies. The keys are paths in the image. The values are the paths of the same files on this machine, below
+// a directory in roots.
 func sharedLibraries(program string, roots []string) (map[string]string, error) {
 	found := map[string]string{}
 	pending := []string{program}
@@ -53,7 +53,8 @@ func sharedLibraries(program string, roots []string) (map[string]string, error) 
 	return found, nil
 }
 
-// importedFiles returns the direct dependencies of an ELF file: its libraries and its interpreter.
+// importedFiles returns the direct dependencies of an ELF file: its shared libraries and its interpreter. The keys
+// are paths in the image, and the values are paths on this machine.
 func importedFiles(path string, roots []string) (map[string]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -91,7 +92,8 @@ func importedLibraries(file *elf.File, roots []string) (map[string]string, error
 	return found, nil
 }
 
-// interpreterOf returns the path of an ELF file's interpreter, the dynamic linker. It is empty for a static program.
+// interpreterOf returns the path of an ELF file's interpreter, which is the dynamic linker. The path is empty for a
+// statically linked program.
 func interpreterOf(file *elf.File) (string, error) {
 	section := file.Section(".interp")
 	if section == nil {

@@ -15,19 +15,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Registry is a client of an image registry. With [Registry.WithMounts], it must not push images concurrently.
+// Registry is a client of an image registry. A Registry from [Registry.WithMounts] must not push images
+// concurrently.
 type Registry struct {
 	Host      string
 	Auth      authn.Authenticator
 	Transport http.RoundTripper
-	// Secure is true if the registry must be reached by TLS. Otherwise plain HTTP is permitted.
+	// Secure is true if connections to the registry must use TLS. If it is false, plain HTTP is permitted, too.
 	Secure bool
-	// layers maps each pushed layer to an image whose repository contains it. Layers are not recorded if it is nil.
+	// layers maps the digest of each pushed layer to an image whose repository contains the layer. It is nil if the
+	// Registry does not mount layers.
 	layers map[v1.Hash]name.Reference
 }
 
-// WithMounts returns a Registry that remembers the layers it has pushed. If another repository already contains a
-// layer, Push mounts that layer from there instead of uploading it again.
+// WithMounts returns a Registry that records the layers that it pushes. If a layer was already pushed to another
+// repository, Push mounts the layer from there instead of uploading it again.
 func (r Registry) WithMounts() Registry {
 	r.layers = map[v1.Hash]name.Reference{}
 	return r
@@ -59,7 +61,7 @@ func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (p
 	return true, nil
 }
 
-// mounting is an image whose layers can be mounted from other repositories of the registry.
+// mounting is an image whose layers can be mounted from other repositories of the registry, to avoid uploads.
 type mounting struct {
 	v1.Image
 	layers []v1.Layer
@@ -67,8 +69,9 @@ type mounting struct {
 
 func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
 
-// mount marks the layers of an image that were pushed to other repositories as mountable, and returns the image.
-// Images of the same program share a layer although each image is in its own repository.
+// mount returns an image whose layers can be mounted, if they were pushed to other repositories before. Otherwise
+// it returns the image unchanged. Mounting avoids uploads, because images of the same program share a layer
+// although each image has its own repository.
 func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
 	layers, err := image.Layers()
 	if err != nil || r.layers == nil {
@@ -117,7 +120,7 @@ func head(reference name.Reference, options []remote.Option) (v1.Hash, error) {
 	}
 }
 
-// Same reports whether both tags exist in the repository and refer to the same image.
+// Same reports whether two tags of a repository exist and refer to the same image.
 func (r Registry) Same(ctx context.Context, repository, tag, other string) (bool, error) {
 	var digests [2]v1.Hash
 	for i, tag := range []string{tag, other} {

@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// Ko configures how ko builds images of the project's programs.
+// Ko configures how the tool ko builds images of this project's programs.
 type Ko struct {
-	// Command returns the command line that runs ko with these arguments in the directory dir. The command must be
+	// Command returns a command line that runs ko with the arguments args in the directory dir. The command must be
 	// able to reach the registry.
 	Command func(dir string, args ...string) []string
 	// Env is the environment of ko.
@@ -24,32 +24,32 @@ type Ko struct {
 	Root string
 	// Insecure allows a registry without TLS.
 	Insecure bool
-	// Offline means that ko can reach only the registry. All modules must be in the module cache, for example because
-	// the program was built before.
+	// Offline is true if ko can reach the registry but no Go module proxy. All modules must then be in the module
+	// cache, for example because the program was built before.
 	Offline bool
 }
 
 // KoVersion is the version of ko that builds the images.
 const KoVersion = "v0.19.1"
 
-// GoRunKo returns a command line that builds ko with "go run", which caches the result, and runs it in dir. The
-// directory dir must be in the program's module.
+// GoRunKo returns a command line that runs ko in the directory dir. It uses "go run", which builds ko at the first
+// call and caches the result. The directory dir must be in the Go module of the program that ko builds.
 func GoRunKo(dir string, args ...string) []string {
 	return append([]string{"env", "--chdir=" + dir, "go", "run", "github.com/google/ko@" + KoVersion}, args...)
 }
 
-// Target describes the image to build: its destination, base image and labels.
+// Target describes the image that ko builds: its repository, tags, base image and labels.
 type Target struct {
 	Repository, Base string
 	Tags             []string
 	Labels           map[string]string
-	// Platform is the target platform. If it is empty, the platforms in .ko.yaml apply.
+	// Platform is the target platform, such as linux/arm64. If it is empty, ko builds for all platforms in .ko.yaml.
 	Platform string
 	// SBOM is true if ko also pushes a list of the program's modules (SPDX) to the image's repository.
 	SBOM bool
 }
 
-// arguments returns ko's arguments for the target.
+// arguments returns the command-line arguments with which ko builds the target.
 func (t Target) arguments() []string {
 	sbom := "none"
 	if t.SBOM {
@@ -65,7 +65,7 @@ func (t Target) arguments() []string {
 	return args
 }
 
-// Build builds the program's image and pushes it.
+// Build builds the image of the program with ko, and pushes it to the target's repository.
 func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	args := to.arguments()
 	if k.Insecure {

@@ -14,15 +14,16 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Publisher pushes the images of all programs to a registry. It reads the credentials from docker's configuration.
+// Publisher builds the images of all programs of this project and pushes them to a registry. It reads the
+// registry's credentials from docker's configuration file.
 type Publisher struct {
-	// Repository is the prefix of the images' repositories, such as registry.example/fnr.
+	// Repository is the common prefix of the images' repositories, such as registry.example/fnr.
 	Repository string
-	// Tag is the tag of the images. Revision is the commit that they are built from.
+	// Tag is the tag of all images. Revision is the Git commit from which they are built.
 	Tag, Revision string
 	// Ko builds the images.
 	Ko Ko
-	// Layers is the cache directory for the layers of the base images.
+	// Layers is the directory in which the layers of the base images are cached.
 	Layers string
 	// Out is the writer to which Publish prints the names of the pushed images.
 	Out io.Writer
@@ -48,7 +49,8 @@ func (p Publisher) Publish(ctx context.Context) error {
 	return nil
 }
 
-// userLabels returns the image's labels with the keys that the OCI image specification defines for users.
+// userLabels returns labels of a program's image for users, such as its version and license. The keys are defined
+// by the OCI image specification.
 func (p Publisher) userLabels(program Program) map[string]string {
 	const key = "org.opencontainers.image."
 	labels := map[string]string{

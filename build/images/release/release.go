@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release builds the images of the programs that users install. It builds them with ko, on base images that
-// contain the symbolic links that Porch's manifests need.
+// Package release builds the container images of this project's programs with ko. Their base images contain
+// symbolic links at the paths at which Porch's manifests expect the programs.
 package release
 
 import (
@@ -14,31 +14,31 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Program describes the image of a program of the project.
+// Program describes a program of this project for which an image is built.
 type Program struct {
 	Name string
-	// Module is the directory of the program's module, relative to the repository's root.
+	// Module is the directory of the program's Go module, relative to the repository's root.
 	Module string
-	// Package is the program's package, relative to its module's directory.
+	// Package is the directory of the program's main package, relative to Module.
 	Package string
-	// Links maps the paths of symbolic links in the image to their targets. The program itself is /ko-app/NAME.
+	// Links maps the paths of symbolic links in the image to their targets. The program itself is at /ko-app/NAME.
 	Links map[string]string
-	// Data is true if the image includes the files that `make kodata` writes into a directory next to the program. In
-	// the image they are in DataDir.
+	// Data is true if the image contains data files, which `make kodata` writes to the directory kodata next to the
+	// program. In the image they are in DataDir.
 	Data bool
 }
 
-// DataDir is the directory in an image that contains the program's data files.
+// DataDir is the directory in an image in which ko puts the program's data files.
 const DataDir = "/var/run/ko"
 
-// Programs lists the programs that users install.
+// Programs lists all programs of this project for which images are published.
 func Programs() []Program {
 	return []Program{
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
-			// Function pods get the program in one of two ways: an init container runs cp of this image, or the pod
-			// mounts the image.
+			// Function pods get this program in one of two ways: an init container runs cp in this image, which is the
+			// program itself, or the pod mounts the image.
 			"/bin/cp": "/ko-app/wrapper-server",
-			// Different versions of Porch's pod templates copy different directories.
+			// The pod templates of different Porch versions copy the program from different directories.
 			"/wrapper-server/wrapper-server":                 "/ko-app/wrapper-server",
 			"/wrapper-server/grpc-health-probe":              "/ko-app/wrapper-server",
 			"/home/nonroot/wrapper-server/wrapper-server":    "/ko-app/wrapper-server",
@@ -51,7 +51,8 @@ func Programs() []Program {
 	}
 }
 
-// functionRunnerLinks returns links at the paths that the manifests of different Porch versions use.
+// functionRunnerLinks returns the symbolic links of the function-runner's image. They are at the paths at which the
+// manifests of different Porch versions expect the program and its data files.
 func functionRunnerLinks() map[string]string {
 	links := map[string]string{}
 	for _, dir := range []string{"", "/home/nonroot"} {
@@ -63,7 +64,8 @@ func functionRunnerLinks() map[string]string {
 	return links
 }
 
-// DataFiles lists the data files of the image. Their paths are relative to DataDir.
+// DataFiles lists the data files of the program's image. Their paths are relative to DataDir. The parameter root is
+// the repository's root.
 func (p Program) DataFiles(root string) ([]image.File, error) {
 	if !p.Data {
 		return nil, nil
@@ -84,7 +86,8 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 	return files, nil
 }
 
-// Base describes the base of the program's image. It contains no programs.
+// Base describes the base image on which ko builds the program's image. It contains the user and the symbolic
+// links, but not the program.
 func (p Program) Base() image.Spec {
 	files := []image.File{
 		{Path: "/tmp", Mode: 0o777, Dir: true},

@@ -65,16 +65,18 @@ type Config struct {
 }
 
 const (
-	// cacheBytes bounds the cache. The memory limit of the image-resolver's pod is four times as much.
+	// cacheBytes is the maximum size of the cache of registry answers, in bytes. The memory limit of the
+	// image-resolver's pod is four times as much.
 	cacheBytes = 64 << 20
-	// cacheStaleTTL is the maximum age of an answer about a tag while its registry is unavailable, limits its requests, or
-	// needs more than two seconds.
+	// cacheStaleTTL is the maximum age of a cached answer about a tag. Old answers are used while the registry is
+	// unavailable, limits its requests, or needs more than two seconds.
 	cacheStaleTTL = time.Hour
-	// cacheFailureTTL is the default of CacheFailureTTL.
+	// cacheFailureTTL is the lifetime of a cached failure if CacheFailureTTL is zero.
 	cacheFailureTTL = 10 * time.Second
 )
 
-// Pairs is a setting of the form "key=value,key=value". A key may be repeated.
+// Pairs is a setting of the form "key=value,key=value", such as mirrors of registries. A repeated key has several
+// values.
 type Pairs map[string][]string
 
 // Decode reads a setting.
@@ -115,7 +117,8 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// preferredPlatforms returns the platforms to choose from, in order of preference.
+// preferredPlatforms returns the platforms from which an image is chosen if a request names no platform. They are
+// in order of preference.
 func (c *Config) preferredPlatforms() (oci.Platforms, error) {
 	if c.Platform == "" {
 		return oci.Platforms{{OS: "linux", Architecture: runtime.GOARCH}}, nil
@@ -123,7 +126,7 @@ func (c *Config) preferredPlatforms() (oci.Platforms, error) {
 	return oci.ParsePlatforms(c.Platform)
 }
 
-// tagLifetime returns the lifetime of answers about tags.
+// tagLifetime returns the lifetime of cached answers about tags.
 func (c *Config) tagLifetime() cache.Lifetime {
 	return cache.Lifetime{TTL: c.CacheTagTTL, Stale: cacheStaleTTL, Failure: cmp.Or(c.CacheFailureTTL, cacheFailureTTL)}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imageresolver resolves image references to digests and to the commands of their containers. It is the only
-// part of the system that talks to registries. It needs no rights in Kubernetes and, except for the [Store] of
-// programs that run images, stores nothing on disk, so any number of replicas may run.
+// Package imageresolver resolves image references to digests and to the commands of their containers. Only this
+// package connects to image registries. Any number of replicas may run, because it needs no Kubernetes permissions
+// and stores nothing on disk. The only exception is the [Store] in programs that run images without pods.
 package imageresolver
 
 import (
@@ -26,27 +26,29 @@ import (
 )
 
 const (
-	// maxRequestBytes bounds requests, which contain the name of an image and a constraint.
+	// maxRequestBytes bounds the size of requests. They contain only the name of an image and a tag constraint.
 	maxRequestBytes = 64 << 10
-	// maxResponseBytes bounds answers. Lists of tags are the largest.
+	// maxResponseBytes bounds the size of responses. Lists of tags are the largest responses.
 	maxResponseBytes = 32 << 20
 )
 
-// Resolver is the service without a port, for callers in the same process. It implements the methods of the generated
-// client. The errors have fault classes. Several callers share an answer, so that callers must not modify it.
+// Resolver is the image-resolver for callers in the same process, without a network port. It implements the
+// interface of the generated client. Its errors have classes of package fault. Callers must not modify a response,
+// because several callers share it.
 type Resolver struct {
 	*resolver.Resolver
 	tasks    []serve.Task
 	registry *registry.Client
 }
 
-// A resolver in the same process replaces a client of a remote image-resolver.
+// Callers in the same process use a Resolver instead of a client of a remote image-resolver.
 var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 
-// Tasks returns the tasks that must run while the resolver is in use.
+// Tasks returns background tasks, such as watching the credentials for changes. Callers must run all of them while
+// they use the resolver.
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
 
-// New returns the image-resolver as a part of a program, with its port.
+// New returns the image-resolver as a component of a program. The component serves requests at cfg.Address.
 func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	r, err := NewResolver(cfg, frame)
 	if err != nil {
@@ -75,7 +77,8 @@ func New(cfg Config, frame servermain.Frame) (serve.Component, error) {
 	}, nil
 }
 
-// NewResolver returns a resolver. Callers must run its tasks.
+// NewResolver returns a resolver for callers in the same process. Callers must run the tasks that [Resolver.Tasks]
+// returns.
 func NewResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	r, err := newResolver(cfg, frame)
 	if err != nil {
@@ -84,7 +87,7 @@ func NewResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	return r, nil
 }
 
-// newResolver creates the resolver, its client of registries, and the tasks that they need.
+// newResolver creates the resolver, its client of registries, and the background tasks of both.
 func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	var core *resolver.Resolver
 	changed := func() { core.ForgetFailures() } // only tasks call changed, after core is set
@@ -120,12 +123,14 @@ func newResolver(cfg Config, frame servermain.Frame) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The resolver stops before its dependencies.
+	// Callers run the tasks concurrently. They refresh the cache and watch the credentials and certificates for
+	// changes.
 	tasks := []serve.Task{core.Run, creds.Run, trusted.Run}
 	return &Resolver{Resolver: core, tasks: tasks, registry: client}, nil
 }
 
-// authFiles returns the docker configuration files, in order of precedence.
+// authFiles returns the paths of the docker configuration files. For each registry, the first file takes
+// precedence.
 func (c *Config) authFiles() []string {
 	var files []string
 	if c.AuthSecretPath != "" {

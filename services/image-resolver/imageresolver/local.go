@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// Local resolves images and stores their files. It also stores the resolutions of names, so that images in the store
-// can be used offline, without their registries.
+// Local resolves image names and stores the files of images on disk. It also stores the digest to which each name
+// was resolved, so that stored images can be used offline, without their registries.
 type Local struct {
 	*Store
 	resolver *Resolver // nil offline
@@ -30,11 +30,12 @@ type Local struct {
 	pending map[string][]imagestore.Name // names of images that are not in the store yet, by digest
 }
 
-// maxPending is the maximum number of images in Local.pending, and of names for each of them.
+// maxPending is the maximum number of digests in Local.pending, and the maximum number of image names for each
+// digest.
 const maxPending = 1000
 
-// OpenLocal opens a store as [OpenStore] does. If r is nil, the store is offline: it resolves names by their latest
-// resolutions in the store. The prefix is prepended to names without a slash.
+// OpenLocal opens a store as [OpenStore] does. If r is nil, the store is offline: it resolves image names to the
+// digests that were stored when the names were last resolved. The prefix is prepended to names without a slash.
 func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog.Logger) (*Local, error) {
 	l := &Local{resolver: r, log: log, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
 	var err error
@@ -49,7 +50,8 @@ func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog
 	return l, err
 }
 
-// ResolveImage resolves an image's name. Its errors are classified.
+// ResolveImage resolves an image name to a digest. Offline, it uses only the stored names. Its errors have classes
+// of package fault.
 func (l *Local) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
@@ -69,7 +71,8 @@ func (l *Local) ResolveImage(
 	return resolved, nil
 }
 
-// splitReference splits a resolved name into its repository and its tag, if any.
+// splitReference splits an image reference into its repository and its tag. The tag is empty if the reference has
+// none.
 func splitReference(reference string) (repository, tag string) {
 	colon := strings.LastIndexByte(reference, ':')
 	if colon < strings.LastIndexByte(reference, '/') {
@@ -78,8 +81,8 @@ func splitReference(reference string) (repository, tag string) {
 	return reference[:colon], reference[colon+1:]
 }
 
-// noteName stores a name if its image is in the store. Otherwise it keeps the name in memory until the image is
-// stored.
+// noteName stores an image name with its digest if the store already contains the image. Otherwise it keeps the
+// name in memory until the image is stored.
 func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 	if l.Has(name.Digest) {
 		l.storeName(ctx, name)
@@ -93,14 +96,16 @@ func (l *Local) noteName(ctx context.Context, name imagestore.Name) {
 	}
 }
 
-// storeName stores a name. It only logs errors, because the image can run without a stored name.
+// storeName stores an image name for offline use. It only logs errors, because images can run without a stored
+// name.
 func (l *Local) storeName(ctx context.Context, name imagestore.Name) {
 	if err := l.Remember(name); err != nil {
 		l.log.WarnContext(ctx, "name of an image not written down", "repository", name.Repository, "error", err)
 	}
 }
 
-// Open implements [Store.Open]. It also stores the names that led to the image.
+// Open implements [Store.Open]. Once the image is stored, Open also stores the image names that ResolveImage has
+// resolved to this digest.
 func (l *Local) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {
@@ -145,7 +150,7 @@ func tagsOf(names []imagestore.Name, repository string) (tags []string) {
 	return tags
 }
 
-// findStored returns the latest resolution of a name.
+// findStored resolves an image name offline, to the digest that was stored when the name was last resolved.
 func (l *Local) findStored(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
 	names, err := l.Names()
 	if err != nil {
@@ -188,7 +193,8 @@ func (l *Local) selectTag(names []imagestore.Name, req *imageresolverv1.ResolveI
 	return name.WithTag(tag)
 }
 
-// leadsTo reports whether a stored name is a resolution of the name in a request.
+// leadsTo reports whether a stored name is the answer to a request for name: it has the requested digest, or the
+// same repository and tag.
 func leadsTo(stored imagestore.Name, name imagename.Name) bool {
 	if name.Digest != "" {
 		return stored.Digest == name.Digest || stored.IndexDigest == name.Digest
@@ -201,8 +207,8 @@ func (l *Local) missingImage(image string) error {
 		image, l.dir)
 }
 
-// Pull stores an image, with the tag that a constraint selects, and returns its name. It calls phase with the state of
-// the pull.
+// Pull resolves an image name, pulls the image into the store, and returns the resolved name. If the constraint is
+// not empty, Pull chooses a tag that satisfies it. Pull calls phase with its progress.
 func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(string)) (reference string, err error) {
 	resolved, err := l.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: constraint})
 	if err != nil {
@@ -217,7 +223,8 @@ func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(s
 	return resolved.GetReference(), nil
 }
 
-// offline is a source of images that contains none, so that only stored images are used.
+// offline is the image source of an offline store. It returns an error for every image, so that only images in the
+// store can be used.
 type offline struct{ local *Local }
 
 func (o offline) Image(_ context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error) {

@@ -9,18 +9,20 @@ import (
 )
 
 type (
-	// StoreConfig configures a store of images. [OpenStore] and [OpenLocal] set Group, Source and Log.
+	// StoreConfig configures a store of images. [OpenStore] and [OpenLocal] set the fields Group, Source and Log
+	// themselves.
 	StoreConfig = imagestore.Config
-	// Store contains the root file systems of images, by digest.
+	// Store contains the root file systems of images on disk, by the digest of the image.
 	Store = imagestore.Store
 	// StoredImage is an image in a store.
 	StoredImage = imagestore.Record
-	// ImageName is the latest resolution of an image's name.
+	// ImageName is an image name with the digest to which it was last resolved.
 	ImageName = imagestore.Name
 )
 
-// OpenStore opens a store whose images are pulled with the credentials, authorities and mirrors of r. The members of
-// group may also read the images. Zero means no group. The caller must close the store before the tasks of r stop.
+// OpenStore opens a store of images on disk. It pulls images with the credentials, certificate authorities and
+// mirrors of r. The members of the Unix group with the ID group may also read the images. Zero means no group. The
+// caller must close the store before the tasks of r stop.
 func OpenStore(cfg StoreConfig, r *Resolver, group int, log *slog.Logger) (*Store, error) {
 	cfg.Source = imagestore.Registries{Client: r.registry}
 	cfg.Group = group

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials finds credentials for registries in docker's own configuration files, as docker reads them.
+// Package credentials finds credentials for registries in docker configuration files, in the same way as docker: in
+// the files themselves or by their credential helpers.
 package credentials
 
 import (
@@ -22,16 +23,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 )
 
-// helperLifetime is the lifetime of cached answers of helpers. It is short because tokens of clouds expire early.
+// helperLifetime is the lifetime of cached answers of credential helpers. It is short because the tokens of cloud
+// providers expire early.
 var helperLifetime = cache.Lifetime{TTL: time.Minute, Failure: 5 * time.Second}
 
 // Config configures a Store.
 type Config struct {
-	// Files are paths of docker configuration files. For each registry, the first file that contains it is used.
+	// Files are paths of docker configuration files. For each registry, the first file with a credential is used.
 	// Files may be created and changed later.
 	Files []string
 	Log   *slog.Logger
-	// Changed is called after each change of a file's content.
+	// Changed is called after each change of a file's content, so that the caller can retry requests that had failed.
 	Changed func()
 }
 
@@ -39,23 +41,25 @@ type Config struct {
 type Credential struct {
 	// Auth is the secret.
 	Auth authn.AuthConfig
-	// Origin is the file that contains the credential or names its helper, for messages.
+	// Origin is the path of the file that contains the credential or names its credential helper. It is for error
+	// messages.
 	Origin string
-	// Kept is true if the credential was cached, so that it may have been replaced.
+	// Kept is true if the credential was read earlier, so that it may be outdated and a retry with a new credential is
+	// useful.
 	Kept bool
 }
 
 // IsZero reports whether there is no credential.
 func (c Credential) IsZero() bool { return c.Auth == authn.AuthConfig{} }
 
-// Store finds credentials in several files.
+// Store finds credentials in several docker configuration files. It caches the answers of credential helpers.
 type Store struct {
 	cfg     Config
 	helpers *cache.Cache[helperKey, types.AuthConfig]
 	files   []*file
 }
 
-// file is a docker configuration file as it was last read.
+// file is a docker configuration file, with its content at the last time it was read.
 type file struct {
 	path string
 
@@ -64,7 +68,7 @@ type file struct {
 	config  *dockerConfig
 }
 
-// New reads the files. Files may be missing. A file that is not a docker configuration is an error.
+// New reads the docker configuration files. A file may be missing. It is an error if a file has another format.
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, helpers: newHelpers()}
 	for _, path := range cfg.Files {
@@ -77,7 +81,7 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// helperKey is a helper and the registry that it is queried for.
+// helperKey identifies a cached answer: the name of a credential helper, and the registry for which it was queried.
 type helperKey struct{ helper, server string }
 
 func newHelpers() *cache.Cache[helperKey, types.AuthConfig] {
@@ -94,14 +98,14 @@ func newHelpers() *cache.Cache[helperKey, types.AuthConfig] {
 }
 
 // Lookup returns the credential for a repository, such as "ghcr.io/org/image". It is zero if no credential is
-// configured. Errors are of class fault.Precondition if a helper fails, and fault.Unavailable if a helper does not
-// answer.
+// configured. Errors are of class fault.Precondition if a credential helper fails, and of class fault.Unavailable
+// if it does not answer in time.
 func (s *Store) Lookup(ctx context.Context, repository string) (Credential, error) {
 	return s.find(ctx, repository, false)
 }
 
-// Renew is Lookup after a registry rejected the credential: it reads the files and runs the helpers again, so that it
-// finds a rotated credential immediately.
+// Renew returns the same as Lookup, but without cached data. Callers use it after a registry rejected a credential.
+// It reads the files and runs the credential helpers again, so that it finds a rotated credential immediately.
 func (s *Store) Renew(ctx context.Context, repository string) (Credential, error) {
 	for _, f := range s.files {
 		s.reloadFile(ctx, f)
@@ -125,7 +129,8 @@ func (s *Store) find(ctx context.Context, repository string, renew bool) (Creden
 	return Credential{}, nil
 }
 
-// askFile returns the credential of a repository in a file, and whether it was cached.
+// askFile returns the credential for a repository from a configuration file or its credential helper. The result
+// kept is true if the credential was read earlier.
 func (s *Store) askFile(
 	ctx context.Context, f *file, repository string, renew bool,
 ) (auth types.AuthConfig, kept bool, err error) {
@@ -149,7 +154,7 @@ func (s *Store) askFile(
 	return answer.Value, answer.Source != cache.Miss, nil
 }
 
-// Run reads the files again when they change, until ctx is done.
+// Run watches the configuration files until ctx is done. It reads a file again when the file changes.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, f := range s.files {
@@ -162,7 +167,8 @@ func (s *Store) Run(ctx context.Context) error {
 	return err
 }
 
-// reloadFile reads a file again. Content that cannot be read or parsed changes nothing.
+// reloadFile reads a configuration file again. If the file cannot be read or parsed, reloadFile logs the error and
+// keeps the last valid content.
 func (s *Store) reloadFile(ctx context.Context, f *file) {
 	changed, err := f.readChanges()
 	switch {

@@ -14,20 +14,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
-// hubServer is docker's own name of docker.io in its configuration.
+// hubServer is the name by which docker's configuration files refer to docker.io.
 const hubServer = "https://index.docker.io/v1/"
 
-// dockerConfig is the credentials part of a docker configuration file.
+// dockerConfig contains the credentials and the names of credential helpers in a docker configuration file.
 type dockerConfig struct {
-	// auths are the credentials in the file itself, by host or host/path.
+	// auths contains the credentials that the file itself contains, by host or host/path.
 	auths map[string]types.AuthConfig
-	// helpers are the names of credential helpers, by host or host/path.
+	// helpers contains the names of credential helpers, by host or host/path.
 	helpers map[string]string
-	// store is the credential helper for all other registries. It may be empty.
+	// store is the credential helper for all registries without an entry in helpers. It may be empty.
 	store string
 }
 
-// parseConfig reads a docker configuration file. Errors hold no part of the content.
+// parseConfig parses a docker configuration file. Its errors do not quote the content, which may be secret.
 func parseConfig(content []byte) (*dockerConfig, error) {
 	file := configfile.New("")
 	if err := file.LoadFromReader(bytes.NewReader(content)); err != nil {
@@ -50,8 +50,9 @@ func parseConfig(content []byte) (*dockerConfig, error) {
 	return c, nil
 }
 
-// scopeOf returns the key of a docker configuration as host or host/path: without scheme, without the version that
-// docker used to add, and with a canonical name for docker.io.
+// scopeOf converts a key of a docker configuration file to the form host or host/path. It removes the scheme, and
+// the path /v1 or /v2 that old versions of docker added. It replaces each name of docker.io with the canonical
+// name.
 func scopeOf(key string) string {
 	host := clicredentials.ConvertToHostname(key)
 	_, rest, _ := strings.Cut(key, "://")
@@ -73,8 +74,8 @@ func joinPath(host, path string) string {
 	return host + "/" + path
 }
 
-// scopesOf returns the keys of a configuration that apply to a repository, the narrowest first: host/a/b, host/a,
-// host.
+// scopesOf returns the keys of a configuration file that apply to a repository, from the most specific to the least
+// specific: host/a/b, host/a, host.
 func scopesOf(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	host = registryname.Canonical(host)
@@ -87,9 +88,9 @@ func scopesOf(repository string) []string {
 	return append(out, host)
 }
 
-// findCredentials returns the helper for a repository's credentials, and the name server by which to query the
-// helper. It also returns the credentials in the file itself, over which the helper takes precedence. Any result may
-// be empty.
+// findCredentials returns the credential helper for a repository, and the server name for which the helper must be
+// queried. It also returns the credentials in the file itself as inline. They are used if the helper has none. Any
+// result may be empty.
 func (c *dockerConfig) findCredentials(repository string) (helper, server string, inline types.AuthConfig) {
 	candidates := scopesOf(repository)
 	for _, key := range candidates {

@@ -27,26 +27,28 @@ import (
 )
 
 const (
-	// helperTimeout bounds one run of a credential helper.
+	// helperTimeout bounds the duration of a run of a credential helper.
 	helperTimeout = 10 * time.Second
-	// helperGrace is the time for which the children of a killed helper may keep its output open.
+	// helperGrace is the time for which the children of a killed helper may keep its output open. We then stop reading
+	// it.
 	helperGrace = time.Second
-	// tokenUser is a helper's user name for an identity token.
+	// tokenUser is the user name in a helper's answer if the secret is an identity token instead of a password.
 	tokenUser = "<token>"
-	// maxOutput and maxStderr bound a helper's output, in bytes. A normal answer contains only a few tokens.
+	// maxOutput and maxStderr bound the output that we read from a helper, in bytes. A normal answer contains only a
+	// few tokens.
 	maxOutput = 1 << 20
 	maxStderr = 8 << 10
-	// maxQuoted bounds the quotation of standard error, in bytes.
+	// maxQuoted is the maximum length of a helper's standard error in an error message, in bytes.
 	maxQuoted = 300
 )
 
-// errTooMuch is the error of a helper with endless output.
+// errTooMuch is the error for a helper that writes more than maxOutput, possibly without end.
 var errTooMuch = errors.New("it wrote more than 1 MiB")
 
-// runHelper queries docker-credential-NAME for the credentials of server. The result is empty if the helper has no
-// credentials for the server. Errors are of class fault.Precondition, or fault.Unavailable if there was no answer
-// within limit. They contain nothing of the helper's standard output, and nothing of its standard error that looks
-// secret.
+// runHelper queries the credential helper docker-credential-NAME for the credentials of server. The result is empty
+// if the helper has no credentials for the server. Errors are of class fault.Precondition, or of class
+// fault.Unavailable if the helper does not answer within limit. Error messages never quote the helper's standard
+// output. They quote its standard error without text that looks secret.
 func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -74,8 +76,8 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 	return types.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
 }
 
-// runProgram runs a helper in the process group of this program, because function-runner kills processes in other
-// groups as leftovers of functions.
+// runProgram runs a credential helper in the process group of this program. In a process group of its own,
+// function-runner would kill it, because it takes other process groups for leftovers of functions.
 func runProgram(ctx context.Context, program, server string) (stdout, stderr string, err error) {
 	answer, log := boundedBuffer{limit: maxOutput, err: errTooMuch}, boundedBuffer{limit: maxStderr}
 	cmd := exec.CommandContext(ctx, program, "get")
@@ -89,7 +91,8 @@ func runProgram(ctx context.Context, program, server string) (stdout, stderr str
 	return answer.content.String(), log.content.String(), err
 }
 
-// boundedBuffer stores the beginning of its input. If err is not nil, writing more than limit fails with err.
+// boundedBuffer stores the first bytes that are written to it, up to limit. Writing more than limit fails with err.
+// If err is nil, further bytes are discarded.
 type boundedBuffer struct {
 	content bytes.Buffer // not embedded, because io.Copy would bypass Write
 	limit   int
@@ -109,8 +112,8 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// killTree kills a process and its descendants, because helpers are often scripts, and a program that the script
-// calls may hang.
+// killTree kills a process and its descendants. Killing only a credential helper is not enough, because helpers are
+// often scripts, and a program that the script calls may hang.
 func killTree(root *os.Process) error {
 	below := listDescendants(root.Pid)
 	err := root.Kill()
@@ -120,7 +123,8 @@ func killTree(root *os.Process) error {
 	return err
 }
 
-// listDescendants returns the processes below a process, as far as the kernel lists them.
+// listDescendants returns the IDs of the processes that a process has started, directly or indirectly. It reads
+// them from /proc, and returns none if /proc does not list them.
 func listDescendants(pid int) []int {
 	var below []int
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
@@ -138,13 +142,14 @@ func listDescendants(pid int) []int {
 	return below
 }
 
-// badAnswer is the error for an answer without credentials.
+// badAnswer returns the error for a helper's answer that contains no valid credentials.
 func badAnswer(program, server, what string) error {
 	return fault.New(fault.Precondition, "credential helper %s for %s gave an answer %s: run it by hand, as docker does",
 		program, server, what)
 }
 
-// adviceOnHelper returns the remedy for a helper that could not be run.
+// adviceOnHelper returns advice for the error message if the helper's program is missing or not executable. It is
+// empty for other errors.
 func adviceOnHelper(err error) string {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return ": add it to the image of this service, or take it out of the docker configuration"
@@ -152,13 +157,15 @@ func adviceOnHelper(err error) string {
 	return ""
 }
 
-// answerWord matches a text in a helper's answer.
+// answerWord matches the words of a helper's answer that quoteStderr hides. It ignores words of less than four
+// characters.
 var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
 var answerFields = map[string]bool{"ServerURL": true, "Username": true, "Secret": true}
 
-// quoteStderr returns a colon and a helper's standard error on a single line. It hides words of the helper's answer,
-// which may be secret. It is empty if the standard error is empty.
+// quoteStderr returns a helper's standard error for an error message: a colon and the text on a single line. It
+// hides the words that also occur in the helper's answer, because they may be secret. The result is empty if the
+// standard error is empty.
 func quoteStderr(stderr, answer string) string {
 	for _, word := range answerWord.FindAllString(answer, 100) {
 		if !answerFields[word] {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// local contains the prefixes of local addresses. The listed metadata services are outside the link-local prefixes.
+// local contains the prefixes of addresses that count as local. It includes addresses of cloud metadata services
+// that are not link-local addresses.
 var local = parsePrefixes(
 	"0.0.0.0/8",          // "this" network
 	"127.0.0.0/8",        // loopback
@@ -27,8 +28,9 @@ var local = parsePrefixes(
 	"fd00:42::42/128",  // metadata of Scaleway
 )
 
-// embedding contains the prefixes of IPv6 addresses with an embedded IPv4 address at an offset in bytes, which
-// gateways, tunnels or kernels treat as the destination. ::ffff:0:0/96 is missing here because netip unmaps it.
+// embedding contains the prefixes of IPv6 addresses that contain an IPv4 address, with its offset in bytes.
+// Gateways, tunnels or kernels send packets for them to the IPv4 address. The prefix ::ffff:0:0/96 is missing
+// because netip.Addr.Unmap already converts these addresses.
 var embedding = []struct {
 	prefix netip.Prefix
 	offset int
@@ -48,24 +50,26 @@ func parsePrefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// isLocal reports whether an address is local, or embeds a local address.
+// isLocal reports whether addr is a local address, or an IPv6 address that contains a local IPv4 address.
 func isLocal(addr netip.Addr) bool {
 	return isWithin(addr, local)
 }
 
-// private contains the networks of companies and clusters.
+// private contains the prefixes of private networks, such as the networks of companies and clusters.
 var private = parsePrefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")
 
-// isPrivate reports whether an address is of a private network.
+// isPrivate reports whether addr belongs to a private network.
 func isPrivate(addr netip.Addr) bool { return isWithin(addr, private) }
 
-// IsPrivate reports whether a host is an address of a private network. Other names are resolved when they are dialled.
+// IsPrivate reports whether host is an IP address of a private network. It returns false for DNS names. The
+// addresses of DNS names are checked when the connection is made, see [Check].
 func IsPrivate(host string) bool {
 	addr, ok := parseAddress(host)
 	return ok && isPrivate(addr)
 }
 
-// isWithin reports whether an address, or the IPv4 address in it, is in a list of prefixes.
+// isWithin reports whether an address has a prefix in list. It also checks the IPv4 address that an IPv6 address
+// may contain.
 func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	addr = addr.WithZone("").Unmap() // prefixes contain no address with a zone
 	if slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) }) {
@@ -79,22 +83,22 @@ func isWithin(addr netip.Addr, list []netip.Prefix) bool {
 	return false
 }
 
-// IsLocal reports whether a host, without port, is a local address or a name of this machine. Names of other machines
-// must be resolved first, see [Check].
+// IsLocal reports whether host, without port, is a local address or a name of this machine, such as localhost.
+// Names of other machines must be resolved first, see [Check].
 func IsLocal(host string) bool {
 	addr, ok := parseAddress(host)
 	return IsLoopback(host) || (ok && isLocal(addr))
 }
 
-// IsLoopback reports whether a host, without port, is a loopback address or a name of this
-// machine.
+// IsLoopback reports whether host, without port, is a loopback address or a name of this machine, such as
+// localhost.
 func IsLoopback(host string) bool {
 	addr, ok := parseAddress(host)
 	name := normalizeHost(host)
 	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || (ok && addr.Unmap().IsLoopback())
 }
 
-// parseAddress parses an address in any form that resolvers and proxies accept.
+// parseAddress parses an IP address in any form that DNS resolvers and proxies accept, such as 127.1.
 func parseAddress(host string) (netip.Addr, bool) {
 	name := normalizeHost(host)
 	if addr, err := netip.ParseAddr(name); err == nil {
@@ -103,8 +107,8 @@ func parseAddress(host string) (netip.Addr, bool) {
 	return parseNumbers(name)
 }
 
-// normalizeHost returns a host in lower case, as it is sent to DNS and proxies: package http maps other forms of
-// letters and digits, such as wide forms, to ASCII.
+// normalizeHost returns a host in the form that package http sends to DNS and proxies: in lower case, with ASCII
+// letters and digits instead of other Unicode forms, such as full-width letters.
 func normalizeHost(host string) string {
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
 		host = ascii
@@ -112,8 +116,8 @@ func normalizeHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// parseNumbers parses an IPv4 address of 1 to 4 numbers, decimal, octal or hexadecimal, as inet_aton does: 127.1 and
-// 2130706433 and 0x7f.0.0.1 are 127.0.0.1.
+// parseNumbers parses an IPv4 address of 1 to 4 numbers, in decimal, octal or hexadecimal notation, as the C
+// function inet_aton does. For example, 127.1 and 2130706433 and 0x7f.0.0.1 are the address 127.0.0.1.
 func parseNumbers(name string) (netip.Addr, bool) {
 	parts := strings.Split(name, ".")
 	if len(parts) > 4 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialguard keeps this service from connecting to local addresses: addresses of this machine, of its link,
-// and of cloud metadata services. Callers choose image names, and registries choose redirects and token servers, so
-// both could otherwise make this service send requests there. Private addresses do not count as local, because
-// registries in clusters use them. A request may also be restricted to public addresses.
+// Package dialguard prevents connections from this service to local addresses: addresses of this machine,
+// link-local addresses, and addresses of cloud metadata services. Callers choose image names, and registries choose
+// redirects and token servers. Without this package, both could make the service send requests to local addresses.
+// Private addresses do not count as local, because registries in clusters use them. A request may also be
+// restricted to public addresses.
 package dialguard
 
 import (
@@ -11,9 +12,9 @@ import (
 	"net/netip"
 )
 
-// Error reports a rejected request to a local address.
+// Error reports a request that [Check] rejected because of its address.
 type Error struct {
-	// Host is the host of the request, by name or by address.
+	// Host is the host of the request, as a name or an IP address.
 	Host string
 }
 
@@ -21,32 +22,33 @@ func (e *Error) Error() string {
 	return e.Host + " is a local address, or resolves to one"
 }
 
-// restrictionKey is the context key of requests that must not reach local addresses.
+// restrictionKey is the context key of a request's [Restriction].
 type restrictionKey struct{}
 
-// Restriction forbids a request to reach local addresses and, unless Private is set, private addresses.
+// Restriction forbids a request to connect to local addresses. It also forbids private addresses unless Private is
+// true.
 type Restriction struct {
-	// Host is the host of the request, for errors.
+	// Host is the host of the request, for error messages.
 	Host string
 	// Private is true if private addresses are permitted.
 	Private bool
-	// OnPrivate is called before a connection to a private address. It may be nil.
+	// OnPrivate is called before the request connects to a private address. It may be nil.
 	OnPrivate func()
 }
 
-// Restrict returns ctx for a request with a restriction.
+// Restrict returns a copy of ctx with the restriction r. [Check] applies r to requests with this context.
 func Restrict(ctx context.Context, r Restriction) context.Context {
 	return context.WithValue(ctx, restrictionKey{}, r)
 }
 
-// Lift returns ctx without the restriction. Requests through a proxy require this, because their connection leads to
-// the proxy, which may be local.
+// Lift returns a copy of ctx without its [Restriction]. Requests through a proxy need this, because they connect to
+// the proxy, and the proxy may be at a local address.
 func Lift(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restrictionKey{}, nil)
 }
 
-// Check returns an [Error] if ctx does not permit address, as IP:port. Callers must pass the resolved address of the
-// connection.
+// Check returns an [Error] if the [Restriction] in ctx forbids connections to the address, which has the form
+// IP:port. Callers must pass the address to which they connect, after DNS resolution.
 func Check(ctx context.Context, address string) error {
 	r, ok := ctx.Value(restrictionKey{}).(Restriction)
 	if !ok {

@@ -17,11 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// downloads is the maximum number of attempts for a layer.
+// downloads is the maximum number of attempts to download a layer.
 const downloads = 3
 
-// downloadLayer returns a file with the verified content of a layer, positioned at the beginning. The file has no
-// name, so that closing it deletes it.
+// downloadLayer returns an open file with the verified content of a layer, positioned at the beginning. The file
+// has already been removed from its directory, so that closing it frees its disk space.
 func (p *pull) downloadLayer(ctx context.Context, layer oci.Layer) (*os.File, error) {
 	if _, err := keyOf(layer.Digest); err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func (p *pull) tryDownload(ctx context.Context, layer oci.Layer, file *os.File) 
 	})
 }
 
-// storeLayer writes a layer to a file that it empties first, and checks its size and digest.
+// storeLayer writes the content of a layer to a file, and checks its size and digest. It empties the file first,
+// because an interrupted download may have left content in it.
 func storeLayer(content io.Reader, layer oci.Layer, file *os.File) error {
 	_, seekErr := file.Seek(0, io.SeekStart)
 	if err := errors.Join(seekErr, file.Truncate(0)); err != nil {
@@ -82,7 +83,7 @@ func storeLayer(content io.Reader, layer oci.Layer, file *os.File) error {
 	return nil
 }
 
-// pacedReader is a reader that reports its progress, and fails if it is too slow.
+// pacedReader is a reader that reports the progress of a download. Reading fails if the registry sends too slowly.
 type pacedReader struct {
 	io.Reader
 	keepsPace func(transfer func() (earned int)) bool

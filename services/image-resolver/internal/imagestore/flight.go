@@ -12,7 +12,8 @@ import (
 
 var errClosed = errors.New("the image store is closed")
 
-// flights are the running pulls of this process, by image. The zero value is ready to use.
+// flights contains the running pulls of this process, by image. All callers that need the same image share a pull.
+// The zero value is ready to use.
 type flights struct {
 	mu     sync.Mutex
 	byKey  map[string]*flight
@@ -20,14 +21,14 @@ type flights struct {
 	wait   sync.WaitGroup
 }
 
-// linger is the time for which a running pull continues without waiters. Callers with timeouts retry, so that an
-// image that takes longer than their timeout is still stored.
+// linger is the time for which a pull continues after its last caller has left. Callers with timeouts retry, so
+// that an image is also stored if its pull takes longer than their timeout.
 const linger = 5 * time.Minute
 
-// pullFunc pulls an image, and reports its progress to p.
+// pullFunc pulls an image. It reports its progress to p, from which all waiting callers read it.
 type pullFunc func(ctx context.Context, p *flight) error
 
-// flight is a pull that all callers share.
+// flight is a running pull of an image, which all callers that need the image share.
 type flight struct {
 	waiters  int
 	cancel   context.CancelFunc
@@ -41,7 +42,8 @@ type flight struct {
 	changed chan struct{} // closed when phase changes
 }
 
-// join waits for the pull of an image, and starts the pull if none is running.
+// join waits for the pull of an image, and starts the pull if none is running. It calls phase whenever the progress
+// changes.
 func (f *flights) join(ctx context.Context, key string, phase func(string), pull pullFunc) error {
 	p, err := f.addWaiter(ctx, key, pull)
 	if err != nil {
@@ -63,7 +65,7 @@ func (f *flights) join(ctx context.Context, key string, phase func(string), pull
 	}
 }
 
-// addWaiter adds a waiter to the pull of an image, and starts the pull if necessary.
+// addWaiter registers a caller that waits for the pull of an image. It starts the pull if none is running.
 func (f *flights) addWaiter(ctx context.Context, key string, pull pullFunc) (*flight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +83,7 @@ func (f *flights) addWaiter(ctx context.Context, key string, pull pullFunc) (*fl
 	return p, nil
 }
 
-// startPull begins the pull of an image. The caller holds mu.
+// startPull starts the pull of an image. The caller must hold f.mu.
 func (f *flights) startPull(ctx context.Context, key string, pull pullFunc) *flight {
 	p := &flight{done: make(chan struct{}), changed: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // the pull must outlive its first caller
@@ -100,7 +102,8 @@ func (f *flights) startPull(ctx context.Context, key string, pull pullFunc) *fli
 	return p
 }
 
-// removeWaiter removes a waiter. A pull without waiters is cancelled, immediately if its download has not begun.
+// removeWaiter is called when a caller stops waiting for a pull. After the last caller has left, the pull is
+// cancelled: immediately if its download has not begun, and otherwise after the time linger.
 func (f *flights) removeWaiter(key string, p *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +123,8 @@ func (f *flights) removeWaiter(key string, p *flight) {
 	})
 }
 
-// cancelPull cancels a pull. The next caller does not join it. The caller must hold mu.
+// cancelPull cancels a pull and removes it from f, so that the next caller starts a new pull. The caller must hold
+// f.mu.
 func (f *flights) cancelPull(key string, p *flight) {
 	if f.byKey[key] == p {
 		delete(f.byKey, key)
@@ -131,7 +135,7 @@ func (f *flights) cancelPull(key string, p *flight) {
 	}
 }
 
-// close cancels all pulls and waits for them.
+// close cancels all pulls and waits until they have stopped.
 func (f *flights) close() {
 	f.mu.Lock()
 	f.closed = true
@@ -142,7 +146,7 @@ func (f *flights) close() {
 	f.wait.Wait()
 }
 
-// setPhase records the current phase of the pull.
+// setPhase records the progress of the pull as a text, and notifies the waiting callers.
 func (p *flight) setPhase(phase string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

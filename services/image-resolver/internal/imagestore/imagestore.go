@@ -45,24 +45,26 @@ const (
 
 // Source provides the content of images.
 type Source interface {
-	// Image returns the manifest of an image and the part of its configuration about files. Sources must verify the
-	// digests of the manifest and the configuration.
+	// Image returns the manifest of an image, and its layer digests, working directory and user from its
+	// configuration. Implementations must verify the digests of the manifest and the configuration.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
-	// Layer calls read with the content of a layer. If read fails and another registry has the layer, Layer calls
-	// read again with the content from its beginning.
+	// Layer calls read with the content of a layer. If read fails, and another registry, such as a mirror, has the
+	// layer, Layer calls read again with the content from its beginning.
 	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }
 
-// ReadLayer reads a layer. It may call stop to abort a hanging read with an error.
+// ReadLayer reads the content of a layer. It may call stop with an error to abort a download that hangs.
 type ReadLayer func(content io.Reader, stop func(error)) error
 
 // Config configures a Store.
 type Config struct {
-	// Dir is the store's directory. It is made if it is missing.
+	// Dir is the store's directory. It is created if it is missing.
 	Dir string
-	// Group is a group that may read images, in addition to the user of this process. Zero means no group.
+	// Group is the ID of a Unix group that may read images, in addition to the user of this process. Zero means no
+	// group.
 	Group int
-	// MaxBytes bounds the disk space of all images, MaxImageBytes and MaxImageFiles the size of each image.
+	// MaxBytes bounds the disk space of all images together. MaxImageBytes and MaxImageFiles bound the disk space and
+	// the number of files of each image.
 	MaxBytes, MaxImageBytes, MaxImageFiles int64
 
 	Source Source
@@ -75,15 +77,15 @@ type Store struct {
 	root    *os.Root
 	flights flights
 	pulls   *pullSlots
-	// whenFull closes images that are open but not in use, to make space. It may be nil.
+	// whenFull is the function that was registered by [Store.WhenFull]. It is nil if no function was registered.
 	whenFull atomic.Pointer[func()]
 }
 
-// WhenFull registers a function that closes images that are open only for their next use. The store calls the
-// function before it rejects an image because all images are in use.
+// WhenFull registers a function that closes images which are open only to make their next use faster. If a new
+// image does not fit because all images are in use, the store calls the function before it rejects the new image.
 func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 
-// Open opens a store, and removes the leftovers of killed processes.
+// Open opens a store. It also removes temporary files that killed processes have left in the store.
 func Open(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, pulls: newPullSlots()}
 	if err := s.openDirectory(); err != nil {
@@ -94,7 +96,7 @@ func Open(cfg Config) (*Store, error) {
 }
 
 func (s *Store) openDirectory() (err error) {
-	// Other users must be able to enter the directories above the store's own.
+	// Other users must be able to enter the parent directories, because functions do not run as this process's user.
 	if err := os.MkdirAll(filepath.Dir(s.cfg.Dir), 0o755); err != nil { //nolint:gosec // they hold nothing else
 		return err
 	}
@@ -115,7 +117,7 @@ func (s *Store) openDirectory() (err error) {
 	return s.admitGroup()
 }
 
-// admitGroup gives the store's group access to the directory of images.
+// admitGroup permits the Unix group in the configuration to read the directory of images.
 func (s *Store) admitGroup() error {
 	if err := checkReachable(s.cfg.Dir); err != nil {
 		return err
@@ -128,7 +130,8 @@ func (s *Store) admitGroup() error {
 	return nil
 }
 
-// checkReachable checks that every user can enter the directories above dir.
+// checkReachable returns an error unless every user can enter all directories above dir. This is necessary because
+// sandboxes do not run as root.
 func checkReachable(dir string) error {
 	dir, err := filepath.Abs(dir)
 	for err == nil && dir != "/" {
@@ -142,16 +145,16 @@ func checkReachable(dir string) error {
 	return err
 }
 
-// Close cancels all pulls. Open images stay usable.
+// Close cancels all pulls. Images that callers have opened stay usable.
 func (s *Store) Close() {
 	s.flights.close()
 	_ = s.root.Close()
 }
 
-// Open returns the absolute path of the root file system of an image, and pulls the image if it is not in the store.
-// The image stays in the store until release is called. All callers share a pull, which is cancelled some minutes after
-// the last caller has given up. Open calls phase with the state of the pull, such as "pulling 2 of 7 layers, 12 of 80
-// MiB", whenever the state changes.
+// Open returns the absolute path of an image's root file system. If the store does not contain the image, Open
+// pulls it first. The image is not removed from the store until release is called. All callers that open the same
+// image share a pull, which is cancelled some minutes after the last caller has given up. Open calls phase whenever
+// the progress of the pull changes, with a text such as "pulling 2 of 7 layers, 12 of 80 MiB".
 func (s *Store) Open(
 	ctx context.Context, repository, digest string, phase func(string),
 ) (root string, release func(), err error) {
@@ -182,8 +185,8 @@ func keyOf(digest string) (string, error) {
 	return key, nil
 }
 
-// lockImage returns the root of an image in the store, which stays until release is called. The root is empty if the
-// image is missing.
+// lockImage returns the path of an image's root file system. The image is not removed from the store until release
+// is called. The path is empty if the store does not contain the image.
 func (s *Store) lockImage(ctx context.Context, key string) (root string, release func(), err error) {
 	if !s.hasImage(key) {
 		return "", nil, nil
@@ -204,13 +207,13 @@ func (s *Store) lockImage(ctx context.Context, key string) (root string, release
 	}, nil
 }
 
-// hasImage reports whether an image is in the store. An image in the store is always complete.
+// hasImage reports whether the store contains an image. Images in the store are always complete.
 func (s *Store) hasImage(key string) bool {
 	_, err := s.root.Lstat(path.Join(imagesDir, key))
 	return err == nil
 }
 
-// touchImage records that an image is in use now.
+// touchImage records that an image is used now, because the least recently used images are removed first.
 func (s *Store) touchImage(key string) {
 	now := time.Now()
 	_ = s.root.Chtimes(path.Join(locksDir, key), now, now) // best effort: only the order of removal depends on it

@@ -45,8 +45,8 @@ func (s *Store) readRecord(key string) (image Record, err error) {
 	return image, nil
 }
 
-// makeFit removes unused images after a pull until all images fit the store. If all other images are in use, it
-// removes the new image, which the caller has locked.
+// makeFit removes unused images after a pull, until the total size of all images is at most MaxBytes. If all other
+// images are in use, it removes the new image and returns an error. The caller must hold the new image's lock.
 func (s *Store) makeFit(ctx context.Context, repository, digest, key string) error {
 	fits := func() (bool, error) {
 		left, err := s.Prune(ctx, s.cfg.MaxBytes)
@@ -62,8 +62,8 @@ func (s *Store) makeFit(ctx context.Context, repository, digest, key string) err
 	return s.allInUse(repository, digest)
 }
 
-// mayFit returns an error if a pull of at least so many bytes does not fit the store in addition to the images in
-// use.
+// mayFit returns an error if a new image of at least the given size does not fit the store in addition to the
+// images in use. It is called before the download, which would otherwise be in vain.
 func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	fits := func() (bool, error) {
 		images, err := s.List()
@@ -82,7 +82,8 @@ func (s *Store) mayFit(repository, digest string, bytes int64) error {
 	return s.allInUse(repository, digest)
 }
 
-// tryAfterFreeing calls fits. If the result is false, it closes images that are not needed, and calls fits again.
+// tryAfterFreeing returns the result of fits. If it is false, tryAfterFreeing closes images that are open only for
+// their next use, and calls fits again.
 func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	ok, err := fits()
 	free := s.whenFull.Load()
@@ -102,7 +103,7 @@ func (s *Store) inUse(key string) bool {
 	return err != nil
 }
 
-// allInUse returns the error for an image that does not fit because all other images are in use.
+// allInUse returns the error for a new image that does not fit the store because all other images are in use.
 func (s *Store) allInUse(repository, digest string) error {
 	return fault.New(fault.Exhausted, "image %s@%s: the image store %s may take %d MiB, "+
 		"and all other images in it are in use: try again later",
@@ -116,7 +117,8 @@ func bytesOf(images []Record) (total int64) {
 	return total
 }
 
-// describeSize returns the received number of bytes for an error.
+// describeSize returns the number of received bytes as a text for an error message. A download stops at the first
+// byte after the expected size, so that the text for a larger n is "more than" the expected size.
 func describeSize(n, expected int64) string {
 	if n > expected {
 		return "more than " + strconv.FormatInt(expected, 10)

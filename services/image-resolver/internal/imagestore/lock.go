@@ -22,10 +22,11 @@ const (
 	exclusive = syscall.LOCK_EX
 )
 
-// errBusy is the error for a lock that another process, or another part of this process, holds.
+// errBusy is the error of tryLock if another process, or another goroutine of this process, holds the lock.
 var errBusy = errors.New("it is locked")
 
-// lock waits for a lock, and returns the open file that holds it until it is closed.
+// lock waits until it gets a shared or exclusive lock. It returns the open lock file. Closing the file releases the
+// lock.
 func (s *Store) lock(ctx context.Context, name string, kind int) (*os.File, error) {
 	backoff := retry.Backoff{First: time.Millisecond, Max: 100 * time.Millisecond}
 	for {
@@ -39,7 +40,8 @@ func (s *Store) lock(ctx context.Context, name string, kind int) (*os.File, erro
 	}
 }
 
-// tryLock is lock without waiting: it returns errBusy if the lock is held. It creates the file if it is missing.
+// tryLock is the same as lock, but does not wait. It returns errBusy if the lock is held elsewhere. It creates a
+// missing lock file.
 func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 	for {
 		file, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -57,7 +59,8 @@ func (s *Store) tryLock(name string, kind int) (*os.File, error) {
 	}
 }
 
-// isSameFile reports whether the name still belongs to the file.
+// isSameFile reports whether the lock file at name is still the open file. A previous holder of the lock may have
+// removed it.
 func (s *Store) isSameFile(file *os.File, name string) bool {
 	locked, err := file.Stat()
 	if err != nil {
@@ -85,8 +88,8 @@ func lockFile(file *os.File, how int) error {
 	return nil
 }
 
-// explainDiskError adds the directory and a remedy to an error of the store's file system. It returns other errors
-// unchanged.
+// explainDiskError adds the store's directory and advice for the user to an error of the file system. It returns
+// other errors unchanged.
 func (s *Store) explainDiskError(err error) error {
 	if reason := registry.DiskFailure(err); reason != nil {
 		return fault.New(fault.Exhausted, "write to the image store %s: %w: "+

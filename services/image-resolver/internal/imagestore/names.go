@@ -16,13 +16,14 @@ import (
 	"time"
 )
 
-// Name is the latest resolution of an image's name, and the command of its containers. With a Name, an image in the
-// store can be used without its registry.
+// Name is an image name with the digest to which it was last resolved, and the command of the image's containers.
+// With a stored Name, the image can be used without its registry.
 type Name struct {
 	Repository string `json:"repository"`
-	// Tag is empty for an image that was named by its digest.
+	// Tag is empty if the image name contains a digest instead of a tag.
 	Tag string `json:"tag,omitempty"`
-	// Digest is the digest of the image, and IndexDigest the digest of its index, if any.
+	// Digest is the digest of the image. IndexDigest is the digest of the multi-platform index that contains the
+	// image, or empty.
 	Digest      string   `json:"digest"`
 	IndexDigest string   `json:"indexDigest,omitempty"`
 	Command     []string `json:"command,omitempty"`
@@ -34,15 +35,15 @@ type Name struct {
 }
 
 const (
-	// maxNames bounds the names in a store. The oldest names are removed.
+	// maxNames is the maximum number of names in a store. If there are more, the oldest names are removed.
 	maxNames = 500
-	// maxNameBytes bounds the size of a stored name, because images choose the length of their command and
-	// environment.
+	// maxNameBytes is the maximum size of a stored name, in bytes. It includes the command and environment of the
+	// image, whose length the image chooses.
 	maxNameBytes = 128 << 10
 )
 
-// Remember stores the resolution of a name, if its image is in the store. It replaces the name with the same repository
-// and tag.
+// Remember stores an image name with its digest if the store contains the image. It replaces an earlier entry with
+// the same repository and tag.
 func (s *Store) Remember(name Name) error {
 	if !s.Has(name.Digest) {
 		return nil
@@ -94,18 +95,18 @@ func (n Name) fileName() string {
 	return hex.EncodeToString(sum[:]) + ".json"
 }
 
-// Same reports whether n and other are the same name for the same image.
+// Same reports whether n and other have the same repository, tag and digest.
 func (n Name) Same(other Name) bool {
 	return n.fileName() == other.fileName() && n.Digest == other.Digest
 }
 
-// Has reports whether an image is in the store.
+// Has reports whether the store contains the image with the given digest.
 func (s *Store) Has(digest string) bool {
 	key, err := keyOf(digest)
 	return err == nil && s.hasImage(key)
 }
 
-// Names returns the names of the images in the store, the latest first.
+// Names returns the stored names whose images are in the store, the most recent first.
 func (s *Store) Names() ([]Name, error) {
 	names, _, err := s.readNames()
 	return names, err
@@ -141,8 +142,8 @@ func (s *Store) readName(file string) (name Name, err error) {
 	return name, json.Unmarshal(content, &name)
 }
 
-// pruneNames removes names of missing images, and names beyond the bound. Names that other processes write concurrently
-// stay.
+// pruneNames removes names whose images are not in the store, and the oldest names if there are more than maxNames.
+// Names that other processes store at the same time stay.
 func (s *Store) pruneNames() error {
 	names, files, err := s.readNames()
 	if err != nil {

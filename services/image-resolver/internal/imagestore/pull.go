@@ -28,8 +28,8 @@ const (
 	record = "image.json"
 )
 
-// Mount points in a root file system. They must exist, because sandboxes mount over them and the root file system is
-// read-only.
+// Mount points in the root file system of an image. Sandboxes mount directories and files over them. They must
+// exist before, because the root file system is read-only.
 var (
 	mountDirectories = []string{"proc", "dev", "tmp", "sys"}
 	mountFiles       = []string{"etc/resolv.conf", "etc/hosts", "etc/hostname"}
@@ -39,20 +39,22 @@ var (
 type Record struct {
 	Repository string `json:"repository"`
 	Digest     string `json:"digest"`
-	// Bytes is the maximum disk space of the image, and Files the number of its files.
+	// Bytes is an upper bound of the image's disk space. Files is the number of the image's files, directories and
+	// links.
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files"`
 	// Used is the time of the last known use.
 	Used time.Time `json:"-"`
 }
 
-// pullSlots bounds the number of concurrent pulls, because the space of an image is not counted before the image is
-// in the store. The bound for each registry is lower, so that a slow registry leaves a slot to other registries.
+// pullSlots limits the number of concurrent pulls. The limit is necessary because running pulls use disk space that
+// the store does not count yet. The limit for each registry is lower than the total, so that a slow registry leaves
+// a slot to other registries.
 type pullSlots struct {
 	all *semaphore.Weighted
 
 	mu sync.Mutex
-	// byRegistry contains the slots of each registry from which an image was pulled.
+	// byRegistry contains a semaphore for each registry from which an image was pulled.
 	byRegistry map[string]*semaphore.Weighted
 }
 
@@ -66,7 +68,7 @@ func newPullSlots() *pullSlots {
 	return &pullSlots{all: semaphore.NewWeighted(maxPulls), byRegistry: map[string]*semaphore.Weighted{}}
 }
 
-// acquire waits for a slot for a pull from a registry. The caller must call release.
+// acquire waits until a pull from the registry may begin. The caller must call release after the pull.
 func (s *pullSlots) acquire(ctx context.Context, registry string) (release func(), err error) {
 	s.mu.Lock()
 	own := s.byRegistry[registry]
@@ -88,10 +90,10 @@ func (s *pullSlots) acquire(ctx context.Context, registry string) (release func(
 	}, nil
 }
 
-// pullTimeout bounds the time of a pull, so that a hanging pull frees its slot.
+// pullTimeout bounds the duration of a pull, so that a hanging pull does not block other pulls forever.
 const pullTimeout = 2 * time.Hour
 
-// fetchImage puts an image into the store, unless another process has stored it in the meantime.
+// fetchImage pulls an image into the store, unless another process has stored the image in the meantime.
 func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, p *flight) error {
 	lock, err := s.lockForPull(ctx, key, p.setPhase)
 	if err != nil {
@@ -118,7 +120,8 @@ func (s *Store) fetchImage(ctx context.Context, repository, digest, key string, 
 	return err
 }
 
-// unlockPulled releases the lock of a pull. It removes the lock file if the image is missing.
+// unlockPulled releases the lock of an image after a pull. If the pull has failed, it also removes the image's lock
+// file.
 func (s *Store) unlockPulled(key string, lock *os.File) {
 	if !s.hasImage(key) {
 		_ = s.root.Remove(path.Join(locksDir, key)) // otherwise the next sweep removes it
@@ -126,7 +129,7 @@ func (s *Store) unlockPulled(key string, lock *os.File) {
 	_ = lock.Close()
 }
 
-// lockForPull locks an image, and waits for other processes that use or pull it.
+// lockForPull acquires the exclusive lock of an image. It waits for other processes that use or pull the image.
 func (s *Store) lockForPull(ctx context.Context, key string, report func(string)) (*os.File, error) {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err == errBusy { //nolint:errorlint // it is never wrapped
@@ -136,7 +139,8 @@ func (s *Store) lockForPull(ctx context.Context, key string, report func(string)
 	return lock, err
 }
 
-// pullImage puts an image into the store. The caller must hold the image's lock and a slot for pulls.
+// pullImage pulls an image into a temporary directory and then moves it into the store. The caller must hold the
+// image's lock and a slot of pullSlots.
 func (s *Store) pullImage(ctx context.Context, repository, digest, key string, report func(string)) error {
 	stage, err := s.newStage()
 	if err != nil {
@@ -171,7 +175,7 @@ type pull struct {
 	said               time.Time
 }
 
-// makeImage makes the directory of the image in the stage.
+// makeImage downloads and unpacks the image into a temporary directory of the store.
 func (p *pull) makeImage(ctx context.Context) error {
 	p.report("reading the image's manifest")
 	manifest, config, err := p.store.cfg.Source.Image(ctx, p.repository, p.digest)
@@ -194,8 +198,8 @@ func (p *pull) makeImage(ctx context.Context) error {
 	return p.writeRecord(tree)
 }
 
-// unpackLayers applies the layers sequentially, so that the disk contains only a single compressed layer in addition to
-// the tree.
+// unpackLayers downloads and unpacks the layers one after the other, so that the disk contains at most a single
+// compressed layer in addition to the unpacked files.
 func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tree, error) {
 	root, err := p.stage.makeRoot(path.Join(p.digest[len("sha256:"):], rootfs))
 	if err != nil {
@@ -219,7 +223,8 @@ func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tre
 	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // containers expect that it exists
 }
 
-// missingHosts returns the missing lines of /etc/hosts by which a function reaches its own servers.
+// missingHosts returns lines for /etc/hosts that define localhost, unless the content hosts already does. Functions
+// connect to localhost to reach servers that they have started.
 func missingHosts(hosts string) string {
 	if strings.Contains(hosts, "localhost") {
 		return ""
@@ -227,12 +232,12 @@ func missingHosts(hosts string) string {
 	return "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
 }
 
-// unprivileged is the user of a sandbox if the image names no user.
+// unprivileged is the ID of the user in a sandbox if the image's user is root or not a number.
 const unprivileged = 65532
 
-// missingUsers returns a function for AddLines, which adds the users of a sandbox to /etc/passwd, because programs
-// look up their user. Some launchers use root. All others use the image's user if that is a number, or else the user
-// unprivileged.
+// missingUsers returns a function for [unpack.Tree.AddLines] that adds the users of sandboxes to /etc/passwd,
+// because programs look up their own user there. Some sandboxes run as root. All other sandboxes run as the image's
+// user if it is a number other than 0, or else as the user unprivileged.
 func missingUsers(image string) func(passwd string) string {
 	name, _, _ := strings.Cut(image, ":")
 	id, err := strconv.ParseUint(name, 10, 31)
@@ -244,7 +249,7 @@ func missingUsers(image string) func(passwd string) string {
 	}
 }
 
-// missingUser returns the line of a user that /etc/passwd lacks.
+// missingUser returns a line that adds a user to /etc/passwd. It is empty if passwd already contains the user ID.
 func missingUser(passwd, name string, id uint64) string {
 	if regexp.MustCompile(fmt.Sprintf("(?m)^[^:]*:[^:]*:%d:", id)).MatchString(passwd) {
 		return ""
@@ -271,7 +276,7 @@ func (p *pull) reportProgress(bytes int64) {
 		p.done, len(p.manifest.Layers), (p.bytes+bytes)>>20, p.manifest.LayerBytes>>20))
 }
 
-// writeRecord writes the record of the image, and flushes everything to the disk, because images in the store must be
+// writeRecord writes the record of the image and flushes the whole image to the disk. Images in the store must be
 // complete even after a crash of the machine.
 func (p *pull) writeRecord(tree *unpack.Tree) error {
 	content, err := json.Marshal(Record{
@@ -295,7 +300,7 @@ func (p *pull) writeRecord(tree *unpack.Tree) error {
 	return syncAll(file)
 }
 
-// shareDirectory lets the store's group use an image.
+// shareDirectory permits the store's Unix group to read an image.
 func (s *Store) shareDirectory(dir string) error {
 	mode := os.FileMode(0o700)
 	if s.cfg.Group != 0 {

@@ -13,13 +13,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// answerTimeout bounds the total time of a registry and its mirrors for a manifest and a configuration.
+// answerTimeout bounds the time to read an image's manifest and configuration, for the registry and its mirrors
+// together.
 const answerTimeout = time.Minute
 
-// Registries are a source of images from registries, with the credentials, authorities and mirrors of a client.
+// Registries is a [Source] that reads images from their registries. It uses the credentials, certificate
+// authorities and mirrors of Client.
 type Registries struct {
 	Client *registry.Client
-	// Timeout bounds the time for a manifest and a configuration. Zero means a minute.
+	// Timeout bounds the time to read an image's manifest and configuration. Zero means a minute.
 	Timeout time.Duration
 }
 

@@ -12,17 +12,19 @@ import (
 	"strings"
 )
 
-// lockSuffix is the suffix of the lock files of stages.
+// lockSuffix is the suffix of the lock file of a stage, which is a temporary directory.
 const lockSuffix = ".lock"
 
-// stage is a directory for making or removing an entry of the store.
+// stage is a temporary directory in the store, in which an entry is created before it is renamed to its final path.
+// Entries to remove are renamed into a stage, too.
 type stage struct {
 	store *Store
 	dir   string
 	lock  *os.File
 }
 
-// newStage makes a stage. It creates the lock first, so that no process mistakes the stage for a leftover.
+// newStage creates a temporary directory in the store. It locks the directory's lock file first, so that no other
+// process takes the directory for the leftover of a killed process.
 func (s *Store) newStage() (*stage, error) {
 	dir := path.Join(stagesDir, rand.Text())
 	lock, err := s.tryLock(dir+lockSuffix, exclusive)
@@ -41,8 +43,8 @@ func (s *Store) newStage() (*stage, error) {
 	return st, nil
 }
 
-// discard removes a stage with its content. It removes the lock last, so that the next sweep finds whatever could not
-// be removed.
+// discard removes a stage and its content. It removes the lock file last. If some content cannot be removed, a
+// later sweepLeftovers finds it by its lock file.
 func (st *stage) discard() {
 	err := st.store.root.RemoveAll(st.dir)
 	if err == nil {
@@ -54,7 +56,7 @@ func (st *stage) discard() {
 	_ = st.lock.Close()
 }
 
-// makeRoot makes a directory in the stage and opens it.
+// makeRoot creates a directory in the stage and opens it as the root directory of an image.
 func (st *stage) makeRoot(name string) (*os.Root, error) {
 	at := path.Join(st.dir, name)
 	if err := errors.Join(st.store.root.MkdirAll(at, 0o755), st.store.root.Chmod(at, 0o755)); err != nil {
@@ -63,7 +65,8 @@ func (st *stage) makeRoot(name string) (*os.Root, error) {
 	return st.store.root.OpenRoot(at)
 }
 
-// newTemporary returns a nameless file in the stage.
+// newTemporary returns an open file in the stage that is already removed from its directory, so that closing it
+// frees its disk space.
 func (st *stage) newTemporary() (*os.File, error) {
 	at := path.Join(st.dir, "blob")
 	file, err := st.store.root.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -73,7 +76,8 @@ func (st *stage) newTemporary() (*os.File, error) {
 	return file, st.store.root.Remove(at)
 }
 
-// sweepLeftovers removes the leftovers of exited processes: stages, and locks of missing images.
+// sweepLeftovers removes the leftovers of killed processes: temporary directories (stages), and lock files of
+// images that are not in the store.
 func (s *Store) sweepLeftovers() {
 	s.sweepStages()
 	entries, err := fs.ReadDir(s.root.FS(), locksDir)
@@ -107,7 +111,7 @@ func (s *Store) sweepStages() {
 	}
 }
 
-// removeImage removes an image that nothing uses.
+// removeImage removes an image from the store. It returns errBusy if a process uses the image.
 func (s *Store) removeImage(key string) error {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err != nil {
@@ -117,7 +121,7 @@ func (s *Store) removeImage(key string) error {
 	return s.removeLocked(key)
 }
 
-// removeLocked atomically removes an image that the caller has locked.
+// removeLocked atomically removes an image whose lock the caller holds.
 func (s *Store) removeLocked(key string) error {
 	st, err := s.newStage()
 	if err != nil {

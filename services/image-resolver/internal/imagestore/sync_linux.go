@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAll flushes the whole file system of a file to the disk.
+// syncAll flushes the whole file system that contains the file to the disk.
 func syncAll(file *os.File) error {
 	raw, err := file.SyscallConn()
 	if err != nil {

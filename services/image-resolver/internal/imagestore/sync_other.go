@@ -6,5 +6,5 @@ package imagestore
 
 import "os"
 
-// syncAll does nothing on systems that run no images.
+// syncAll does nothing, because only Linux runs images.
 func syncAll(*os.File) error { return nil }
