@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image-resolver resolves image references.
+// Command image-resolver runs the service image-resolver, which resolves image references to digests and to the
+// commands of their containers.
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 )
 
-// settings are everything that the environment sets.
+// settings contains all settings that the program reads from its environment variables.
 type settings struct {
 	imageresolver.Config
 	servermain.Settings

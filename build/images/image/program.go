@@ -16,9 +16,10 @@ import (
 // libraryDirs are patterns of the directories in which Debian installs shared libraries.
 var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
 
-// Program returns the files that an image needs to run an executable of this machine: the executable itself, which
-// is copied from source to path, its ELF interpreter (the dynamic linker) and its shared libraries. Libraries are
-// searched first in the directories unpacked, which contain the files of Debian packages, and then on this machine.
+// Program returns the files that an image needs to run an executable of this machine: the executable, its ELF
+// interpreter (the dynamic linker) and its shared libraries. The executable is copied from source to path.
+// Libraries are searched first in the directories unpacked, which contain the files of Debian packages, and then on
+// this machine.
 func Program(path, source string, unpacked ...string) ([]File, error) {
 	libraries, err := sharedLibraries(source, append(slices.Clone(unpacked), "/"))
 	if err != nil {

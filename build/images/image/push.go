@@ -69,9 +69,9 @@ type mounting struct {
 
 func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
 
-// mount returns an image whose layers can be mounted, if they were pushed to other repositories before. Otherwise
-// it returns the image unchanged. Mounting avoids uploads, because images of the same program share a layer
-// although each image has its own repository.
+// mount returns a copy of the image for Push. Layers of the copy that were already pushed to another repository are
+// mounted from there instead of uploaded. Images of the same program share a layer although each image has its own
+// repository. If r does not mount layers, mount returns the image unchanged.
 func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
 	layers, err := image.Layers()
 	if err != nil || r.layers == nil {

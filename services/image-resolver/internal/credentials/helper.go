@@ -29,8 +29,8 @@ import (
 const (
 	// helperTimeout bounds the duration of a run of a credential helper.
 	helperTimeout = 10 * time.Second
-	// helperGrace is the time for which the children of a killed helper may keep its output open. We then stop reading
-	// it.
+	// helperGrace is the time for which the children of a killed helper may keep its output open. After it, we stop
+	// reading the output.
 	helperGrace = time.Second
 	// tokenUser is the user name in a helper's answer if the secret is an identity token instead of a password.
 	tokenUser = "<token>"
@@ -76,8 +76,8 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 	return types.AuthConfig{Username: answer.Username, Password: answer.Secret}, nil
 }
 
-// runProgram runs a credential helper in the process group of this program. In a process group of its own,
-// function-runner would kill it, because it takes other process groups for leftovers of functions.
+// runProgram runs a credential helper in the process group of this program, because function-runner kills all other
+// process groups as leftovers of functions.
 func runProgram(ctx context.Context, program, server string) (stdout, stderr string, err error) {
 	answer, log := boundedBuffer{limit: maxOutput, err: errTooMuch}, boundedBuffer{limit: maxStderr}
 	cmd := exec.CommandContext(ctx, program, "get")

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagestore stores the root file systems of images on disk, by digest. Several processes may share a store.
-// A single process pulls each image, all processes use it, and no process removes it while another process uses it.
+// Package imagestore stores the root file systems of images on disk, by the digest of the image. Several processes may
+// share a store. Only a single process pulls each image, and then all processes can use it. No process removes an
+// image while another process uses it.
 //
 // A store's directory contains:
 //
 //	images/HEX/rootfs       the complete files of an image
 //	images/HEX/image.json   the image's repository and size
-//	locks/HEX               locked by each process that uses the image (shared), pulls or
-//	                        removes it (exclusive); its time is the time of the last use
-//	names/HASH.json         the latest resolution of an image's name
-//	stages/NAME             a running pull, or an image that is being removed
-//	stages/NAME.lock        locked while a process uses the stage
+//	locks/HEX               lock file of an image: processes hold a shared lock while they use the image, and an
+//	                        exclusive lock while they pull or remove it; the file's time is the last use
+//	names/HASH.json         an image name with the digest to which it was last resolved
+//	stages/NAME             temporary directory of an image that is being pulled or removed
+//	stages/NAME.lock        lock file of the temporary directory, locked while a process uses the directory
 //
-// The locks are flock(2) locks, which the kernel releases when a process exits. The next process therefore finds the
-// leftovers of a killed process unlocked, and removes them.
+// The locks are flock(2) locks, which the kernel releases when a process exits. The temporary directories of a killed
+// process are therefore unlocked. The next process that opens the store removes them.
 package imagestore
 
 import (

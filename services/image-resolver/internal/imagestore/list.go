@@ -94,7 +94,7 @@ func (s *Store) tryAfterFreeing(fits func() (bool, error)) (bool, error) {
 	return fits()
 }
 
-// inUse reports whether a process uses an image now.
+// inUse reports whether any process uses or pulls an image now.
 func (s *Store) inUse(key string) bool {
 	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
 	if err == nil {

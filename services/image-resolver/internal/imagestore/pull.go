@@ -163,7 +163,7 @@ func (s *Store) nameImage(repository, digest string, err error) error {
 	return fault.New(fault.Of(err), "image %s@%s: %w", repository, digest, err)
 }
 
-// pull is the state of a running pull of an image.
+// pull is the state of a running pull of an image, such as its temporary directory and its progress.
 type pull struct {
 	store              *Store
 	stage              *stage
@@ -198,8 +198,8 @@ func (p *pull) makeImage(ctx context.Context) error {
 	return p.writeRecord(tree)
 }
 
-// unpackLayers downloads and unpacks the layers one after the other, so that the disk contains at most a single
-// compressed layer in addition to the unpacked files.
+// unpackLayers downloads and unpacks the layers sequentially, so that the disk contains at most a single compressed
+// layer in addition to the unpacked files.
 func (p *pull) unpackLayers(ctx context.Context, config oci.RootFS) (*unpack.Tree, error) {
 	root, err := p.stage.makeRoot(path.Join(p.digest[len("sha256:"):], rootfs))
 	if err != nil {

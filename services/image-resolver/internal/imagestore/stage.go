@@ -43,8 +43,8 @@ func (s *Store) newStage() (*stage, error) {
 	return st, nil
 }
 
-// discard removes a stage and its content. It removes the lock file last. If some content cannot be removed, a
-// later sweepLeftovers finds it by its lock file.
+// discard removes a stage and its content. It removes the lock file last, so that sweepLeftovers later finds any
+// content that could not be removed.
 func (st *stage) discard() {
 	err := st.store.root.RemoveAll(st.dir)
 	if err == nil {

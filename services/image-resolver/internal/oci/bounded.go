@@ -12,24 +12,25 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxEntries is the maximum length of each list in a document: ten times the length in the largest images. The limit
-// is necessary because decoding may increase the size a hundredfold: the text "{}," becomes a whole descriptor.
+// maxEntries is the maximum length of each list in a manifest or configuration: ten times the length in the largest
+// known images. The limit bounds memory, because a decoded document may be a hundred times as large as its text.
+// For example, the text "{}," becomes a whole descriptor.
 const maxEntries = 2000
 
-// maxQuoted bounds the quotation of a document in an error, in bytes.
+// maxQuoted is the maximum length of the text of a document in an error message, in bytes.
 const maxQuoted = 300
 
 var errTooMany = fmt.Errorf("a list in it has more than %d entries, which is the limit", maxEntries)
 
-// errTwice is the error for a repeated field. We reject repeated fields because programs disagree about their value,
-// and because each repetition costs time.
+// errTwice is the error for a JSON object with a repeated field. We reject repeated fields because programs
+// disagree about their value, and because decoding each repetition costs time.
 var errTwice = errors.New("a field comes twice")
 
-// list is a JSON array of at most maxEntries elements. Null is an empty list. Errors occur before much memory is
-// allocated.
+// list decodes a JSON array of at most maxEntries elements. A longer array is rejected before it needs much memory.
+// JSON null is an empty list.
 type list[T any] []T
 
-// UnmarshalJSON decodes the elements one by one, so that it can stop at maxEntries.
+// UnmarshalJSON decodes the elements one by one, so that it can stop after maxEntries elements.
 func (l *list[T]) UnmarshalJSON(raw []byte) error {
 	if *l != nil {
 		return errTwice
@@ -48,10 +49,10 @@ func (l *list[T]) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// texts is a JSON object of at most maxEntries texts. Null is an empty object.
+// texts decodes a JSON object with string values and at most maxEntries fields. JSON null is an empty object.
 type texts map[string]string
 
-// UnmarshalJSON decodes the entries one by one, so that it can stop at maxEntries.
+// UnmarshalJSON decodes the fields one by one, so that it can stop after maxEntries fields.
 func (t *texts) UnmarshalJSON(raw []byte) error {
 	if *t != nil {
 		return errTwice
@@ -67,8 +68,8 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// readEntries calls read for each entry of a JSON object. The function read gets the key, and must decode the value.
-// The object must be valid JSON. Null is an empty object.
+// readEntries calls read for each field of a JSON object, with the field's key. The function read must decode the
+// field's value from in. The object must be valid JSON. JSON null is an empty object.
 func readEntries(raw []byte, read func(key string, in *json.Decoder) error) error {
 	count := 0
 	return readElements(raw, '{', func(in *json.Decoder) error {
@@ -84,8 +85,8 @@ func readEntries(raw []byte, read func(key string, in *json.Decoder) error) erro
 	})
 }
 
-// readElements calls read for each element of a JSON list or object, which must begin with the delimiter begin. The
-// value must be valid JSON. Null has no elements.
+// readElements calls read for each element of a JSON array or object. The value must be valid JSON and begin with
+// the delimiter begin: '[' for an array, '{' for an object. JSON null has no elements.
 func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
 	if string(raw) == "null" {
 		return nil
@@ -105,16 +106,17 @@ func readElements(raw []byte, begin json.Delim, read func(*json.Decoder) error) 
 	return nil
 }
 
-// present is true if a document contains a field.
+// present is true if a JSON document contains the field. The field's value is not decoded.
 type present bool
 
-// UnmarshalJSON sets p to true, because JSON contains a value for the field. The value itself is not needed.
+// UnmarshalJSON sets p to true. It is only called if the JSON document contains the field.
 func (p *present) UnmarshalJSON([]byte) error {
 	*p = true
 	return nil
 }
 
-// invalidDocument returns the error for a document that cannot be read. It quotes at most maxQuoted bytes of err.
+// invalidDocument returns the error for a manifest or configuration that cannot be decoded. It quotes at most
+// maxQuoted bytes of err, because err may contain a part of the document.
 func invalidDocument(what string, err error) error {
 	return fault.New(fault.Precondition, "%s is not valid: %s: build and push the image again", what,
 		excerpt.Middle(err.Error(), maxQuoted))

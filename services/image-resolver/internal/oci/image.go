@@ -17,11 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Image describes the container of an image.
+// Image contains the properties of an image that are needed to run it in a container.
 type Image struct {
-	// Digest is the digest of the platform's manifest.
+	// Digest is the digest of the image's manifest, which is for a single platform.
 	Digest string
-	// IndexDigest is the digest of the multi-platform index, or empty.
+	// IndexDigest is the digest of the multi-platform index that contains the image. It is empty if there is no index.
 	IndexDigest string
 	Platform    Platform
 	Entrypoint  []string
@@ -33,14 +33,14 @@ type Image struct {
 	Labels     map[string]string
 	// Size is the compressed size of all layers, in bytes.
 	Size int64
-	// PullCredentials reports whether the registry wanted credentials.
+	// PullCredentials is true if the registry required credentials for the image, so that pods need a pull secret.
 	PullCredentials bool
 }
 
-// Command is the command line of a container: Entrypoint followed by Cmd.
+// Command returns the command line of the image's containers: Entrypoint followed by Cmd.
 func (i *Image) Command() []string { return slices.Concat(i.Entrypoint, i.Cmd) }
 
-// TopDigest is the digest that a tag of the image points at.
+// TopDigest returns the digest to which a tag of the image refers: IndexDigest, or Digest if there is no index.
 func (i *Image) TopDigest() string {
 	if i.IndexDigest != "" {
 		return i.IndexDigest
@@ -48,7 +48,7 @@ func (i *Image) TopDigest() string {
 	return i.Digest
 }
 
-// MemoryBytes estimates the memory of the image, in bytes.
+// MemoryBytes estimates the memory that this struct occupies in a cache, in bytes.
 func (i *Image) MemoryBytes() int64 {
 	const fields, text, pair = 400, 16, 64
 	n := fields + len(i.Digest) + len(i.IndexDigest) + len(i.WorkingDir) + len(i.User) +
@@ -64,8 +64,8 @@ func (i *Image) MemoryBytes() int64 {
 	return int64(n)
 }
 
-// ParseConfig returns the image that m and its configuration describe. An image without a command is an error, of class
-// fault.Precondition as all errors of this package.
+// ParseConfig returns the image with the manifest m and the given configuration. An image without a command is an
+// error. All errors are of class fault.Precondition.
 func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	var file struct {
 		platform
@@ -105,8 +105,9 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	return image, nil
 }
 
-// checkTexts rejects a configuration with a zero byte. Programs cannot receive zero bytes. Where a zero byte
-// terminates a text, the text after it would be parsed as something else.
+// checkTexts rejects an image if its command, environment, working directory or user contains a zero byte. Programs
+// cannot receive zero bytes. Where a zero byte terminates a string, the text after it would be parsed as a new
+// string.
 func (i *Image) checkTexts() error {
 	texts := slices.Concat(i.Entrypoint, i.Cmd, i.Env, []string{i.WorkingDir, i.User})
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) }) {
@@ -116,18 +117,19 @@ func (i *Image) checkTexts() error {
 		"its working directory or its user: build and push the image again")
 }
 
-// toolsPath is the directory of the wrapper server in function pods.
+// toolsPath is the directory in function pods that contains the wrapper server, which runs the function.
 const toolsPath = "/wrapper-server-tools"
 
-// hidingVolume is a volume in an image's configuration that would hide the wrapper server. The runtime would mount it
-// at, above or below toolsPath. It is empty if no volume would do so.
+// hidingVolume is a volume in an image's configuration that would hide the wrapper server, because container
+// runtimes would mount the volume at, above or below toolsPath. It is empty if the image has no such volume.
 type hidingVolume string
 
-// aboveTools matches a JSON object whose keys may contain the root directory, either plainly or by escapes.
+// aboveTools matches a JSON object that may contain the root directory as a key, either plainly or with escapes. A
+// volume at the root directory would hide toolsPath.
 var aboveTools = regexp.MustCompile(`"[/.]*"|\\`)
 
-// UnmarshalJSON searches the keys of an object for a volume that hides the wrapper server. It decodes the object only
-// if the text may contain such a key, because the object may be large.
+// UnmarshalJSON searches the keys of a JSON object for a volume that hides the wrapper server. It decodes the
+// object only if its text may contain such a key, because the object may be large.
 func (h *hidingVolume) UnmarshalJSON(raw []byte) error {
 	if !bytes.Contains(raw, []byte(toolsPath[1:])) && !aboveTools.Match(raw) {
 		return nil
@@ -142,17 +144,17 @@ func (h *hidingVolume) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// RootFS is the part of an image's configuration about its files.
+// RootFS is the part of an image's configuration that is needed to create the image's root file system.
 type RootFS struct {
-	// DiffIDs are the digests of the uncompressed layers, the lowest first.
+	// DiffIDs are the digests of the uncompressed layers, from the lowest layer to the highest.
 	DiffIDs []string
-	// WorkingDir is the working directory of containers. It may not exist.
+	// WorkingDir is the working directory of containers. The layers may not contain this directory.
 	WorkingDir string
-	// User is the user of containers, by name or number, with a group or without.
+	// User is the user of containers: a name or a number, with or without a group after a colon.
 	User string
 }
 
-// ParseRootFS reads the configuration of m.
+// ParseRootFS decodes the given configuration of the image with the manifest m.
 func ParseRootFS(m *Manifest, config []byte) (RootFS, error) {
 	var file struct {
 		RootFS struct {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oci parses the manifests and configurations of images. It has no I/O. It decodes no more than it needs, so
-// that a hostile document needs little more memory than its text. Errors are of class fault.Precondition, because the
-// user must push another image.
+// Package oci parses the manifests and configurations of images. It performs no I/O. It decodes only the fields
+// that it needs, so that a hostile document needs little more memory than its text. All errors are of class
+// fault.Precondition, because the user must build and push another image.
 package oci
 
 import (
@@ -20,31 +20,32 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// MediaTypes are the manifests that this package reads.
+// MediaTypes are the media types of all manifests and indexes that this package can parse.
 var MediaTypes = []string{
 	string(types.OCIImageIndex), string(types.DockerManifestList),
 	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
 }
 
-// configTypes are the configurations of container images. Old builders leave the
-// type out.
+// configTypes are the media types of container configurations. The media type may be empty, because old builders
+// omit it.
 var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON, ""}
 
-// Manifest is an image's manifest or an index of several.
+// Manifest is the manifest of an image, or an index that lists the manifests of several images.
 type Manifest struct {
-	// Digest is the digest of the manifest itself.
+	// Digest is the digest of this manifest or index itself.
 	Digest string
-	// Children are the members of an index. It is nil for an image.
+	// Children are the manifests that an index lists, for example for different platforms. It is nil for an image's
+	// manifest.
 	Children []Child
-	// Config is the digest of an image's configuration.
+	// Config is the digest of the image's configuration. It is empty for an index.
 	Config string
-	// LayerBytes is the compressed size of an image's layers.
+	// LayerBytes is the compressed size of all layers of the image, in bytes.
 	LayerBytes int64
-	// Layers are an image's layers, the lowest first.
+	// Layers are the layers of the image, from the lowest to the highest.
 	Layers []Layer
 }
 
-// Layer is a layer of an image, compressed as it is in the registry.
+// Layer identifies a layer of an image by the digest and the size of its compressed content in the registry.
 type Layer struct {
 	Digest string
 	Size   int64
@@ -53,7 +54,7 @@ type Layer struct {
 // Child is a member of an index.
 type Child struct {
 	Digest string
-	// Platform is nil if the index does not name a platform.
+	// Platform is the platform that the index specifies for the child. It is nil if the index specifies none.
 	Platform *Platform
 }
 
@@ -66,8 +67,8 @@ func Digest(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ParseManifest reads a manifest. mediaType is the type in the registry's answer. A media type in the manifest itself
-// takes precedence.
+// ParseManifest decodes a manifest or an index. The parameter mediaType is the media type in the registry's answer.
+// A media type in the document itself takes precedence.
 func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	var probe struct {
 		MediaType string  `json:"mediaType"`
@@ -91,7 +92,7 @@ func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	}
 }
 
-// platform is the platform of a descriptor or configuration.
+// platform is the JSON form of a [Platform], in an index or a configuration.
 type platform struct {
 	OS           string `json:"os"`
 	Architecture string `json:"architecture"`
@@ -104,7 +105,7 @@ func parseIndex(raw []byte) (*Manifest, error) {
 			MediaType types.MediaType `json:"mediaType"`
 			Digest    v1.Hash         `json:"digest"`
 			Platform  *platform       `json:"platform"`
-			// Annotations of an attestation name its subject, the image that it describes.
+			// Annotations shows whether the entry is an attestation instead of an image: attestations have a reference type.
 			Annotations struct {
 				ReferenceType string `json:"vnd.docker.reference.type"`
 			} `json:"annotations"`
@@ -157,9 +158,10 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the members of an index to try, in order. It selects the first wanted platform that has a member,
-// and its member with the lowest variant. If no wanted platform has a member, it returns all members without a
-// platform, because their configurations may name a wanted platform.
+// Select returns the children of an index that may contain an image for a wanted platform. Callers must try them in
+// order. Select looks for the wanted platforms in order of preference, and returns only the child with the lowest
+// variant of the first platform that it finds. If it finds none, it returns all children without a platform,
+// because their configurations may contain a wanted platform.
 func (m *Manifest) Select(want Platforms) ([]Child, error) {
 	var unnamed []Child
 	var others []string
@@ -186,10 +188,12 @@ func (m *Manifest) Select(want Platforms) ([]Child, error) {
 		want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }
 
-// maxUnnamed is the maximum number of members without a platform that we try.
+// maxUnnamed is the maximum number of children without a platform that Select returns. Each of them costs requests
+// to the registry.
 const maxUnnamed = 16
 
-// lowestVariant returns the member for a platform with the lowest variant, which runs on the most machines.
+// lowestVariant returns the child of the index that runs on the platform. If there are several, it returns the
+// child with the lowest processor variant, because it runs on the most machines.
 func (m *Manifest) lowestVariant(platform Platform) (child Child, ok bool) {
 	for _, c := range m.Children {
 		if c.Platform != nil && c.Platform.runsOn(platform) && (!ok || c.Platform.Variant < child.Platform.Variant) {

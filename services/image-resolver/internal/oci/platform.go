@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Platform is an operating system and a processor architecture, in Go's spelling.
+// Platform is an operating system and a processor architecture, such as linux and amd64, spelled as in Go. The
+// variant of the architecture, such as v7, may be empty.
 type Platform struct {
 	OS, Architecture, Variant string
 }
 
-// ParsePlatform reads "os/architecture" or "os/architecture/variant".
+// ParsePlatform parses a platform of the form "os/architecture" or "os/architecture/variant".
 func ParsePlatform(s string) (Platform, error) {
 	parts := strings.Split(s, "/")
 	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
@@ -27,7 +28,7 @@ func ParsePlatform(s string) (Platform, error) {
 	return p.normalize(), nil
 }
 
-// architectures maps other spellings of architectures to Go's.
+// architectures maps other names of architectures, such as x86_64, to the names in Go.
 var architectures = map[string]Platform{
 	"x86_64": {Architecture: "amd64"}, "x86-64": {Architecture: "amd64"}, "aarch64": {Architecture: "arm64"},
 	"armhf": {Architecture: "arm", Variant: "v7"}, "armel": {Architecture: "arm", Variant: "v6"},
@@ -35,10 +36,10 @@ var architectures = map[string]Platform{
 	"i686": {Architecture: "386"}, "x86": {Architecture: "386"}, "ppc64el": {Architecture: "ppc64le"},
 }
 
-// baseVariants contains the default variant of each architecture, which a platform without a variant means.
+// baseVariants contains the lowest variant of some architectures. A platform without a variant means this variant.
 var baseVariants = map[string]string{"amd64": "v1", "arm64": "v8"}
 
-// normalize returns the platform in Go's spelling, because Kubernetes labels its nodes in that spelling.
+// normalize returns the platform as it is spelled in Go, because the labels of Kubernetes nodes have this spelling.
 func (p Platform) normalize() Platform {
 	p.OS, p.Architecture, p.Variant = strings.ToLower(p.OS), strings.ToLower(p.Architecture), strings.ToLower(p.Variant)
 	if known, ok := architectures[p.Architecture]; ok {
@@ -57,7 +58,7 @@ func (p Platform) normalize() Platform {
 // IsZero reports whether the platform names neither an operating system nor an architecture.
 func (p Platform) IsZero() bool { return p.OS == "" && p.Architecture == "" }
 
-// String returns the platform as [ParsePlatform] reads it.
+// String returns the platform in the form that [ParsePlatform] parses.
 func (p Platform) String() string {
 	s := p.OS + "/" + p.Architecture
 	if p.Variant != "" {
@@ -66,8 +67,8 @@ func (p Platform) String() string {
 	return s
 }
 
-// Or returns p with its empty fields replaced by the fields of other. The variant is replaced together with the
-// architecture.
+// Or returns p with its empty fields replaced by the fields of other. Variant is replaced only together with
+// Architecture, because variants belong to an architecture.
 func (p Platform) Or(other Platform) Platform {
 	if p.Architecture == "" {
 		p.Architecture, p.Variant = other.Architecture, other.Variant
@@ -80,10 +81,10 @@ func (p Platform) runsOn(want Platform) bool {
 	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
 }
 
-// Platforms are platforms to choose from, in order of preference.
+// Platforms are the platforms from which an image is chosen, in order of preference.
 type Platforms []Platform
 
-// ParsePlatforms reads platforms, separated by commas.
+// ParsePlatforms parses a comma-separated list of platforms.
 func ParsePlatforms(s string) (Platforms, error) {
 	var all Platforms
 	for text := range strings.SplitSeq(s, ",") {
@@ -96,7 +97,7 @@ func ParsePlatforms(s string) (Platforms, error) {
 	return all, nil
 }
 
-// String returns the platforms as [ParsePlatforms] reads them.
+// String returns the platforms in the form that [ParsePlatforms] parses.
 func (p Platforms) String() string {
 	texts := make([]string, len(p))
 	for i, platform := range p {
@@ -105,8 +106,9 @@ func (p Platforms) String() string {
 	return strings.Join(texts, ",")
 }
 
-// For returns the platforms for a request. It returns p if the request names no platform. Otherwise, it returns the
-// named platform, with empty fields replaced by the fields of the most preferred platform.
+// For returns the platforms from which an image is chosen for a request that names a platform. It returns p if
+// named is empty. Otherwise it returns only named, with empty fields replaced by the fields of the first platform
+// of p.
 func (p Platforms) For(named Platform) Platforms {
 	if named == (Platform{}) {
 		return p
@@ -114,8 +116,8 @@ func (p Platforms) For(named Platform) Platforms {
 	return Platforms{named.normalize().Or(p[0])}
 }
 
-// Accept reports whether an image with that platform in its configuration runs on any platform of p. It accepts a
-// configuration without a platform.
+// Accept reports whether an image with the platform named in its configuration runs on a platform of p. It also
+// returns true if the configuration names no platform.
 func (p Platforms) Accept(named Platform) bool {
 	return named.IsZero() || slices.ContainsFunc(p, named.runsOn)
 }

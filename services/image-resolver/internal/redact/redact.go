@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact prepares the output of registries and credential helpers for error messages.
+// Package redact removes secrets from the output of registries and credential helpers, so that error messages can
+// quote the output.
 package redact
 
 import (
@@ -9,9 +10,9 @@ import (
 	"unicode"
 )
 
-// patterns match text that looks secret. Servers may repeat headers with credentials, with changes or in part. All
-// JSON web tokens begin in the same way. The user parts of URLs contain passwords, and the queries of URLs, including
-// relative URLs, contain signatures.
+// patterns match text that looks secret. Servers may repeat the credentials of a request in their answers, changed
+// or in part. All JSON web tokens begin with the same characters. In URLs, the user part contains passwords, and
+// the query contains signatures, also in relative URLs.
 var patterns = []struct {
 	secret      *regexp.Regexp
 	replacement string
@@ -29,7 +30,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`(?s)(no token in bearer response):.*`), "$1"},
 }
 
-// Text returns text without secrets, as far as they look like secrets.
+// Text returns text without the parts that look like secrets, such as passwords and tokens.
 func Text(text string) string {
 	for _, p := range patterns {
 		text = p.secret.ReplaceAllString(text, p.replacement)
@@ -37,7 +38,7 @@ func Text(text string) string {
 	return text
 }
 
-// Line returns the printable words of text on a single line.
+// Line returns text on a single line. Each sequence of spaces and unprintable characters becomes a single space.
 func Line(text string) string {
 	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"),
 		func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })

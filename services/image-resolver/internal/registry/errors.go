@@ -21,10 +21,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxQuoted bounds the quotation of a registry's error, in bytes.
+// maxQuoted is the maximum length of a registry's error text in our error messages, in bytes.
 const maxQuoted = 1000
 
-// statusError is the error of an answer with an HTTP error status.
+// statusError is an error with the HTTP status of the registry's answer, which [statusOf] returns.
 type statusError struct {
 	error
 	status int
@@ -32,7 +32,8 @@ type statusError struct {
 
 func (e statusError) Unwrap() error { return e.error }
 
-// statusOf returns the HTTP status of a registry's or token server's error. It is 0 for all other errors.
+// statusOf returns the HTTP status if err is an error answer of a registry or token server. It is 0 for all other
+// errors.
 func statusOf(err error) int {
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return answer.StatusCode
@@ -41,8 +42,9 @@ func statusOf(err error) int {
 	return answer.status
 }
 
-// explainError returns a classified error with a remedy for an error of the operation op. It contains the text of err
-// without secrets. It does not wrap err.
+// explainError explains err, an error of the operation op, to users. The returned error names the registry,
+// contains advice, and has a class of package fault. It contains the text of err without secrets. It does not wrap
+// err, whose text may contain secrets.
 func (s *Session) explainError(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("registry %s: %s: %w", s.guard.host, op, ctx.Err())
@@ -73,9 +75,9 @@ func (s *Session) explainError(ctx context.Context, op string, err error) error 
 	return out
 }
 
-// mustNotTell reports whether an error must hide its cause from callers, because they could otherwise find the open
-// ports of private networks. It does so if the registry is at a private address, is not listed, and did not answer as
-// a registry.
+// mustNotTell reports whether an error must hide its cause from callers. They could otherwise find open ports in
+// private networks, because they choose the registry. It returns true if the registry is at a private address, is
+// not listed in the settings, and did not answer as a registry.
 func (s *Session) mustNotTell(c cause, op string) bool {
 	_, local := errors.AsType[*localError](c.err) // the error is the same for all ports
 	unconnected := c.status == 0 && (isUnreachable(c.err) || isDistrust(c.err) || speaksPlain(c.err))
@@ -110,7 +112,7 @@ func classifyError(err error) cause {
 	return c
 }
 
-// classOf returns the class of an HTTP status, by which callers either retry later or fail until something changes.
+// classOf returns the class of package fault for an HTTP status. The class determines whether callers retry later.
 func classOf(status int) fault.Class {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -122,7 +124,7 @@ func classOf(status int) fault.Class {
 	}
 }
 
-// quoteError returns a registry's own words, with the status.
+// quoteError returns the error messages in a registry's answer, together with the HTTP status.
 func quoteError(e *transport.Error) string {
 	var words []string
 	for _, d := range e.Errors {
@@ -134,14 +136,15 @@ func quoteError(e *transport.Error) string {
 	return fmt.Sprintf("%s (HTTP %d)", strings.Join(words, "; "), e.StatusCode)
 }
 
-// isDistrust reports whether err is about the server's certificate or about our client certificate.
+// isDistrust reports whether a TLS connection failed because of a certificate: we rejected the server's
+// certificate, or the server sent a TLS alert, for example about our client certificate.
 func isDistrust(err error) bool {
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	return verification || tlsAlert(err) != nil
 }
 
-// tlsAlert returns the TLS alert of the other side, or nil. Package tls exports no type for it, only the name of its
-// operation.
+// tlsAlert returns the TLS alert from the server that caused err, or nil if there is none. Package tls exports no
+// type for alerts, so we compare the name of the failed operation.
 func tlsAlert(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
 		return op
@@ -149,13 +152,14 @@ func tlsAlert(err error) error {
 	return nil
 }
 
-// speaksPlain reports whether err was caused by a server without TLS.
+// speaksPlain reports whether a TLS connection failed because the server does not use TLS.
 func speaksPlain(err error) bool {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	return record || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// unreachableError is the error of a request without an answer, or with an incomplete answer.
+// unreachableError is the error of a request that got no answer or only a part of the answer, so that callers may
+// retry it later.
 type unreachableError struct{ error }
 
 func (e unreachableError) Unwrap() error { return e.error }
@@ -165,7 +169,8 @@ func isUnreachable(err error) bool {
 	return ok
 }
 
-// wrapUnreachable returns a connection error as an unreachableError, unless it is about TLS.
+// wrapUnreachable returns a connection error as an unreachableError, which callers may retry. It returns TLS errors
+// unchanged, because a retry would fail again.
 func wrapUnreachable(err error) error {
 	if isDistrust(err) || speaksPlain(err) {
 		return err
@@ -173,7 +178,7 @@ func wrapUnreachable(err error) error {
 	return unreachableError{err}
 }
 
-// pageError is a web page for users instead of a registry's answer.
+// pageError is the error for an answer that is a web page for browsers instead of an answer of a registry.
 type pageError struct{ what, text string }
 
 func (e *pageError) Error() string {

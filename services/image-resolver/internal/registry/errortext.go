@@ -23,16 +23,18 @@ import (
 )
 
 const (
-	// maxRead is the maximum number of bytes that we read of an error answer.
+	// maxRead is the maximum number of bytes that we read from the body of an error answer.
 	maxRead = 32 << 10
-	// errorReadTimeout bounds the time for reading an error answer. We use whatever has arrived until then.
+	// errorReadTimeout bounds the time to read the body of an error answer. After it, we use the bytes that have
+	// arrived.
 	errorReadTimeout = 2 * time.Second
-	// maxSaid is the maximum length of an excerpt from an answer that is not in the format of registries.
+	// maxSaid is the maximum length of quoted text from an answer that does not have the JSON format of registry
+	// errors, in bytes.
 	maxSaid = 300
 )
 
-// abridgeBody replaces the body of an error answer by its readable text, because proxies send whole web pages, and
-// some never finish. It keeps an answer in the format of registries.
+// abridgeBody replaces the body of an error answer with its readable text. Proxies send whole web pages as errors,
+// and some bodies never end. A body in the JSON format of registry errors stays unchanged.
 func (s *secrets) abridgeBody(resp *http.Response) {
 	body := resp.Body
 	giveUp := time.AfterFunc(errorReadTimeout, func() { _ = body.Close() })
@@ -51,11 +53,13 @@ func (s *secrets) abridgeBody(resp *http.Response) {
 	resp.ContentLength = int64(len(content))
 }
 
-// markup matches the invisible parts of a page, also if the page was cut off in the middle.
+// markup matches the parts of an HTML page that browsers do not show, such as tags and scripts. The last part may
+// be incomplete, because the page may be cut off.
 var markup = regexp.MustCompile(`(?is)<!--.*?(-->|$)|<(script|style|noscript|template|svg)\b.*?` +
 	`(</(script|style|noscript|template|svg)\s*>|$)|<[^>]*(>|$)`)
 
-// readableText returns the words of an answer on a single line.
+// readableText returns the words of an answer on a single line. The answer may be an HTML page, JSON, or plain
+// text.
 func readableText(content []byte, contentType string) string {
 	text := string(content)
 	switch {
@@ -67,14 +71,14 @@ func readableText(content []byte, contentType string) string {
 	return redact.Line(text)
 }
 
-// isPage reports whether an answer is for browsers.
+// isPage reports whether an answer is a web page for browsers, and not an answer of a registry.
 func isPage(content []byte, contentType string) bool {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	return kind == "text/html" || kind == "application/xhtml+xml" ||
 		bytes.HasPrefix(bytes.TrimSpace(content), []byte("<"))
 }
 
-// jsonText returns the texts in a JSON value, with the names of its fields.
+// jsonText returns all strings in a JSON value, including the names of fields.
 func jsonText(value []byte) string {
 	var text strings.Builder
 	in := json.NewDecoder(bytes.NewReader(value))
@@ -89,7 +93,8 @@ func jsonText(value []byte) string {
 	}
 }
 
-// firstBytes returns the first bytes of a text, and a mark if the text is longer. It cuts no character.
+// firstBytes returns text up to limit bytes. It appends an ellipsis if the text is longer. It never splits a
+// character.
 func firstBytes(text string, limit int) string {
 	start, all := excerpt.Start(text, limit)
 	if all {
@@ -98,8 +103,8 @@ func firstBytes(text string, limit int) string {
 	return start + " …"
 }
 
-// secrets are the texts that must not leave a session. We hide them because registries and token servers may repeat
-// requests in their errors.
+// secrets contains passwords, tokens and other texts that error messages must not contain. Without hiding, messages
+// could contain them, because registries and token servers may repeat requests in their errors.
 type secrets []string
 
 func (s *secrets) add(texts ...string) {
@@ -121,7 +126,7 @@ func (s *secrets) addCredential(auth authn.AuthConfig) {
 
 // hideIn returns text without any secret.
 func (s *secrets) hideIn(text string) string {
-	// Replace the longest secret first, because a secret may be a part of a longer secret.
+	// Replace the longest secret first, because it may contain a shorter secret.
 	for _, secret := range slices.SortedFunc(slices.Values(*s), func(a, b string) int { return len(b) - len(a) }) {
 		text = strings.ReplaceAll(text, secret, "[hidden]")
 	}

@@ -18,28 +18,29 @@ import (
 )
 
 const (
-	// maxAnswer bounds the size of an answer. It is the size of manifests that every registry must accept, and
+	// maxAnswer is the maximum size of an answer, in bytes. Every registry must accept manifests up to this size, and
 	// configurations are smaller.
 	maxAnswer = 4 << 20
-	// maxSession bounds all answers of a session, such as the pages of a list.
+	// maxSession is the maximum size of all answers in a session together, in bytes. Lists of tags need several
+	// answers.
 	maxSession = 32 << 20
 )
 
-// guard is the innermost transport of a session. It rejects forbidden requests, bounds the size of answers, and records
-// facts about the registry.
+// guard is the innermost HTTP transport of a session. It rejects requests to forbidden addresses, bounds the size
+// of answers, and records facts about the registry, such as whether it requires credentials.
 type guard struct {
 	client  *Client
 	slot    *slot
 	host    string
 	secrets secrets
 
-	// challenged is true if the registry has required credentials.
+	// challenged is true if the registry has required credentials in this session.
 	challenged bool
-	// private is true if a connection to a private address was attempted, in another goroutine.
+	// private is true if the session has tried to connect to a private address. Another goroutine sets it.
 	private atomic.Bool
-	// retryAfter is the Retry-After of the last answer.
+	// retryAfter is the wait that the last answer requested in its Retry-After header. It is zero without this header.
 	retryAfter time.Duration
-	// read is the number of bytes of all answers so far.
+	// read is the total number of bytes that were read from the answers of this session.
 	read int64
 }
 
@@ -72,8 +73,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkTarget rejects requests to local addresses and requests by plain HTTP, unless the settings list the host. A
-// token server may be at a private address only if the registry is at a private address, or at the same address.
+// checkTarget rejects requests to local addresses and requests by plain HTTP, unless the settings permit them for
+// the host. It rejects token servers at private addresses, unless the registry is at a private address or at the
+// same address.
 //
 // The check is in this transport and not in a client's CheckRedirect, because every request uses this transport,
 // including pings and requests to token servers.
@@ -91,22 +93,23 @@ func (g *guard) checkTarget(req *http.Request) error {
 	return nil
 }
 
-// mayReach reports whether requests may be sent to a local address: the address of a listed registry, or an address of
-// this machine if a listed registry on this machine redirects there. Listing a registry does not make its address
-// reachable through redirects of other registries.
+// mayReach reports whether the session may send requests to host, which is a local address. The registry must be
+// listed in the settings, and host must be the registry itself, or both must be on this machine. Redirects from
+// other registries to the address of a listed registry are therefore rejected.
 func (g *guard) mayReach(host string) bool { return g.client.isListed(g.host) && g.isOwnHost(host) }
 
-// mayBePrivate reports whether the registry of the session, its redirects and its token servers may be in private
-// networks.
+// mayBePrivate reports whether the registry of the session, its redirects and its token servers may be at private
+// addresses.
 func (g *guard) mayBePrivate() bool { return !g.client.cfg.PublicOnly || g.client.isListed(g.host) }
 
-// isOwnHost reports whether a host is the registry's host. It also returns true if both are on this machine.
+// isOwnHost reports whether host is the registry of the session. It also returns true if both are on this machine.
 func (g *guard) isOwnHost(host string) bool {
 	own := hostname(g.host)
 	return strings.EqualFold(own, host) || (dialguard.IsLoopback(own) && dialguard.IsLoopback(host))
 }
 
-// isPrivate reports whether every address of the registry's name is a private address or an address of this machine.
+// isPrivate reports whether all addresses of the registry of the session are private addresses or loopback
+// addresses.
 func (g *guard) isPrivate(ctx context.Context) bool {
 	host := hostname(g.host)
 	if addr, err := netip.ParseAddr(host); err == nil || dialguard.IsLoopback(host) {
@@ -121,8 +124,9 @@ func (g *guard) isPrivate(ctx context.Context) bool {
 	return err == nil && len(found) > 0
 }
 
-// restrictDial restricts req so that it fails if its host resolves to a local address. There is no restriction if
-// both the host and the registry are listed. [guard.checkTarget] has checked literal addresses before.
+// restrictDial returns req with a restriction: the connection fails if the host name resolves to a local address.
+// There is no restriction if the settings list both the host and the registry. [guard.checkTarget] has already
+// checked hosts that are IP addresses.
 func (g *guard) restrictDial(req *http.Request) *http.Request {
 	host := req.URL.Hostname()
 	if dialguard.IsLocal(host) || (g.client.isListed(req.URL.Host) && g.client.isListed(g.host)) {
@@ -133,12 +137,12 @@ func (g *guard) restrictDial(req *http.Request) *http.Request {
 	}))
 }
 
-// rejectHost returns the error for a host at a private or local address.
+// rejectHost returns the error for a request to a host at a forbidden address.
 func (g *guard) rejectHost(host string) error {
 	return &localError{host: host, own: host == hostname(g.host)}
 }
 
-// localError is the error of a rejected request to a private or local address.
+// localError is the error for a request that was rejected because its host is at a private or local address.
 type localError struct {
 	host string
 	own  bool // true for the registry's own host, chosen by the caller
@@ -152,15 +156,15 @@ func (e *localError) Error() string {
 	return fmt.Sprintf(text, e.host)
 }
 
-// plaintextError is the error for a request without encryption.
+// plaintextError is the error for a request that was rejected because it uses plain HTTP instead of TLS.
 type plaintextError struct{ host string }
 
 func (e *plaintextError) Error() string {
 	return fmt.Sprintf("plain HTTP to %s is rejected: it is not listed as insecure", e.host)
 }
 
-// boundedBody is the body of an answer. Reading fails if the body exceeds maxAnswer, or if all answers of the session
-// exceed maxSession.
+// boundedBody is the body of an answer. Reading fails if the body is larger than maxAnswer, or if all answers of
+// the session together are larger than maxSession.
 type boundedBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // readers have none
@@ -191,7 +195,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tooLargeError is an answer of more than limit bytes.
+// tooLargeError is the error for an answer of more than limit bytes.
 type tooLargeError struct{ limit int64 }
 
 func (e *tooLargeError) Error() string {

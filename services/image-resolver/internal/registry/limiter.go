@@ -12,21 +12,23 @@ import (
 )
 
 const (
-	// maxUnproven is the maximum number of concurrent fetches from a registry before its first answer.
+	// maxUnproven is the maximum number of concurrent fetches from a registry that has not sent a complete answer yet.
 	maxUnproven = 2
-	// maxProven is the maximum number of registries that we remember as answering. Callers choose registries.
+	// maxProven is the maximum number of registries that we remember because they have answered. It is limited because
+	// callers choose the registries.
 	maxProven = 256
-	// smallAnswers is the size up to which the answers of a session count as small, in bytes. Most manifests and
-	// configurations have a few KiB.
+	// smallAnswers is the total size of a session's answers, in bytes, above which the session counts against
+	// maxLarge. Most manifests and configurations have a few KiB.
 	smallAnswers = 64 << 10
-	// maxLarge is the maximum number of sessions with large answers, and maxLargePerRegistry the maximum for each
-	// registry. An answer may have 4 MiB, and needs up to 8 MiB of memory while we read it.
+	// maxLarge is the maximum number of concurrent sessions with large answers, and maxLargePerRegistry is their
+	// maximum number for each registry. They bound memory: an answer may have 4 MiB, and reading it needs up to 8 MiB.
 	maxLarge            = 4
 	maxLargePerRegistry = 2
 )
 
-// limiter bounds concurrent fetches: the total, fetches from each registry, and large answers. Registries that do not
-// answer use a separate pool of half the size, so that they do not delay fetches from other registries.
+// limiter limits the number of concurrent fetches: in total, from each registry, and with large answers. Registries
+// that have not answered yet share a separate limit of half the size, so that they cannot delay fetches from
+// registries that answer.
 type limiter struct {
 	perRegistry             int64
 	proven, unproven, large *semaphore.Weighted
@@ -51,7 +53,7 @@ func newLimiter(concurrent int64) *limiter {
 	return l
 }
 
-// slot is the permission to fetch from a registry. A single goroutine uses it.
+// slot is the permission for a single fetch from a registry. Only a single goroutine may use it.
 type slot struct {
 	limiter  *limiter
 	name     string
@@ -62,7 +64,7 @@ type slot struct {
 	proven   bool // true after the registry has sent a complete answer
 }
 
-// acquire waits for a slot to fetch from a registry. The caller must release it.
+// acquire waits until a fetch from the registry may begin. The caller must call [slot.release] after the fetch.
 func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	l.mu.Lock()
 	r, ok := l.registries[registry]
@@ -92,7 +94,8 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	return s, nil
 }
 
-// forgetUnused forgets a registry that is no longer in use.
+// forgetUnused removes the limits for the slot's registry when the last slot is released, because callers choose
+// registries and the limits would accumulate.
 func (l *limiter) forgetUnused(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +104,8 @@ func (l *limiter) forgetUnused(s *slot) {
 	}
 }
 
-// recordAnswer records a complete answer of the registry. An answered ping is not enough, because a registry that
-// answers nothing else would keep its slots.
+// recordAnswer records that the registry has sent a complete answer. Answers to pings do not count, because a
+// registry that answers only pings could then block the slots of other registries.
 func (s *slot) recordAnswer() {
 	s.proven = true
 	s.limiter.mu.Lock()
@@ -110,7 +113,8 @@ func (s *slot) recordAnswer() {
 	s.limiter.answered.Add(s.name, struct{}{})
 }
 
-// acquireLarge waits until the session may read large answers, whose number is limited to bound the memory.
+// acquireLarge waits until the session may read large answers. The number of these sessions is limited to bound the
+// memory.
 func (s *slot) acquireLarge(ctx context.Context) error {
 	if s.large {
 		return nil
@@ -129,7 +133,8 @@ func (s *slot) acquireLarge(ctx context.Context) error {
 	return nil
 }
 
-// release returns the slot. If the registry was silent, it counts as unproven until its next complete answer.
+// release returns the slot to its limiter. The caller sets silent if the fetch failed because the registry did not
+// answer. The registry then counts as not answering until its next complete answer.
 func (s *slot) release(silent bool) {
 	if silent && !s.proven {
 		s.limiter.mu.Lock()

@@ -18,21 +18,23 @@ import (
 )
 
 const (
-	// tokenTimeout bounds the answer of a token server, so that enough of a caller's time remains to report that the
-	// server is slow.
+	// tokenTimeout bounds the wait for an answer of a token server. It is shorter than the timeouts of callers, so
+	// that they receive an error which names the slow token server.
 	tokenTimeout = 8 * time.Second
-	// maxToken is the maximum number of bytes that we read of a token server's answer.
+	// maxToken is the maximum number of bytes that we read from the answer of a token server.
 	maxToken     = 64 << 10
 	schemeHTTPS  = "https"
 	schemeBearer = "bearer"
-	// clientID is the name of this client for token servers.
+	// clientID is the name by which this client identifies itself to token servers.
 	clientID = "function-runner"
 )
 
-// challenge is the authentication that a registry requires. The zero challenge requires no authentication.
+// challenge is the authentication that a registry requires in its WWW-Authenticate header. The zero challenge means
+// that the registry requires no authentication.
 type challenge struct{ scheme, realm, service, scope string }
 
-// parseChallenge returns the challenge to answer: Bearer if the header contains it, else the first challenge.
+// parseChallenge returns the challenge from the WWW-Authenticate headers that the client should answer: the Bearer
+// challenge if there is one, and otherwise the first challenge.
 func parseChallenge(header http.Header) (chosen challenge) {
 	var all []challenge
 	for _, part := range splitHeader(header.Values("WWW-Authenticate"), ',') {
@@ -66,9 +68,9 @@ func parseChallenge(header http.Header) (chosen challenge) {
 	return chosen
 }
 
-// login determines the registry's scheme and authentication, and fetches a token if the registry has a token server.
-// For a registry that is listed as insecure, it tries TLS and then plain HTTP. It does not try plain HTTP after it
-// received an untrusted certificate.
+// login finds out whether the registry uses TLS and which authentication it requires. It also fetches a token if
+// the registry has a token server. If the settings list the registry as insecure, login tries TLS and then plain
+// HTTP. It does not try plain HTTP after it received an untrusted certificate.
 func (s *Session) login(ctx context.Context) error {
 	required, err := s.pingRegistry(ctx, schemeHTTPS)
 	if err != nil && s.guard.client.isInsecure(s.guard.host) && !isDistrust(err) && ctx.Err() == nil {
@@ -102,7 +104,8 @@ func (s *Session) pingRegistry(ctx context.Context, scheme string) (challenge, e
 	return parseChallenge(resp.Header), nil
 }
 
-// answerChallenge answers the challenge of a host. Targets of redirects to other hosts get no credentials.
+// answerChallenge sets the Authorization header for later requests to host, according to the challenge that host
+// requires. Only the registry itself receives credentials. Other hosts, to which the registry redirects, do not.
 func (s *Session) answerChallenge(ctx context.Context, host string, required challenge) error {
 	auth := s.cred.Auth
 	if host != s.guard.host {
@@ -123,7 +126,8 @@ func (s *Session) answerChallenge(ctx context.Context, host string, required cha
 	return nil
 }
 
-// basicHeader returns the Authorization header with the user name and password. It is empty without credentials.
+// basicHeader returns the Authorization header for basic authentication. It is empty if auth contains no user name
+// and no password.
 func basicHeader(auth authn.AuthConfig) string {
 	if auth.Username == "" && auth.Password == "" {
 		return ""
@@ -131,8 +135,8 @@ func basicHeader(auth authn.AuthConfig) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(auth.Username+":"+auth.Password))
 }
 
-// fetchToken fetches a token from the token server of a challenge. If the token server does not support identity
-// tokens, fetchToken repeats the request with the password.
+// fetchToken fetches a token from the token server that the challenge names. If auth contains an identity token but
+// the token server does not support identity tokens, fetchToken sends a second request with the password.
 func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(required.realm)
 	if err != nil || (realm.Scheme != schemeHTTPS && (realm.Scheme != "http" || s.scheme != "http")) {
@@ -169,8 +173,9 @@ func (s *Session) fetchToken(ctx context.Context, required challenge, auth authn
 	return token, err
 }
 
-// tokenScopes returns the scopes of a token. The scope of a challenge is first, because some token servers read only
-// the first scope. We ignore the scope of a ping's challenge, which is a placeholder.
+// tokenScopes returns the scopes for which a token is requested. The scope in the challenge is first, because some
+// token servers read only the first scope. The scope in the challenge to a ping is ignored, because it is only a
+// placeholder.
 func (s *Session) tokenScopes(required challenge) []string {
 	own := s.repo.Scope(transport.PullScope)
 	if _, again := s.headers[s.guard.host]; again && required.scope != "" && required.scope != own {
@@ -179,7 +184,7 @@ func (s *Session) tokenScopes(required challenge) []string {
 	return []string{own}
 }
 
-// requestToken sends a single request to a token server.
+// requestToken sends a single request to a token server and returns the token in the answer.
 func (s *Session) requestToken(
 	ctx context.Context, method string, target *url.URL, form url.Values, header string,
 ) (string, error) {
@@ -221,7 +226,8 @@ func (s *Session) requestToken(
 	return answer.Token, nil
 }
 
-// authorizer adds the Authorization header for the host of a request. A redirect to another host gets no header.
+// authorizer is an HTTP transport that adds the Authorization header for the host of a request. After a redirect to
+// another host, it therefore does not send the header of the first host.
 type authorizer struct {
 	next    http.RoundTripper
 	headers map[string]string
@@ -237,8 +243,8 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(req)
 }
 
-// tokenError is the error of a token server's answer without a token. It does not quote the answer, because an
-// unexpected field may contain a token.
+// tokenError is the error for an answer of a token server that contains no token. It does not quote the answer,
+// because the token may be in an unexpected field.
 type tokenError struct{ host, contentType string }
 
 func (e *tokenError) Error() string {
@@ -246,7 +252,7 @@ func (e *tokenError) Error() string {
 		e.host, e.contentType)
 }
 
-// slowError is the error of a token server that did not answer within tokenTimeout.
+// slowError is the error for a token server that did not answer within tokenTimeout.
 type slowError struct{ host string }
 
 func (e *slowError) Error() string {

@@ -28,15 +28,16 @@ const (
 	opRedirect = "redirect"
 )
 
-// purpose is the purpose of a request and of the redirects that it follows.
+// purpose describes a request and the redirects that follow from it. It determines limits, error messages and
+// metrics.
 type purpose struct {
 	op    string
 	layer bool // true if the size of the answer is not bounded
-	// tentative is true if the client tries plain HTTP after this request by TLS fails.
+	// tentative is true if the request uses TLS and the client will try plain HTTP after a failure.
 	tentative bool
 }
 
-// purposeKey is the context key of a request's purpose.
+// purposeKey is the context key of a request's [purpose].
 type purposeKey struct{}
 
 func purposeOf(req *http.Request) purpose {
@@ -44,7 +45,7 @@ func purposeOf(req *http.Request) purpose {
 	return p
 }
 
-// describe names the operation of a request, for errors.
+// describe returns the name of a request's operation for error messages, such as "get manifest".
 func (p purpose) describe(method string) string {
 	if p.op == opPing || p.op == opToken {
 		return "log in"
@@ -52,8 +53,8 @@ func (p purpose) describe(method string) string {
 	return strings.ToLower(method) + " " + p.op
 }
 
-// maxRegistries is the maximum number of values of the label registry. It is limited because callers choose the
-// registries. All other registries share the label otherRegistries.
+// maxRegistries is the maximum number of registries with their own value of the metric label registry. It is
+// limited because callers choose the registries. All other registries share the value otherRegistries.
 const (
 	maxRegistries   = 100
 	otherRegistries = "other"
@@ -77,8 +78,9 @@ func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
 	return &metrics{tracer: tel.Tracers.Tracer(scope), requests: requests, registries: make(map[string]bool)}, err
 }
 
-// sendObserved sends a request in a span of its own and counts it. The span and the counter omit the URL, because its
-// query may contain a secret. The failure of a tentative request is not counted.
+// sendObserved sends a request within a trace span and counts it in a metric. The span and the metric do not
+// contain the URL, because its query may contain a secret. If a tentative request fails, it is not counted, because
+// the client then tries plain HTTP.
 func (m *metrics) sendObserved(
 	registry string, req *http.Request, send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
@@ -107,8 +109,8 @@ func (m *metrics) sendObserved(
 	return resp, err
 }
 
-// registryLabel returns the label of a registry. It is the registry's name if the registry has answered before and is
-// among the first maxRegistries registries, and otherwise otherRegistries.
+// registryLabel returns the value of the metric label registry. Only the first maxRegistries registries that answer
+// are named. The value for all other registries is otherRegistries.
 func (m *metrics) registryLabel(registry string, answered bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +123,8 @@ func (m *metrics) registryLabel(registry string, answered bool) string {
 	return otherRegistries
 }
 
-// describeFailure returns a few words about an error, without any text from outside.
+// describeFailure describes an error in a few words for a trace span. It does not quote the error, which may
+// contain text from the server.
 func describeFailure(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {

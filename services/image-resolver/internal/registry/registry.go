@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry is a client of registries. It sends credentials only to the registry that they belong to, encrypts
-// connections unless a registry is listed as insecure, bounds answers, and quotes registries in errors.
+// Package registry is a client of image registries. It sends credentials only to the registry to which they belong,
+// and uses TLS unless the settings list a registry as insecure. It limits the size of answers. Its errors quote the
+// error messages of registries.
 package registry
 
 import (
@@ -24,32 +25,34 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 )
 
-// Credentials finds the credential for a repository.
+// Credentials finds the credentials for the repositories of registries. Package credentials implements it.
 type Credentials interface {
-	// Lookup returns the credential, or a zero Credential.
+	// Lookup returns the credential for a repository. It is zero if no credential is configured.
 	Lookup(ctx context.Context, repository string) (credentials.Credential, error)
-	// Renew is Lookup after the registry rejected the credential.
+	// Renew returns the credential after the registry rejected an earlier result of Lookup. It uses no cached data.
 	Renew(ctx context.Context, repository string) (credentials.Credential, error)
 }
 
 // Config configures a Client.
 type Config struct {
-	// Transport sends requests. It selects certificates and proxies.
+	// Transport sends requests, with the certificates and the proxy for the host of each request.
 	Transport   http.RoundTripper
 	Credentials Credentials
-	// Insecure are the registries, as host or host:port, for which plain HTTP is permitted.
+	// Insecure lists the registries for which plain HTTP is permitted, as host or host:port.
 	Insecure []string
-	// Local lists registries that may be at local addresses, in addition to the registries in Insecure and the
-	// mirrors.
+	// Local lists further registries that may be at local addresses. The registries in Insecure and the mirrors may
+	// always be at local addresses.
 	Local []string
-	// PublicOnly rejects private addresses of registries that are in neither Insecure, Local nor the mirrors.
+	// PublicOnly forbids registries at private addresses, except the registries in Insecure and Local, and the
+	// mirrors.
 	PublicOnly bool
-	// Mirrors are repositories' prefixes to try before a registry, by its host or
-	// host:port, or by the beginning of its repositories, such as gcr.io/kpt-fn.
+	// Mirrors maps a registry, as host or host:port, to mirrors that are tried before the registry. A key may also be
+	// a prefix of repositories, such as gcr.io/kpt-fn. In the name of a repository, the mirror replaces the key.
 	Mirrors map[string][]string
-	// Concurrent is the maximum number of concurrent fetches. An eighth of them may be from the same registry.
+	// Concurrent is the maximum number of concurrent fetches from all registries. A single registry may use an eighth
+	// of it.
 	Concurrent int64
-	// Lookup resolves a registry's name. It defaults to net.Resolver.LookupNetIP.
+	// Lookup resolves the host name of a registry to IP addresses. It defaults to net.DefaultResolver.LookupNetIP.
 	Lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Telemetry *telemetry.Telemetry
 }
@@ -59,8 +62,9 @@ type Client struct {
 	cfg     Config
 	limiter *limiter
 	metrics *metrics
-	// plaintext contains the registries listed as insecure, local the registries that may be at local addresses, and
-	// mirrors the mirrors of registries and repository prefixes, all by canonical name.
+	// plaintext contains the registries for which plain HTTP is permitted. The map local contains the registries that
+	// may be at local addresses. The map mirrors contains the mirrors of registries and of repository prefixes. All
+	// keys are canonical names.
 	plaintext map[string]bool
 	local     map[string]bool
 	mirrors   map[string][]string
@@ -96,9 +100,10 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// With calls use with a session for the repository, such as "docker.io/library/busybox": for each of its mirrors until
-// use succeeds, and finally for the registry itself. Errors are classified: Precondition with the registry's own words,
-// Unavailable if no registry can be reached, or the class of use's error.
+// With calls use with a session for a repository, such as "docker.io/library/busybox". It first tries the mirrors
+// of the repository, until a call of use succeeds, and finally the registry itself. Errors have a class of package
+// fault: Precondition if the registry rejected a request, Unavailable if no registry can be reached, or the class
+// of the error that use returned.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
 	var missed []string
 	sources := c.sourcesOf(repository)
@@ -116,14 +121,15 @@ func (c *Client) With(ctx context.Context, repository string, use func(context.C
 	return nil
 }
 
-// isLocalFailure reports whether an error is about a file of this machine, such as a full disk. All other sources
-// would fail in the same way.
+// isLocalFailure reports whether an error is about a file of this machine, for example because the disk is full.
+// The mirrors and the registry would then all fail in the same way.
 func isLocalFailure(err error) bool {
 	_, ofFile := errors.AsType[*fs.PathError](err)
 	return ofFile || DiskFailure(err) != nil
 }
 
-// DiskFailure returns the error of a file system that rejects all writes. It returns nil for other errors.
+// DiskFailure returns the system error in err that makes every write to a file system fail, such as ENOSPC. It
+// returns nil for other errors.
 func DiskFailure(err error) error {
 	for _, errno := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
 		if errors.Is(err, errno) {
@@ -133,8 +139,8 @@ func DiskFailure(err error) error {
 	return nil
 }
 
-// withMirrors puts the errors of the mirrors before err, because they matter most at a site without access to the
-// registry.
+// withMirrors adds the errors of the mirrors to err, the error of the registry. The errors of the mirrors are
+// first, because they matter most at a site without access to the registry.
 func withMirrors(err error, missed []string) error {
 	if len(missed) == 0 {
 		return err
@@ -142,7 +148,8 @@ func withMirrors(err error, missed []string) error {
 	return fault.New(fault.Of(err), "%s; after that: %w", strings.Join(missed, "; "), err)
 }
 
-// canonicalPrefix returns the canonical spelling of a registry or of a repository prefix.
+// canonicalPrefix returns the canonical spelling of a registry or of a repository prefix, by which mirrors are
+// found.
 func canonicalPrefix(prefix string) string {
 	if !strings.Contains(prefix, "/") {
 		return registryname.Canonical(prefix)
@@ -150,7 +157,8 @@ func canonicalPrefix(prefix string) string {
 	return imagename.CanonicalRepository(prefix)
 }
 
-// sourcesOf returns the repository's names at its mirrors, longest prefix first, and finally its own name.
+// sourcesOf returns the names of a repository at its mirrors and finally its own name, in the order to try them.
+// The mirror with the longest matching prefix is first.
 func (c *Client) sourcesOf(repository string) []string {
 	var all []string
 	for end := len(repository); end > 0; end = strings.LastIndexByte(repository[:end], '/') {
@@ -161,7 +169,8 @@ func (c *Client) sourcesOf(repository string) []string {
 	return append(all, repository)
 }
 
-// useSource calls use with a single source. A mirror may use half of the remaining time.
+// useSource calls use with a session for a single source, which is a mirror or the registry itself. A mirror may
+// use half of the remaining time, so that time is left for the next source.
 func (c *Client) useSource(
 	ctx context.Context, source string, last bool, use func(context.Context, *Session) error,
 ) (err error) {
@@ -170,8 +179,8 @@ func (c *Client) useSource(
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
-	// This happens before the session acquires a slot, so that a hanging credential helper delays only its own
-	// registries.
+	// The credential is looked up before the session acquires a slot. A hanging credential helper therefore delays
+	// only the registries for which it is configured.
 	cred, err := c.cfg.Credentials.Lookup(ctx, source)
 	if err != nil {
 		return err
@@ -193,7 +202,7 @@ func (c *Client) useSource(
 	if status != http.StatusUnauthorized && (status != http.StatusForbidden || !cred.Kept) {
 		return err
 	}
-	// Retry with a new login, because the credential may just have been replaced, or a token may have expired early.
+	// Log in again and retry, because the credential may just have been replaced, or a token may have expired early.
 	fresh, renewErr := c.cfg.Credentials.Renew(ctx, source)
 	switch {
 	case renewErr != nil:
@@ -214,7 +223,7 @@ func (c *Client) useSession(
 	return use(ctx, s)
 }
 
-// isInsecure reports whether plain HTTP may be spoken to a host.
+// isInsecure reports whether the settings permit plain HTTP for a host.
 func (c *Client) isInsecure(host string) bool { return c.plaintext[registryname.Canonical(host)] }
 
 func (c *Client) isListed(host string) bool { return c.local[registryname.Canonical(host)] }

@@ -17,35 +17,38 @@ import (
 )
 
 const (
-	// attempts is the maximum number of attempts for a request.
+	// attempts is the maximum number of times that a request is sent.
 	attempts = 4
-	// firstWait is the first wait between attempts. It doubles after each attempt.
+	// firstWait is the wait after the first failed attempt. The wait doubles after each further attempt.
 	firstWait = 200 * time.Millisecond
-	// maxLost bounds the total time of a session's failed attempts and waits. If a wait would exceed it, callers get
-	// the error. The session serves several callers, and does not know their deadlines.
+	// maxLost bounds the total time of a session's failed attempts and of the waits after them. If the next wait would
+	// exceed it, callers get the error. Deadlines cannot replace this limit, because a session serves several callers,
+	// whose deadlines it does not know.
 	maxLost = 2500 * time.Millisecond
-	// maxRetryAfter is the maximum Retry-After that we obey.
+	// maxRetryAfter is the maximum wait that a registry can request in a Retry-After header. Longer waits are
+	// shortened to it.
 	maxRetryAfter = 24 * time.Hour
 )
 
-// transient are the statuses that permit a retry of the request.
+// transient contains the HTTP statuses after which a request is retried.
 var transient = []int{
 	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retrier retries the requests of a session, with growing waits or with the registry's Retry-After.
+// retrier is an HTTP transport that retries the requests of a session. It waits between attempts for a growing
+// time, or for the time in the registry's Retry-After header.
 type retrier struct {
 	next     http.RoundTripper
 	attempts int
-	// failed is called after each attempt except the last attempt. It may read the body of resp.
+	// failed is called after each failed attempt that is followed by a retry. It may read the body of resp.
 	failed func(req *http.Request, resp *http.Response, err error)
-	// lost is the total time of failed attempts and waits so far.
+	// lost is the total time of the session's failed attempts and waits so far.
 	lost time.Duration
 }
 
-// RoundTrip sends req until the answer is final, the attempts or the time for them are used up, or the request's
-// deadline would pass before the next attempt.
+// RoundTrip sends req and repeats it after temporary failures. It returns the last answer or error if no attempts
+// are left, if the time maxLost is used up, or if the request's deadline would pass before the next attempt.
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	backoff := retry.Backoff{First: firstWait, Jitter: 0.5}
@@ -81,7 +84,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// worthRetrying reports whether the same request may succeed a little later.
+// worthRetrying reports whether an attempt has failed temporarily, so that a retry may succeed.
 func worthRetrying(resp *http.Response, err error) bool {
 	if err == nil {
 		return slices.Contains(transient, resp.StatusCode)
@@ -100,8 +103,9 @@ func worthRetrying(resp *http.Response, err error) bool {
 	return isReset(err)
 }
 
-// retryAfter returns the wait of a Retry-After header, in seconds or until a date by the sender's own clock. It returns
-// zero without such a header.
+// retryAfter returns the wait that the sender of a response requests in its Retry-After header, as seconds or as a
+// date. Dates are compared with the sender's own clock in the Date header. It returns zero without a Retry-After
+// header.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
@@ -117,8 +121,8 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return min(max(0, at.Sub(now)), maxRetryAfter)
 }
 
-// streamError has the same fields as package http's unexported error of a reset HTTP/2 stream. Package http lets
-// errors.As copy its error to any struct with these fields.
+// streamError is a copy of package http's unexported error for a reset HTTP/2 stream. Package http lets errors.As
+// copy its error to any struct with the same fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -127,12 +131,12 @@ type streamError struct {
 
 func (e streamError) Error() string { return "stream reset" }
 
-// http2Ends are substrings of errors from closing HTTP/2 connections. Package http provides no other way to distinguish
-// them.
+// http2Ends are parts of the messages of errors that package http returns when the server closes an HTTP/2
+// connection. Package http provides no other way to recognize these errors.
 var http2Ends = []string{"GOAWAY", "http2: client connection", "http2: client conn "}
 
-// isReset reports whether the server closed the HTTP/2 stream or connection, as restarted and overloaded servers do.
-// The request itself may be valid.
+// isReset reports whether the server closed the HTTP/2 stream or connection, as restarting and overloaded servers
+// do. The request may succeed when it is sent again.
 func isReset(err error) bool {
 	_, reset := errors.AsType[streamError](err)
 	return reset || slices.ContainsFunc(http2Ends, func(text string) bool { return strings.Contains(err.Error(), text) })

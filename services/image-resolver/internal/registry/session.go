@@ -20,17 +20,17 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// Session sends requests to a single registry about a single repository, in a single goroutine. Callers must not use it
-// after their function has returned.
+// Session sends requests about a single repository to a single registry. Only a single goroutine may use a Session.
+// Callers must not use it after the function that they passed to [Client.With] has returned.
 type Session struct {
 	repo    name.Repository
 	cred    credentials.Credential
 	guard   *guard
 	retrier *retrier
 	http    *http.Client
-	// scheme is the URL scheme of the ping that the registry answered. It is empty before that.
+	// scheme is the URL scheme by which the registry answered the ping, https or http. It is empty before the answer.
 	scheme string
-	// headers are the Authorization headers of requests, by host.
+	// headers contains the Authorization headers of requests, by the host of the request.
 	headers map[string]string
 }
 
@@ -49,7 +49,8 @@ func (c *Client) openSession(
 	return s, s.login(ctx)
 }
 
-// reportAttempt reports the error of an attempt to the callers, whose deadlines may expire before the last attempt.
+// reportAttempt reports the error of a failed attempt to the callers. If their deadlines expire before the last
+// attempt, they can return this error.
 func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)
@@ -57,10 +58,11 @@ func (s *Session) reportAttempt(req *http.Request, resp *http.Response, err erro
 	cache.Progress(req.Context(), s.explainError(req.Context(), purposeOf(req).describe(req.Method), err))
 }
 
-// WantedCredentials reports whether the registry required credentials and got some.
+// WantedCredentials reports whether the registry required credentials and the session had credentials for it.
 func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged }
 
-// Head returns the digest of the manifest that a tag points at, or "" if the registry does not send it.
+// Head returns the digest of the manifest to which a tag refers. The digest is empty if the registry does not send
+// it.
 func (s *Session) Head(ctx context.Context, tag string) (string, error) {
 	resp, err := s.sendRequest(ctx, purpose{op: opManifest}, http.MethodHead, s.resourceURL("manifests", tag))
 	if err != nil {
@@ -70,7 +72,8 @@ func (s *Session) Head(ctx context.Context, tag string) (string, error) {
 	return resp.Header.Get("Docker-Content-Digest"), nil
 }
 
-// Manifest returns the manifest that a tag or digest names. A manifest with another digest is an error.
+// Manifest returns the manifest with the given tag or digest. It returns an error if the content does not have the
+// given digest.
 func (s *Session) Manifest(ctx context.Context, reference string) (*oci.Manifest, error) {
 	raw, mediaType, err := s.readAnswer(ctx, purpose{op: opManifest}, s.resourceURL("manifests", reference))
 	if err != nil {
@@ -93,7 +96,7 @@ func (s *Session) Blob(ctx context.Context, digest string) ([]byte, error) {
 	return raw, verifyDigest(raw, digest, "blob")
 }
 
-// verifyDigest rejects content with another digest.
+// verifyDigest returns an error if raw does not have the given digest.
 func verifyDigest(raw []byte, digest, what string) error {
 	if !strings.HasPrefix(digest, "sha256:") {
 		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)
@@ -105,8 +108,9 @@ func verifyDigest(raw []byte, digest, what string) error {
 	return nil
 }
 
-// Layer calls read with the compressed content of a layer, as the registry sends it. The function read must bound the
-// size and check the digest. Layer adds advice to connection errors, and returns the errors of read unchanged.
+// Layer calls read with the compressed content of a layer, as the registry sends it. The function read must limit
+// the size and verify the digest. Layer adds advice for users to connection errors. It returns the errors of read
+// unchanged.
 func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader) error) error {
 	resp, err := s.sendRequest(ctx, purpose{op: opBlob, layer: true}, http.MethodGet, s.resourceURL("blobs", digest))
 	if err != nil {
@@ -122,7 +126,8 @@ func (s *Session) Layer(ctx context.Context, digest string, read func(io.Reader)
 	return err
 }
 
-// layerBody records the error that ended a layer early.
+// layerBody records the error that interrupted the download of a layer, because it must be distinguished from other
+// errors of the reader, such as a full disk.
 type layerBody struct {
 	io.Reader
 	err error
@@ -143,7 +148,8 @@ func (s *Session) resourceURL(kind, identifier string) *url.URL {
 	}
 }
 
-// readAnswer returns the whole answer to a GET and its media type. An answer that breaks off is requested once more.
+// readAnswer sends a GET request and returns the whole answer with its media type. If the answer is interrupted,
+// readAnswer sends the request once more.
 func (s *Session) readAnswer(ctx context.Context, p purpose, u *url.URL) (raw []byte, contentType string, err error) {
 	for attempt := 1; ; attempt++ {
 		resp, err := s.sendRequest(ctx, p, http.MethodGet, u)
@@ -167,8 +173,8 @@ func (s *Session) readAnswer(ctx context.Context, p purpose, u *url.URL) (raw []
 	}
 }
 
-// sendRequest returns the answer to a request, with status 200. The caller must close its body. If a host requires a
-// token, or if its token expired, sendRequest gets a new token and sends the request again.
+// sendRequest sends a request and returns the answer, whose status is 200. The caller must close its body. If a
+// host requires a token, or if the token has expired, sendRequest gets a new token and sends the request again.
 func (s *Session) sendRequest(ctx context.Context, p purpose, method string, u *url.URL) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		req, err := http.NewRequestWithContext(context.WithValue(ctx, purposeKey{}, p), method, u.String(), nil)

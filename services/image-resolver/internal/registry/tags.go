@@ -16,14 +16,17 @@ import (
 )
 
 const (
-	// tagsPerPage is the requested size of a page. Some registries reject more than 1000.
+	// tagsPerPage is the number of tags that we request for each page of a list. Some registries reject more than
+	// 1000.
 	tagsPerPage = 1000
-	// maxTags is the maximum number of tags in a list. Some repositories contain a tag for each commit, and a hostile
-	// registry may send any number of tags.
+	// maxTags is the maximum number of tags in the list of a repository. Some repositories contain a tag for each
+	// commit, and a hostile registry may send any number of tags.
 	maxTags = 50_000
-	// maxTagBytes bounds the text of a list. It suffices for maxTags signatures, the longest tags in use.
+	// maxTagBytes is the maximum total length of the tags in a list. It suffices for maxTags tags of image signatures,
+	// which are the longest tags in use.
 	maxTagBytes = 4 << 20
-	// maxPages bounds the pages of a list. Pages may be empty.
+	// maxPages is the maximum number of pages of a list of tags. It is necessary because a registry may send empty
+	// pages without end.
 	maxPages = 1000
 )
 
@@ -57,8 +60,8 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	return list.tags, nil
 }
 
-// nextPage returns the URL of the next page from the Link headers, or nil. It uses only the query of a link, because
-// some registries send a host or path that is not reachable from here.
+// nextPage returns the URL of the next page of a list from the Link headers, or nil after the last page. It takes
+// only the query from the link, because some registries send a host or path that is not reachable from here.
 func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	for _, link := range splitHeader(links, ',') {
 		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
@@ -76,7 +79,8 @@ func nextPage(page *url.URL, links []string) (*url.URL, error) {
 	return nil, nil
 }
 
-// isNext reports whether the parameters of a link describe a next page. Some registries send no relation at all.
+// isNext reports whether a link in a Link header leads to the next page, according to the link's parameters. It
+// also returns true if the parameter rel is missing, because some registries do not send it.
 func isNext(parameters string) bool {
 	related := false
 	for _, parameter := range splitHeader([]string{parameters}, ';') {
@@ -120,7 +124,7 @@ func splitHeader(values []string, separator byte) []string {
 	return parts
 }
 
-// tagList contains the tags of a repository that were read so far.
+// tagList collects the tags of a repository from all pages of the list.
 type tagList struct {
 	tags  []string
 	bytes int
@@ -137,7 +141,8 @@ func (l *tagList) readPage(page io.Reader) error {
 	return json.Unmarshal(content, &struct{ Tags *tagList }{l})
 }
 
-// UnmarshalJSON adds the tags of an array one by one, to enforce the bounds. Null is an empty array.
+// UnmarshalJSON adds the tags of a JSON array one by one, so that it can stop at the limits. JSON null is an empty
+// array.
 func (l *tagList) UnmarshalJSON(array []byte) error {
 	in := json.NewDecoder(bytes.NewReader(array))
 	switch start, err := in.Token(); {

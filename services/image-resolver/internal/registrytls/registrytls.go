@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registrytls connects to registries by TLS 1.2 or newer. It verifies certificates with the authorities of the
-// system and of configured directories, and uses the proxies of the environment.
+// Package registrytls connects to registries by TLS 1.2 or newer. It trusts the certificate authorities of the
+// system and of configured directories. It uses the proxies that environment variables such as HTTPS_PROXY specify.
 package registrytls
 
 import (
@@ -29,25 +29,27 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 )
 
-// Config contains the directories with certificates.
+// Config contains the paths of the directories with certificates for connections to registries.
 type Config struct {
-	// Directory contains the files for all registries, see [load]. Empty means the system's authorities only.
+	// Directory contains the certificates for all registries without an entry in Directories. If it is empty, only the
+	// certificate authorities of the system are trusted.
 	Directory string
-	// Directories contain the files for single registries, by host or host:port, instead of those in Directory.
+	// Directories contains the directories for single registries, by host or host:port. They replace Directory for
+	// these registries.
 	Directories map[string]string
 	Log         *slog.Logger
-	// Changed is called after each change of a directory's content.
+	// Changed is called after each change of the certificates, so that the caller can retry requests that had failed.
 	Changed func()
 }
 
-// Store is an HTTP transport that uses the certificates for the host of each request.
+// Store is an HTTP transport that chooses the certificates by the host of each request.
 type Store struct {
 	cfg     Config
 	general *directory
 	hosts   map[string]*directory
 }
 
-// directory is a directory and the transport that uses the certificates in it.
+// directory is a directory with certificates, and the HTTP transport that uses these certificates.
 type directory struct {
 	path      string
 	transport atomic.Pointer[http.Transport]
@@ -56,7 +58,7 @@ type directory struct {
 	last map[string][]byte
 }
 
-// New reads the directories. Files that do not exist yet are no error, files that cannot be parsed are.
+// New reads the directories with certificates. Files may be missing. It is an error if a file cannot be parsed.
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, general: &directory{path: cfg.Directory}, hosts: make(map[string]*directory)}
 	for host, path := range cfg.Directories {
@@ -75,14 +77,14 @@ func (s *Store) allDirectories() []*directory {
 }
 
 // RoundTrip sends a request with the certificates for its host. If the host's certificate is not trusted, it reads
-// the files again, because an authority may just have been replaced.
+// the certificate files again and retries, because an authority may just have been replaced.
 func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	d, ok := s.hosts[registryname.Canonical(req.URL.Host)]
 	if !ok {
 		d = s.general
 	}
 	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy != nil {
-		// The connection leads to the proxy of the administrator.
+		// The connection leads to a proxy that the administrator has chosen, so local addresses are permitted.
 		req = req.WithContext(dialguard.Lift(req.Context()))
 	}
 	used := d.transport.Load()
@@ -97,7 +99,7 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Run reads the directories again when they change, until ctx is done.
+// Run watches the directories until ctx is done. It reads a directory again when the directory changes.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, d := range s.allDirectories() {
@@ -113,7 +115,8 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// reloadDirectory reads a directory again. Files that cannot be parsed change nothing.
+// reloadDirectory reads a directory again. If a file cannot be parsed, reloadDirectory logs the error and keeps the
+// current certificates.
 func (s *Store) reloadDirectory(ctx context.Context, d *directory) {
 	changed, err := d.readChanges()
 	if err != nil {
@@ -126,8 +129,8 @@ func (s *Store) reloadDirectory(ctx context.Context, d *directory) {
 	}
 }
 
-// readChanges reads the directory's files, and makes a new transport if they have changed. Running requests keep the
-// old transport.
+// readChanges reads the certificates in the directory, and creates a new HTTP transport if they have changed.
+// Running requests keep the old transport.
 func (d *directory) readChanges() (changed bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,14 +154,15 @@ func (d *directory) readChanges() (changed bool, err error) {
 	return old != nil, nil
 }
 
-// Names of the files in a directory, as in a Kubernetes TLS secret or in docker's directories. The authorities are
-// used in addition to the system's authorities. The client certificate is sent to registries that require it.
+// Names of the files in a directory with certificates, as in a Kubernetes TLS secret or in docker's directories.
+// The certificate authorities are trusted in addition to the system's authorities. The client certificate is sent
+// to registries that require it.
 var (
 	authorityFiles = []string{"ca.crt", "ca.pem"}
 	pairFiles      = [][2]string{{"tls.crt", "tls.key"}, {"client.cert", "client.key"}}
 )
 
-// readFiles returns the existing files, by name.
+// readFiles returns the content of the certificate files in the directory, by file name. It omits missing files.
 func (d *directory) readFiles() (map[string][]byte, error) {
 	content := make(map[string][]byte)
 	if d.path == "" {
@@ -176,7 +180,8 @@ func (d *directory) readFiles() (map[string][]byte, error) {
 	return content, nil
 }
 
-// loadConfig returns the TLS settings for the content of files, by name.
+// loadConfig returns TLS settings with the given certificate files. The parameter content maps file names to
+// contents.
 func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
@@ -205,7 +210,7 @@ func loadConfig(content map[string][]byte) (*tls.Config, error) {
 	return config, nil
 }
 
-// newTransport returns a transport with bounds for every step.
+// newTransport returns an HTTP transport that limits the time or size of every step of a request.
 func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		TLSClientConfig:        config,
@@ -218,14 +223,14 @@ func newTransport(config *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// Received data needs memory until it is read. Eight fetches from the same registry fill a quarter of a
-		// connection's buffer.
+		// Received data needs memory until it is read. With this limit for each stream, eight fetches from the same
+		// registry fill a quarter of the connection's buffer.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }
 
-// dialChecked connects to an address. It checks the address that the kernel connects to, so that a restricted request
-// never reaches a local address, regardless of its name.
+// dialChecked connects to an address. It checks the resolved IP address to which the kernel connects, so that a
+// restricted request never reaches a local address, regardless of its host name.
 func dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,

@@ -19,20 +19,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// key is the key of a cached answer. The answer is an image, by tag or digest and by platforms, or the list of tags
-// if both tag and digest are empty.
+// key identifies a cached answer of a registry. The answer is an image, by tag or digest and by platforms. If both
+// tag and digest are empty, the answer is the list of the repository's tags.
 type key struct {
 	repository, tag, digest string
 	platforms               string
 }
 
-// answer is a cached answer of a registry: an image or a list of tags.
+// answer is a cached answer of a registry: either an image or a list of tags.
 type answer struct {
 	image *oci.Image
 	tags  []string
 }
 
-// sizeOf returns the memory of an answer and its key, in bytes.
+// sizeOf estimates the memory that an answer and its key occupy in the cache, in bytes.
 func sizeOf(k key, a answer) int64 {
 	const text = 16 // the size of a string header, and the granularity of its content
 	n := int64(len(k.repository) + len(k.tag) + len(k.digest) + len(k.platforms) + 3*text + cap(a.tags)*text)
@@ -45,7 +45,8 @@ func sizeOf(k key, a answer) int64 {
 	return n
 }
 
-// imageKey returns the key of an image on its first matching platform.
+// imageKey returns the cache key for an image. The key contains the requested platform, or the configured platforms
+// if platform is empty.
 func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platform) key {
 	named := oci.Platform{
 		OS: platform.GetOs(), Architecture: platform.GetArchitecture(), Variant: platform.GetVariant(),
@@ -57,8 +58,8 @@ func (r *Resolver) imageKey(name imagename.Name, platform *imageresolverv1.Platf
 	return k
 }
 
-// lifetimeOf returns the lifetime of an answer. An image by digest never expires, because digests are immutable. A
-// failure to fetch a digest expires.
+// lifetimeOf returns the time for which an answer stays valid in the cache. An image by digest never expires,
+// because digests are immutable. If fetching it failed, the failure expires.
 func (r *Resolver) lifetimeOf(k key) cache.Lifetime {
 	if k.digest != "" {
 		return cache.Lifetime{Failure: r.cfg.Tags.Failure}
@@ -86,15 +87,15 @@ func (r *Resolver) fetch(ctx context.Context, k key) (a answer, err error) {
 	return a, err
 }
 
-// fetch is the state of fetching an image from its registry.
+// fetch contains the parameters for fetching an image from its registry.
 type fetch struct {
 	resolver  *Resolver
 	key       key
 	platforms oci.Platforms
 }
 
-// fetchImage gets the image in a session. If the tag is cached and still points at the same image, it sends only a
-// HEAD request.
+// fetchImage gets the image from the registry of the session. If the tag is in the cache, fetchImage sends a HEAD
+// request, and returns the cached image if the tag still refers to it.
 func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image, error) {
 	if f.key.tag == "" {
 		return f.readImage(ctx, s, f.key.digest)
@@ -105,7 +106,7 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 		if err == nil && digest == old.image.TopDigest() {
 			return old.image, nil
 		}
-		// If HEAD was rejected, we send GET, because only the answer to GET contains the reason.
+		// If the registry rejected HEAD, we send GET, because only the answer to GET contains the reason.
 		if err != nil && fault.Of(err) != fault.Precondition {
 			return nil, err
 		}
@@ -122,7 +123,8 @@ func (f fetch) fetchImage(ctx context.Context, s *registry.Session) (*oci.Image,
 	return image, nil
 }
 
-// readImage gets the manifest, for an index the manifest of the platform, and its configuration.
+// readImage gets the manifest for reference, a tag or digest, and the image's configuration. If the manifest is an
+// index, readImage chooses the image for a wanted platform.
 func (f fetch) readImage(ctx context.Context, s *registry.Session, reference string) (*oci.Image, error) {
 	top, err := s.Manifest(ctx, reference)
 	if err != nil {
@@ -146,12 +148,13 @@ func (f fetch) readImage(ctx context.Context, s *registry.Session, reference str
 	return image, nil
 }
 
-// maxDepth is the maximum nesting of indexes.
+// maxDepth is the maximum nesting of indexes within indexes.
 const maxDepth = 3
 
-// chooseMember returns the platform's image of a manifest or an index. If the members of an index name no platform,
-// it returns the first member whose configuration names a wanted platform. The parameter named is the platform that
-// the parent index names for the manifest. It may be nil.
+// chooseMember returns the image of the manifest m. If m is an index, it returns the image in the index for a
+// wanted platform. If the index names no platforms, it returns the first image whose configuration names a wanted
+// platform. The parameter named is the platform of m according to the parent index. It is nil if there is no parent
+// index, or if the parent index names no platform.
 func (f fetch) chooseMember(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform, depth int,
 ) (*oci.Image, error) {
@@ -182,8 +185,8 @@ func (f fetch) chooseMember(
 	return nil, first
 }
 
-// readConfig returns the image of a manifest. Its platform in the index or in the configuration must be among
-// f.platforms.
+// readConfig returns the image with the manifest m. The parameter named is the platform of the image according to
+// the index. If it is nil, the platform in the configuration must be in f.platforms.
 func (f fetch) readConfig(
 	ctx context.Context, s *registry.Session, m *oci.Manifest, named *oci.Platform,
 ) (*oci.Image, error) {
@@ -206,7 +209,8 @@ func (f fetch) readConfig(
 	return image, nil
 }
 
-// orderTags returns tags with the versions first, from the highest to the lowest, and then all further tags by name.
+// orderTags returns the tags in the order for users: first all versions, from the highest to the lowest, and then
+// all other tags by name.
 func orderTags(tags []string) []string {
 	var versions []*semver.Version
 	var others []string
@@ -228,7 +232,7 @@ func orderTags(tags []string) []string {
 	return append(ordered, others...)
 }
 
-// offered is the maximum number of tags in a message.
+// offered is the maximum number of tags that an error message suggests.
 const offered = 5
 
 func offerTags(tags []string) string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolver resolves image references. It answers from its cache while the cached answer is valid, and queries
-// the registry otherwise.
+// Package resolver resolves image references to digests. It answers from its cache while the cached answer is
+// valid. Otherwise it queries the registry.
 package resolver
 
 import (
@@ -27,37 +27,39 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// Config configures a Resolver. All fields but DefaultPrefix are required.
+// Config configures a Resolver. All fields except DefaultPrefix are required.
 type Config struct {
-	// DefaultPrefix is the prefix of image names without a slash.
+	// DefaultPrefix is prepended to image names without a slash.
 	DefaultPrefix string
-	// Platforms are the platforms to choose from if a request names no platform.
+	// Platforms are the platforms from which an image is chosen if a request names no platform.
 	Platforms oci.Platforms
 	Registry  *registry.Client
 	// MaxBytes bounds the cache.
 	MaxBytes int64
-	// Tags is the lifetime of tags and lists of tags. Digests are immutable.
+	// Tags is the cache lifetime of answers about tags and of lists of tags. Answers about digests never expire.
 	Tags      cache.Lifetime
 	Telemetry *telemetry.Telemetry
 }
 
 const (
-	// fetchTimeout bounds a fetch, with all its retries. It is shorter than the usual timeout of callers, so that they get
-	// the error.
+	// fetchTimeout bounds a fetch from a registry, with all its retries. It is shorter than the usual timeout of
+	// callers, so that they receive the error of the fetch.
 	fetchTimeout = 20 * time.Second
-	// maxFetches is the maximum number of concurrent fetches. Most fetches wait in the queue of their registry.
+	// maxFetches is the maximum number of fetches that run or wait. Most of them wait in the queue of their registry.
 	maxFetches = 10_000
-	// staleWait is the maximum wait for a registry if there is a stale answer.
+	// staleWait is the maximum wait for a registry if the cache contains an expired answer. After it, the expired
+	// answer is used.
 	staleWait = 2 * time.Second
-	// keepFor is the time after a request for which a tag is refreshed before its answer expires, so that a function
-	// that is called now and then does not wait for its registry in each cold start.
+	// keepFor is the time for which a tag is refreshed in the background after a request for it. A function that is
+	// called now and then therefore does not wait for its registry in each cold start.
 	keepFor = time.Hour
-	// maxKept is the maximum number of tags and lists of tags that are refreshed in this way. Each costs a small
-	// request every few minutes.
+	// maxKept is the maximum number of tags and lists of tags that are refreshed in the background. Each of them costs
+	// a small request to its registry every few minutes.
 	maxKept = 1000
 )
 
-// Resolver is the ImageResolverService. Several callers share an answer, so callers must not change it.
+// Resolver implements the ImageResolverService. Callers must not modify a response, because several callers share
+// it.
 type Resolver struct {
 	cfg   Config
 	cache *cache.Cache[key, answer]
@@ -68,7 +70,7 @@ type Resolver struct {
 	moves   metric.Int64Counter
 }
 
-// New returns a resolver. Callers must run [Resolver.Run].
+// New returns a resolver. Callers must run [Resolver.Run] while they use the resolver.
 func New(cfg Config) (*Resolver, error) {
 	const scope = "image-resolver"
 	r := &Resolver{cfg: cfg, log: cfg.Telemetry.Log, tracer: cfg.Telemetry.Tracers.Tracer(scope)}
@@ -92,14 +94,15 @@ func New(cfg Config) (*Resolver, error) {
 	return r, errors.Join(errs[:]...)
 }
 
-// Run refreshes tags in use until ctx is done, and then stops all fetches.
+// Run refreshes recently requested tags in the background until ctx is done. It then stops all fetches.
 func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
 
-// ForgetFailures removes cached failures, because credentials or certificates have changed.
+// ForgetFailures removes failures from the cache. It is called when credentials or certificates have changed, so
+// that the next request is not answered with an outdated failure.
 func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 
-// ResolveImage resolves an image. The classes of its errors are fault.Invalid, Precondition, Unavailable, Exhausted,
-// and the classes of ctx's errors.
+// ResolveImage resolves an image name to a digest and the command of its containers. Its errors have the classes
+// fault.Invalid, Precondition, Unavailable and Exhausted. If ctx is done, they have the class of ctx's error.
 func (r *Resolver) ResolveImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (*imageresolverv1.ResolveImageResponse, error) {
@@ -127,8 +130,8 @@ func (r *Resolver) resolve(
 	return newResponse(name, found), nil
 }
 
-// selectImage returns the image that a request names. If the request has a constraint, it replaces the image's tag and
-// digest.
+// selectImage returns the name of the requested image. If the request has a tag constraint, the name has a tag that
+// satisfies the constraint instead of its own tag and digest.
 func (r *Resolver) selectImage(
 	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
 ) (imagename.Name, error) {
@@ -171,8 +174,8 @@ func newResponse(name imagename.Name, found cache.Answer[answer]) *imageresolver
 	}
 }
 
-// ListTags lists the tags of a repository that a constraint allows, versions first and the highest first. It returns
-// the same errors as ResolveImage.
+// ListTags lists the tags of a repository that satisfy the request's constraint: first all versions, from the
+// highest to the lowest, and then all other tags. Its errors have the same classes as the errors of ResolveImage.
 func (r *Resolver) ListTags(
 	ctx context.Context, req *imageresolverv1.ListTagsRequest,
 ) (*imageresolverv1.ListTagsResponse, error) {
@@ -205,7 +208,8 @@ func (r *Resolver) allTags(ctx context.Context, repository string, renew bool) (
 	return found.Value.tags, nil
 }
 
-// queryCache queries the cache and counts the source of its answer.
+// queryCache returns the answer for a key from the cache, or else from the registry. It counts in a metric how the
+// answer was found. If renew is true, it does not use the cached answer.
 func (r *Resolver) queryCache(ctx context.Context, k key, renew bool) (found cache.Answer[answer], err error) {
 	if renew {
 		found, err = r.cache.Renew(ctx, k)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcert makes certificates of registries for tests.
+// Package testcert issues certificates for registries and their clients in tests.
 package testcert
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 )
 
-// Name is the second name of certificates, in addition to this machine.
+// Name is a host name in all certificates of this package, in addition to the names of this machine.
 const Name = "registry.example"
 
 // Authority signs certificates.
@@ -26,14 +26,14 @@ func NewAuthority(t testing.TB) *Authority {
 	return &Authority{mtlstest.NewAuthority(t, time.Hour)}
 }
 
-// Issue returns the certificate and key, in PEM format, of a server or client at 127.0.0.1 or [Name], which expire at
-// the given time.
+// Issue returns a certificate and its key in PEM format. The certificate is for servers and clients at 127.0.0.1,
+// localhost and [Name]. It expires at the time end.
 func (a *Authority) Issue(t testing.TB, end time.Time) (cert, key []byte) {
 	t.Helper()
 	return a.IssueHost(t, time.Until(end), "localhost", Name)
 }
 
-// Server returns TLS settings with a certificate that expires at the given time.
+// Server returns the TLS settings of a server. The server's certificate expires at the time end.
 func (a *Authority) Server(t testing.TB, end time.Time) *tls.Config {
 	t.Helper()
 	pair, err := tls.X509KeyPair(a.Issue(t, end))
@@ -43,7 +43,7 @@ func (a *Authority) Server(t testing.TB, end time.Time) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
-// Pool returns a certificate pool that contains only the authority.
+// Pool returns a certificate pool that contains only this authority, for clients that must trust its certificates.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(a.PEM)

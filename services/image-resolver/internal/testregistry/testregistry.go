@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testregistry runs registries in memory for tests. It counts their requests and injects failures.
+// Package testregistry runs in-memory registries for tests. It counts their requests. Middlewares can inject
+// failures.
 package testregistry
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Registry is a registry on a loopback port.
+// Registry is an in-memory registry that listens on a loopback port.
 type Registry struct {
 	// Host is its host and port.
 	Host string
@@ -33,8 +34,8 @@ type Registry struct {
 	requests []string
 }
 
-// Start starts a registry until the test is over, with TLS if settings are given. Each middleware may answer instead of
-// the registry, the last middleware first.
+// Start starts a registry that runs until the test is over. It uses TLS if settings is not nil. Each middleware may
+// answer a request instead of the registry. The last middleware receives requests first.
 func Start(t testing.TB, settings *tls.Config, middleware ...func(http.Handler) http.Handler) *Registry {
 	t.Helper()
 	quiet := log.New(io.Discard, "", 0)
@@ -65,7 +66,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	handler.ServeHTTP(w, req)
 }
 
-// Count returns the number of requests that began with a text, such as "GET /v2/fn/".
+// Count returns the number of requests whose method and path begin with prefix, such as "GET /v2/fn/".
 func (r *Registry) Count(prefix string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,11 +79,12 @@ func (r *Registry) Count(prefix string) int {
 	return n
 }
 
-// unkept keeps no connection open, since tests would report it as a leak.
+// unkept is an option that closes each connection after its request, because tests report open connections as a
+// leak.
 var unkept = remote.WithTransport(&http.Transport{DisableKeepAlives: true})
 
-// Push puts an image with the given configuration under a name such as "fn:v1",
-// past all middleware.
+// Push stores an image with the given configuration under a name such as "fn:v1". The request bypasses all
+// middlewares.
 func (r *Registry) Push(t testing.TB, at string, config v1.Config) v1.Image {
 	t.Helper()
 	image := Image(t, config)
@@ -115,7 +117,7 @@ func (r *Registry) reference(t testing.TB, at string) name.Reference {
 	return ref
 }
 
-// Image makes an image with the given configuration.
+// Image returns an image with random content and the given configuration.
 func Image(t testing.TB, config v1.Config) v1.Image {
 	t.Helper()
 	image, err := random.Image(64, 1)
@@ -128,7 +130,8 @@ func Image(t testing.TB, config v1.Config) v1.Image {
 	return image
 }
 
-// BasicAuth accepts requests with the password of any of the users.
+// BasicAuth returns a middleware that requires basic authentication. The function users returns the valid passwords
+// by user name.
 func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -138,21 +141,22 @@ func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 				return
 			}
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
-			// A careless server that repeats its input.
+			// The answer repeats the password, as a careless server does. Tests check that our errors hide it.
 			Refuse(w, http.StatusUnauthorized, "UNAUTHORIZED",
 				"authentication required, not "+password+" in "+req.Header.Get("Authorization"))
 		})
 	}
 }
 
-// Refuse answers a request with a status and an error in the format of registries.
+// Refuse answers a request with an HTTP status and an error in the JSON format of registries.
 func Refuse(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, `{"errors":[{"code":"`+code+`","message":"`+message+`"}]}`)
 }
 
-// On calls handler for requests whose path contains part. The handler may call next.
+// On returns a middleware that calls handler for requests whose path contains part. The handler may pass the
+// request to next, which is the registry or another middleware.
 func On(
 	part string, handler func(w http.ResponseWriter, req *http.Request, next http.Handler),
 ) func(http.Handler) http.Handler {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Mountpoints makes missing directories and empty files, as mount points of a read-only root file system. It replaces
-// entries of another type.
+// Mountpoints creates missing directories and empty files, over which a sandbox can mount although the root file
+// system is read-only. It replaces existing entries of another type.
 func (t *Tree) Mountpoints(directories, files []string) error {
 	for _, name := range directories {
 		if err := t.makeMountpoint(name, tar.TypeDir); err != nil {
@@ -42,11 +42,11 @@ func (t *Tree) makeMountpoint(name string, kind byte) error {
 	return t.writeEntry(&tar.Header{Name: name, Typeflag: kind}, at, strings.NewReader(""))
 }
 
-// maxLines bounds the size of a file for AddLines, in bytes.
+// maxLines is the maximum size of a file that AddLines changes, in bytes.
 const maxLines = 1 << 20
 
-// AddLines calls missing with the content of a file, and appends the returned lines to the file. It creates a missing
-// file. It leaves links and very large files unchanged.
+// AddLines calls missing with the content of a file, such as /etc/passwd, and appends the returned lines to the
+// file. It creates the file if it is missing. It does not change links and files larger than maxLines.
 func (t *Tree) AddLines(name string, missing func(content string) string) error {
 	dir, err := t.resolveDirectory(path.Dir(name))
 	if err != nil {
@@ -76,8 +76,8 @@ func (t *Tree) AddLines(name string, missing func(content string) string) error 
 	return t.writeEntry(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(all))}, at, strings.NewReader(all))
 }
 
-// Directory makes a missing directory, such as an image's working directory. It keeps a symbolic link to a directory
-// of the image.
+// Directory creates a directory of the image if it is missing, such as the image's working directory. If name is a
+// symbolic link to a directory of the image, the link stays.
 func (t *Tree) Directory(name string) error {
 	name, err := cleanName(name)
 	if err != nil {

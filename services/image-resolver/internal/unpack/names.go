@@ -12,20 +12,21 @@ import (
 	"strings"
 )
 
-// Bounds of the path of an entry. Linux accepts no longer paths, and each directory of a path costs system calls for
-// each operation.
+// Limits for the path of an entry. Linux accepts no longer paths, and each directory on a path costs system calls
+// in each operation.
 const (
 	maxName  = 4096 // bytes
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
-	// maxSteps is the maximum number of directories on a path after all links are followed. For the paths of all
-	// entries together, the maximum is stepsPerFile times the permitted number of files.
+	// maxSteps is the maximum number of directories that are visited to resolve a path, including the targets of
+	// symbolic links. For the paths of all entries together, the maximum is stepsPerFile times the permitted number of
+	// files.
 	maxSteps     = 1024
 	stepsPerFile = 32
 )
 
-// cleanName returns the path of an entry in the image. A leading slash means the root of the image, as for container
-// runtimes. The builder ko writes such names.
+// cleanName returns the normalized path of an entry, relative to the image's root. It rejects paths that contain
+// "..". A leading slash is permitted, as in container runtimes, because the builder ko writes such paths.
 func cleanName(name string) (string, error) {
 	if len(name) > maxName {
 		return "", rejectEntry(name, "has a name of more than %d bytes", maxName)
@@ -40,8 +41,8 @@ func cleanName(name string) (string, error) {
 	return cleaned, nil
 }
 
-// resolveDirectory returns the path of dir without symbolic links, which it resolves inside the image as in a
-// container. It creates missing directories.
+// resolveDirectory returns the path of the directory dir without symbolic links. It resolves links inside the
+// image, as a container would. It creates missing directories.
 func (t *Tree) resolveDirectory(dir string) (string, error) {
 	if dir == t.last.name {
 		return t.last.dir, nil
@@ -77,8 +78,8 @@ func (t *Tree) resolveDirectory(dir string) (string, error) {
 	return w.at, nil
 }
 
-// followPart follows the next part of the path dir. If the part is a symbolic link, it returns the link's target and
-// does not enter it.
+// followPart enters part, the next directory of the path dir. If part is a symbolic link, followPart does not enter
+// it, but returns the link's target.
 func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":
@@ -100,8 +101,8 @@ func (t *Tree) followPart(w *walk, dir, part string) (target string, err error) 
 	return "", w.enter(part)
 }
 
-// enterDirectory creates the directory at the path at if it is missing. Its parent is the directory above. If the
-// path is a symbolic link, it returns the link's target instead.
+// enterDirectory creates the directory with the path at if it is missing. The parameter above is the open parent
+// directory. If the path is a symbolic link, enterDirectory returns the link's target instead.
 func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err error) {
 	name := path.Base(at)
 	info, err := above.Lstat(name)
@@ -121,8 +122,8 @@ func (t *Tree) enterDirectory(above *os.Root, at string) (target string, err err
 	return "", nil
 }
 
-// symbolicLink writes a link. Links with an absolute target are permitted, because they stay inside the image when
-// the image is the root.
+// symbolicLink creates a symbolic link. Links with an absolute target are permitted: in a container the image is
+// the root, so that the target is inside the image.
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
 	if target == "" || len(target) >= maxName {
@@ -137,7 +138,7 @@ func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	return t.root.Symlink(target, at)
 }
 
-// hardLink writes another name of a file of the image.
+// hardLink creates a hard link to a file that the image already contains.
 func (t *Tree) hardLink(header *tar.Header, at string) error {
 	name, err := cleanName(header.Linkname)
 	if err != nil {
@@ -164,15 +165,16 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	return t.root.Link(target, at)
 }
 
-// walk descends from a root directory. It keeps the directories on its path open, so that an operation in the last
-// directory costs the same at any depth. An operation from the root would open all of them again.
+// walk descends from a root directory into subdirectories. It keeps all directories on its path open, so that an
+// operation in the last directory has the same cost at any depth. An operation by a path from the root would open
+// all of them again.
 type walk struct {
 	root *os.Root
 	open []*os.Root
 	at   string // path of the last directory
 }
 
-// dir returns the directory that was reached.
+// dir returns the directory in which the walk is now.
 func (w *walk) dir() *os.Root {
 	if len(w.open) == 0 {
 		return w.root
@@ -180,7 +182,7 @@ func (w *walk) dir() *os.Root {
 	return w.open[len(w.open)-1]
 }
 
-// enter enters a subdirectory of the last directory.
+// enter descends from the current directory into a subdirectory.
 func (w *walk) enter(name string) error {
 	next, err := w.dir().OpenRoot(name)
 	if err != nil {
@@ -191,7 +193,7 @@ func (w *walk) enter(name string) error {
 	return nil
 }
 
-// leave returns to the parent of the last directory.
+// leave returns to the parent of the current directory.
 func (w *walk) leave() {
 	_ = w.dir().Close()
 	w.open = w.open[:len(w.open)-1]

@@ -16,11 +16,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxWindow bounds the memory to decompress a layer with, in bytes.
+// maxWindow bounds the memory for decompressing a zstd layer, in bytes.
 const maxWindow = 32 << 20
 
-// Compressed applies a layer that may be compressed with gzip or zstd. Its uncompressed content must have the digest
-// diffID.
+// Compressed unpacks the next layer, which may be compressed with gzip or zstd. The uncompressed content must have
+// the digest diffID.
 func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) error {
 	plain, err := decompress(layer)
 	if err != nil {
@@ -42,8 +42,8 @@ func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) e
 	return nil
 }
 
-// decompress returns the content of a layer. It recognizes the compression by the first bytes, because media types
-// are often wrong.
+// decompress returns the uncompressed content of a layer. It recognizes the compression by the first bytes of the
+// layer, because media types are often wrong.
 func decompress(layer io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReaderSize(layer, 64<<10)
 	magic, err := buffered.Peek(4)
@@ -66,7 +66,8 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// growth reads an uncompressed layer. Reading fails if all layers together become too large, or if ctx is done.
+// growth reads an uncompressed layer and counts its bytes. Reading fails if all layers together exceed the size
+// limit, or if ctx is done.
 type growth struct {
 	io.Reader
 	ctx  context.Context //nolint:containedctx // a reader has no other way to know it

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unpack writes the layers of a container image into a directory, as a single root file system. We do not
-// trust the layers: no name or link makes the package write outside of the directory, and the size is bounded.
+// Package unpack writes the layers of a container image into a directory, as a single root file system. It does not
+// trust the layers: no name or link makes the package write outside of the directory, and the size of the files is
+// limited.
 //
-// Callers apply layers from the lowest to the highest, so that hard links keep the content of their layer. The
-// package ignores the owners and most modes in the layers, because an unprivileged user reads the files. Every file
-// is readable, a file that its owner may execute is executable, and no file is set-uid.
+// Callers must apply layers from the lowest to the highest. If a higher layer replaces a file, hard links to it
+// then keep the content from their own layer. The package ignores the owners and most modes in the layers, because
+// an unprivileged user reads the files. Every file is readable, a file that its owner may execute is executable,
+// and no file is set-uid.
 package unpack
 
 import (
@@ -31,49 +33,52 @@ const (
 	modeProgram = 0o555
 )
 
-// entryBytes is the disk space of an entry, and the block size of content.
+// entryBytes is the disk space that we count for each file, directory or link. The size of a file's content is
+// rounded up to a multiple of it.
 const entryBytes = 4 << 10
 
 // Limits bound an unpacked image.
 type Limits struct {
-	// Bytes is the maximum disk space of all files that are written, in bytes.
+	// Bytes is the maximum disk space of the unpacked image, in bytes.
 	Bytes int64
-	// Files is the maximum number of files, directories and links.
+	// Files is the maximum number of files, directories and links in the unpacked image.
 	Files int64
 }
 
-// Tree is an image that is being unpacked. Only a single goroutine may use it.
+// Tree is an image that is being unpacked into a directory. Only a single goroutine may use it.
 type Tree struct {
 	root   *os.Root
 	limits Limits
 	bytes  int64
 	files  int64
 	steps  int64 // total number of directories on the paths of all entries
-	// read is the number of uncompressed bytes of all layers so far.
+	// read is the number of uncompressed bytes that were read from all layers so far.
 	read int64
 	// buffer is for the content of files.
 	buffer []byte
-	// layer contains the paths that the present layer has written, which its whiteouts keep.
+	// layer contains the paths that the current layer has written. Whiteouts in the same layer must not remove them.
 	layer paths
-	// last is the last resolved directory: its name in the layer, and its path without links.
+	// last is the result of the last call of resolveDirectory: name is the directory in the layer, and dir is its path
+	// without symbolic links. It speeds up the next entry in the same directory.
 	last struct{ name, dir string }
 }
 
-// New returns a tree in root, which must be empty. Nothing else may write to root.
+// New returns a Tree that unpacks an image into the directory root. The directory must be empty, and nothing else
+// may write to it.
 func New(root *os.Root, limits Limits) *Tree {
 	t := &Tree{root: root, limits: limits, buffer: make([]byte, holeBytes), layer: newPaths()}
 	t.last.name, t.last.dir = ".", "."
 	return t
 }
 
-// Bytes returns the maximum disk space of everything that was written so far.
+// Bytes returns an upper bound of the disk space of all entries that were written so far.
 func (t *Tree) Bytes() int64 { return t.bytes }
 
-// Files returns the number of files, directories and links.
+// Files returns the number of files, directories and links that were written so far.
 func (t *Tree) Files() int64 { return t.files }
 
-// Layer applies the next layer, an uncompressed tar archive. An archive that must not be applied is an error of class
-// fault.Precondition. After an error, the tree is unusable.
+// Layer unpacks the next layer, an uncompressed tar archive. Invalid archives and archives that exceed the limits
+// are errors of class fault.Precondition. After an error, callers must not use the tree.
 func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
 	t.layer = newPaths()
 	entries := tar.NewReader(archive)
@@ -93,7 +98,8 @@ func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
 	}
 }
 
-// brokenArchive classifies an error of reading an archive. It keeps the class of the source's errors.
+// brokenArchive returns an error of class fault.Precondition for an archive that cannot be read. It returns err
+// unchanged if err already has a class.
 func brokenArchive(err error) error {
 	if fault.Of(err) != fault.Internal {
 		return err
@@ -128,7 +134,8 @@ func (t *Tree) addEntry(header *tar.Header, content io.Reader) error {
 	return t.writeEntry(header, path.Join(dir, path.Base(name)), content)
 }
 
-// writeEntry writes an entry to the path at, whose directory is resolved.
+// writeEntry writes an entry of a layer to the path at. The path's directory must exist and contain no symbolic
+// links.
 func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) error {
 	if err := t.countEntry(header.Name); err != nil {
 		return err
@@ -154,7 +161,7 @@ func (t *Tree) writeEntry(header *tar.Header, at string, content io.Reader) erro
 	}
 }
 
-// countEntry counts an entry against the limits.
+// countEntry counts an entry of a layer. It returns an error if the image then exceeds its limits.
 func (t *Tree) countEntry(name string) error {
 	t.files++
 	if t.files > t.limits.Files {
@@ -163,7 +170,8 @@ func (t *Tree) countEntry(name string) error {
 	return t.countBytes(name, entryBytes)
 }
 
-// countBytes adds bytes to the size of the tree. It returns an error if the tree exceeds its limit.
+// countBytes adds bytes to the disk space of the image. It returns an error if the image would exceed its limit.
+// The parameter name is the current entry, for the error message.
 func (t *Tree) countBytes(name string, bytes int64) error {
 	if bytes > t.limits.Bytes-t.bytes {
 		return fault.New(fault.Precondition, "with %s it takes more than %d MiB unpacked, which is the limit",
@@ -173,7 +181,8 @@ func (t *Tree) countBytes(name string, bytes int64) error {
 	return nil
 }
 
-// makeDirectory makes a directory, or keeps an existing directory.
+// makeDirectory creates a directory for an entry of a layer. If the directory already exists, it stays with its
+// content.
 func (t *Tree) makeDirectory(at string) error {
 	t.layer.addPath(at)
 	info, err := t.root.Lstat(at)
@@ -194,7 +203,7 @@ func makeOpenDirectory(root *os.Root, at string) error {
 	return root.Chmod(at, modeDir)
 }
 
-// removeForEntry removes an existing entry before the next entry replaces it.
+// removeForEntry removes an existing file or directory at the path at, so that a new entry can replace it.
 func (t *Tree) removeForEntry(at string) error {
 	t.layer.addPath(at)
 	if _, err := t.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +212,7 @@ func (t *Tree) removeForEntry(at string) error {
 	return t.removeEntry(at)
 }
 
-// removeEntry removes a file, or a directory with its content, if it exists.
+// removeEntry removes a file, or a directory with its content. It does nothing if the path does not exist.
 func (t *Tree) removeEntry(at string) error {
 	t.last.name, t.last.dir = ".", "." // the last directory may be gone
 	return t.root.RemoveAll(at)
@@ -232,8 +241,8 @@ const holeBytes = 64 << 10
 
 var zeros [holeBytes]byte
 
-// copyContent writes the content of a file. It leaves holes for zeros, because some images contain gigabytes of zeros
-// in files such as /var/log/lastlog.
+// copyContent writes the content of a file. It leaves holes for zeros, which need no disk space, because some
+// images contain gigabytes of zeros in files such as /var/log/lastlog.
 func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	for at := int64(0); ; {
 		n, err := io.ReadFull(content, t.buffer)
@@ -252,7 +261,8 @@ func (t *Tree) copyContent(file *os.File, content io.Reader) error {
 	}
 }
 
-// readFrom is a reader whose errors count as errors of the archive, in contrast to errors of the destination.
+// readFrom is a reader of an archive that classifies its errors as errors of the archive. Errors of writing to the
+// disk thus remain distinguishable.
 type readFrom struct{ io.Reader }
 
 func (r readFrom) Read(p []byte) (int, error) {
@@ -263,15 +273,17 @@ func (r readFrom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rejectEntry is the error for an entry that must not be written.
+// rejectEntry returns the error for an entry that must not be written. The error message consists of the entry's
+// name and the reason why.
 func rejectEntry(name, why string, args ...any) error {
 	return fault.New(fault.Precondition, "its entry %s "+why, append([]any{quoteLink(name)}, args...)...)
 }
 
-// unfitting are the errors of file systems about names and links that they do not support.
+// unfitting contains the errors by which file systems reject names and links that they do not support.
 var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, syscall.EILSEQ, syscall.EINVAL}
 
-// rejectUnfit rejects an entry with an unsupported name or link. It returns other errors unchanged.
+// rejectUnfit returns an error of class fault.Precondition if the file system does not support the name or link of
+// an entry. It returns other errors unchanged.
 func rejectUnfit(name string, err error) error {
 	for _, reason := range unfitting {
 		if errors.Is(err, reason) && fault.Of(err) == fault.Internal {
@@ -281,7 +293,7 @@ func rejectUnfit(name string, err error) error {
 	return err
 }
 
-// maxQuoted bounds the quotation of an image in an error, in bytes.
+// maxQuoted is the maximum length of a name from an image in an error message, in bytes.
 const maxQuoted = 200
 
 func quoteLink(name string) string { return strconv.Quote(excerpt.Middle(name, maxQuoted)) }

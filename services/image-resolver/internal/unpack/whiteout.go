@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Names by which layers hide entries of lower layers.
+// Names of whiteouts, which are entries by which a layer hides entries of lower layers.
 const (
 	whiteoutPrefix = ".wh."
 	opaque         = ".wh..wh..opq"
 	internal       = ".wh..wh." // leftovers of some builders
 )
 
-// whiteoutTarget returns the name that a whiteout hides. The name "." means all entries of the directory. If the name
-// is empty, the whiteout hides nothing.
+// whiteoutTarget returns the name of the entry that a whiteout hides. The name "." means all entries of the
+// directory. If the name is empty, the whiteout hides nothing. The result ok is false if base is no whiteout.
 func whiteoutTarget(base string) (hidden string, ok bool) {
 	switch {
 	case base == opaque:
@@ -34,13 +34,14 @@ func whiteoutTarget(base string) (hidden string, ok bool) {
 	return hidden, ok
 }
 
-// isOverlayWhiteout reports whether an entry is a whiteout in overlayfs's form, because some builders archive the
-// directories of overlayfs.
+// isOverlayWhiteout reports whether an entry is a whiteout in the format of overlayfs. Some builders put
+// directories of overlayfs into their archives, and thus these whiteouts, too.
 func isOverlayWhiteout(header *tar.Header) bool {
 	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
-// hideEntry removes the lower layers' entry at a name in dir.
+// hideEntry applies a whiteout: it removes name from the directory dir, except for the parts that the current layer
+// has written. The parameter entry is the path of the whiteout, for error messages.
 func (t *Tree) hideEntry(entry, dir, name string) error {
 	if err := t.countEntry(entry); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (t *Tree) hideEntry(entry, dir, name string) error {
 	return t.removeEntry(at)
 }
 
-// clearLower removes the content of a directory, except the present layer's own entries.
+// clearLower removes the entries of lower layers from a directory. The entries of the current layer stay.
 func (t *Tree) clearLower(dir string) error {
 	if !t.layer.markCleared(dir) {
 		return nil // lower layers have no entries left
@@ -82,12 +83,13 @@ func (t *Tree) clearLower(dir string) error {
 	return failed
 }
 
-// paths contains the paths that a layer has written, and their parent directories. It stores hashes with a random
-// seed instead of names, because names may need kilobytes, and there are hundreds of thousands of them.
+// paths contains the paths that a layer has written, and their parent directories. It stores hashes of the paths,
+// because a path may have kilobytes, and a layer may contain hundreds of thousands of paths. The hashes have a
+// random seed.
 type paths struct {
 	seed    maphash.Seed
 	written map[uint64]struct{}
-	// cleared are the directories without entries of lower layers.
+	// cleared contains the directories from which all entries of lower layers were removed.
 	cleared map[uint64]struct{}
 }
 
@@ -95,20 +97,21 @@ func newPaths() paths {
 	return paths{seed: maphash.MakeSeed(), written: map[uint64]struct{}{}, cleared: map[uint64]struct{}{}}
 }
 
-// addPath records a path that the layer has written.
+// addPath records that the current layer has written a path.
 func (p paths) addPath(at string) {
 	for ; at != "." && !p.hasPath(at); at = path.Dir(at) {
 		p.written[maphash.String(p.seed, at)] = struct{}{}
 	}
 }
 
-// hasPath reports whether the layer has written to a path, or below it.
+// hasPath reports whether the current layer has written a path, or an entry below it.
 func (p paths) hasPath(at string) bool {
 	_, ok := p.written[maphash.String(p.seed, at)]
 	return ok
 }
 
-// markCleared records that the layer has cleared a directory. It returns false if the directory was cleared before.
+// markCleared records that the entries of lower layers were removed from a directory. It returns false if they had
+// been removed before.
 func (p paths) markCleared(dir string) bool {
 	key := maphash.String(p.seed, dir)
 	if _, ok := p.cleared[key]; ok {
