@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attribution adds kpt's attribution annotation to resources of Google's Config Connector.
+// Package attribution adds kpt's attribution annotation to resources of Google's Config Connector. The annotation
+// names the command groups of kpt that processed a resource, such as krm-pkg-fn.
 package attribution
 
 import (
@@ -13,14 +14,16 @@ import (
 const (
 	annotation = "cnrm.cloud.google.com/blueprint"
 	prefix     = "krm"
-	// rendered is the name of kpt's command group that runs functions (kpt fn).
+	// rendered is the entry of the annotation for resources that functions processed: kpt's command group fn.
 	rendered = "fn"
 )
 
-// groups lists the command groups of kpt in the order in which the annotation contains them.
+// groups lists kpt's command groups (kpt pkg, kpt fn and kpt live) in the order in which the annotation contains
+// them.
 var groups = []string{"pkg", rendered, "live"}
 
-// Mark adds the group fn to the attribution annotation of each Config Connector resource.
+// Mark adds kpt's command group fn to the attribution annotation of each Config Connector resource, as kpt does
+// after rendering. All other resources stay unchanged.
 func Mark(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		if !strings.Contains(r.GetApiVersion(), ".cnrm.") || r.Field(yaml.MetadataField).IsNilOrEmpty() {
@@ -33,8 +36,9 @@ func Mark(resources []*yaml.RNode) error {
 	return nil
 }
 
-// marked returns the annotation's value, a comma-separated list, with the group fn in each entry of kpt. It appends
-// an entry if the list contains no entry of kpt.
+// marked returns the new value of the attribution annotation, a comma-separated list such as "krm-pkg". It adds the
+// group fn to each entry of kpt, as in "krm-pkg-fn". It appends the entry "krm-fn" if the list contains no entry of
+// kpt.
 func marked(value string) string {
 	if value == "" {
 		return prefix + "-" + rendered

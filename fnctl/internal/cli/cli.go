@@ -17,24 +17,27 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-// Environment is the part of the process that a command uses: settings, streams and variables.
+// Environment contains the settings, standard streams and environment variables that commands use. main fills it
+// from the process, and tests fill it with their own values.
 type Environment struct {
-	// Address is the default of the flag --address. Empty means [DefaultAddress].
+	// Address is the default of the flag --address. Empty means [DefaultAddress], a gateway on this machine.
 	Address string
-	// Namespace is the default of the flag --namespace. Empty means that fnctl connects to --address directly.
+	// Namespace is the default of the flag --namespace. Empty means that fnctl connects to --address directly, not
+	// through the API server of a cluster.
 	Namespace string
 	// NoColour turns colours off, on terminals too.
 	NoColour bool
 	// ForceColour turns colours on, on pipes too.
 	ForceColour bool
-	// NoAttribution is true if render must not add attribution annotations to resources.
+	// NoAttribution is true if render must not add kpt's attribution annotation to resources.
 	NoAttribution bool
 	// ImagePrefix is prepended to image names without a slash. If it is empty, the gateway prepends its own prefix.
 	ImagePrefix string
 	// ContainerRuntime is the container runtime for fnctl doc and, on systems without sandboxes, for --local. If it
 	// is empty, fnctl doc uses docker.
 	ContainerRuntime string
-	// ImageProgram is a program of this machine that replaces every image. Empty means that the images run.
+	// ImageProgram is a program of this machine that runs instead of every image, to test a function before its image
+	// is built. Empty means that the images run.
 	ImageProgram string
 	// Environ is the environment of functions that are programs of this machine.
 	Environ        []string
@@ -65,7 +68,7 @@ const rootExamples = `  # Render a package and show what changed
   # A pipe of functions
   fnctl source ./web | fnctl eval - -i set-namespace:v0.4.5 -- namespace=shop | fnctl sink ./shop`
 
-// Run runs the command that args name and returns the exit code.
+// Run runs the command in args, which exclude the program's name, and returns the exit code of the process.
 func Run(ctx context.Context, env Environment, args []string) int {
 	if hasNoColour(args) {
 		env.NoColour, env.ForceColour = true, false
@@ -106,7 +109,7 @@ func hasNoColour(args []string) bool {
 	return slices.Contains(args, "--no-color") || slices.Contains(args, "--no-color=true")
 }
 
-// printError prints the error, its remedy and its trace. It prints nothing if err is nil.
+// printError prints an error, its remedy and its trace id on standard error. It prints nothing if err is nil.
 func (e Environment) printError(err error) {
 	if err != nil {
 		for i, line := range errorLines(err) {

@@ -13,7 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/forward"
 )
 
-// clusterNames lists the flags that select a gateway in a cluster. They have the names of kubectl's flags.
+// clusterNames lists the flags that select a gateway in a Kubernetes cluster. kubectl has flags with the same names
+// and meanings.
 var clusterNames = []string{"namespace", "context", "kubeconfig"}
 
 type clusterFlags struct{ forward.Cluster }
@@ -37,11 +38,12 @@ func (f *clusterFlags) checkUnused() error {
 	return nil
 }
 
-// Default Service and port of a gateway in a cluster: the names that Porch uses.
+// The default Service and port of a gateway in a cluster. Porch uses the same Service and port for its function
+// runner.
 const clusterService, clusterPort = "function-runner", "9445"
 
-// forwardTo makes the client connect to a Service of the cluster. The host and port of config.Address name the
-// Service. [DefaultAddress] means the default Service.
+// forwardTo makes the client connect to a Service of the cluster through kubectl port-forward. The host and port of
+// config.Address name the Service. [DefaultAddress] means the default Service.
 func (f *clusterFlags) forwardTo(config *client.Config) {
 	scheme, service, port := serviceOf(config.Address)
 	forwarder := forward.New(forward.Config{Cluster: f.Cluster, Service: service, Port: port})
@@ -51,8 +53,8 @@ func (f *clusterFlags) forwardTo(config *client.Config) {
 	config.Unreachable = "check --namespace and --context, and that kubectl port-forward works there"
 }
 
-// serviceOf returns the scheme, Service and port in an address. It returns the default Service and port for
-// [DefaultAddress] and for an address without a port.
+// serviceOf splits the address of a gateway in a cluster into scheme, Service and port. It returns the default
+// Service and port for [DefaultAddress] and for an address without a port.
 func serviceOf(address string) (scheme, service, port string) {
 	scheme, where, found := strings.Cut(address, "://")
 	if !found {

@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// completionTimeout is the maximum time that a user waits for a completion.
+	// completionTimeout is the timeout of the gateway's answer to a shell completion, because users expect an
+	// immediate response to the Tab key.
 	completionTimeout = 500 * time.Millisecond
-	// maxEntries is the maximum number of directory entries that a completion visits.
+	// maxEntries is the maximum number of directory entries that a shell completion visits, so that it stays fast in
+	// large directories.
 	maxEntries = 5000
 )
 
-// completePackages completes directories with a Kptfile, at any depth.
+// completePackages completes the argument of a command to directories that contain a Kptfile, at any depth.
 func completePackages(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && cmd.Name() != "source" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -42,7 +44,8 @@ func completePackages(cmd *cobra.Command, args []string, typed string) ([]string
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// findKptfiles returns the Kptfiles below the directory part of the typed text, or below the current directory.
+// findKptfiles returns the paths of Kptfiles for a shell completion. It searches below the directory part of the
+// typed text, or below the current directory if the text contains no directory.
 func findKptfiles(typed string) []string {
 	root := filepath.Dir(typed)
 	if strings.HasSuffix(typed, string(filepath.Separator)) {
@@ -65,7 +68,8 @@ func findKptfiles(typed string) []string {
 	return found
 }
 
-// completeImages completes images from the Kptfiles below the current directory and from the gateway.
+// completeImages completes the flag --image: to images in the Kptfiles below the current directory and to images of
+// the gateway.
 func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range findKptfiles("") {
@@ -90,7 +94,8 @@ func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cob
 	return slices.Sorted(maps.Keys(images)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// servedImages returns the images of the gateway. It returns none if the gateway does not answer at once.
+// servedImages returns the images that the gateway runs, for a shell completion. It returns none if the gateway
+// does not answer within completionTimeout.
 func servedImages(cmd *cobra.Command) []string {
 	flag := cmd.Flags().Lookup("address")
 	if flag == nil || cmd.Flag("namespace").Value.String() != "" { // kubectl is too slow for a completion

@@ -54,7 +54,8 @@ func newDoc(env Environment) *cobra.Command {
 	return cmd
 }
 
-// docCommand returns the command that prints the help of an image or program.
+// docCommand returns the command line that prints the help of a function: of its image in a container, or of a
+// program.
 func docCommand(env Environment, image, program, prefix string) ([]string, error) {
 	runtime := cmp.Or(strings.ToLower(env.ContainerRuntime), containerRuntimes[0])
 	switch {

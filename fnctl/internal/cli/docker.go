@@ -37,33 +37,37 @@ const dockerExamples = `  # kustomize, kpt and skaffold run functions by fnctl f
   eval "$(fnctl docker install ~/.fnctl/bin)"
   kustomize build --enable-alpha-plugins ./web`
 
-// dockerVersion is the version of docker whose command line fnctl understands. kpt requires 20.10.0 or newer.
+// dockerVersion is the version of docker whose command line fnctl imitates. Programs such as kpt query this version
+// before they run functions. kpt requires 20.10.0 or newer.
 const dockerVersion = "29.0.0"
 
-// The exit codes of docker for containers that did not run.
+// Exit codes of docker, which 'fnctl docker run' returns in the same cases.
 const (
 	exitNoContainer = 125
 	exitNoProgram   = 127
-	// exitSignaled plus the number of a signal is docker's exit code if that signal killed the function.
+	// exitSignaled is the base of docker's exit code for a function that a signal killed. The code is the base plus
+	// the number of the signal: 137 for SIGKILL.
 	exitSignaled = 128
 )
 
-// containerExit is an error with an exit code of docker. If its error is nil, fnctl prints nothing.
+// containerExit is an error of 'fnctl docker run' with the exit code that docker would return. If its inner error
+// is nil, fnctl prints no message.
 type containerExit struct {
 	code int
 	error
 }
 
-// standIn is the advice for command lines of docker that fnctl does not support.
+// standIn is the advice in the error about a command line of docker that fnctl does not support.
 const standIn = "this is fnctl, which runs KRM functions in the place of docker: see fnctl docker --help"
 
-// notPossible adds docker's exit code and the advice to the error of an unsupported command line.
+// notPossible converts the error about an unsupported command line of docker: it adds docker's exit code 125 and
+// the advice standIn.
 func notPossible(err error) error {
 	return containerExit{exitNoContainer, &client.CallError{Problem: err.Error(), Advice: standIn}}
 }
 
-// Arguments returns fnctl's arguments in a command line. If the program is called by the name of a container runtime,
-// Arguments inserts the command docker before them.
+// Arguments returns the command line without the program's name. If a link named docker, podman or nerdctl started
+// the program, Arguments inserts the command docker, so that fnctl replaces the container runtime.
 func Arguments(commandLine []string) []string {
 	name := strings.TrimSuffix(filepath.Base(commandLine[0]), ".exe")
 	if slices.Contains(containerRuntimes, name) {
@@ -137,7 +141,8 @@ func newDockerInstall(env Environment) *cobra.Command {
 	}
 }
 
-// linkRuntimes creates links to this program in dir. Each link has the name of a container runtime.
+// linkRuntimes creates links to this program in dir, named docker, podman and nerdctl. If dir is first in PATH,
+// other programs start fnctl instead of a container runtime.
 func linkRuntimes(dir string) error {
 	program, err := os.Executable()
 	if err == nil {
@@ -205,7 +210,7 @@ func newDockerRun(env Environment) *cobra.Command {
 // local reports whether functions run on this machine, not at a gateway.
 func (c *dockerRun) local() bool { return c.env.Address == "" && c.env.Namespace == "" }
 
-// check returns an error for an unsupported command line.
+// check returns an error for arguments and options of 'docker run' that fnctl does not support.
 func (c *dockerRun) check(args []string) error {
 	switch {
 	case len(args) == 0:
@@ -222,7 +227,8 @@ func (c *dockerRun) check(args []string) error {
 	return nil
 }
 
-// checkNetwork returns an error unless FNR_FUNCTION_NETWORK contains the repository of an image.
+// checkNetwork returns an error unless FNR_FUNCTION_NETWORK, the list of functions with network access, contains
+// the repository of the image.
 func (e Environment) checkNetwork(image string) error {
 	list := strings.Split(e.lookUp("FNR_FUNCTION_NETWORK"), ",")
 	allowed, err := imagename.ParsePatterns(slices.DeleteFunc(list, func(s string) bool { return s == "" }))
@@ -239,7 +245,8 @@ func (e Environment) checkNetwork(image string) error {
 	return nil
 }
 
-// runImage runs the function of an image once.
+// runImage runs the function of an image once: it passes standard input to the function, and writes the function's
+// output to standard output.
 func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	variables, err := c.environment()
 	if err != nil {
@@ -271,11 +278,12 @@ func (c *dockerRun) runImage(ctx context.Context, image string) (err error) {
 	return errors.Join(err, logErr)
 }
 
-// impliedVariables lists the variables that kyaml passes to every function. Because a gateway passes no variables on,
-// fnctl drops these silently and rejects all other variables.
+// impliedVariables lists the variables that kyaml sets for every function. Gateways pass no variables to functions.
+// fnctl drops these variables silently, because no user set them, and rejects all other variables.
 var impliedVariables = []string{"LOG_TO_STDERR", "STRUCTURED_RESULTS"}
 
-// environment returns the variables of the function, or an error for variables that a gateway does not pass on.
+// environment returns the function's variables as KEY=VALUE. At a gateway, which passes no variables to functions,
+// it returns an error for all variables except impliedVariables.
 func (c *dockerRun) environment() ([]string, error) {
 	function := oneFunction{environment: c.variables}
 	variables := function.variables(c.env.Environ)
@@ -287,7 +295,8 @@ func (c *dockerRun) environment() ([]string, error) {
 	return variables, nil
 }
 
-// reportFailure writes the log and the results of a failed function, and returns the error with docker's exit code.
+// reportFailure writes the log of a failed function to standard error and its results to standard output. It
+// returns the error with the exit code that docker would return.
 func (c *dockerRun) reportFailure(err error) error {
 	failed, ok := errors.AsType[*client.FunctionError](err)
 	if !ok {
@@ -317,7 +326,8 @@ func (c *dockerRun) reportFailure(err error) error {
 	return containerExit{code: code}
 }
 
-// signalNumber returns the number of a signal by its name. For an unknown name it returns the number of SIGKILL.
+// signalNumber returns the number of a signal from its description, such as "killed". For an unknown description it
+// returns the number of SIGKILL.
 func signalNumber(name string) int {
 	for number := range 64 {
 		if syscall.Signal(number).String() == name {
@@ -327,8 +337,8 @@ func signalNumber(name string) int {
 	return int(syscall.SIGKILL)
 }
 
-// writeResults writes a ResourceList with the results of a failed function. It has no items, because callers ignore
-// the items of a failed function.
+// writeResults writes the results of a failed function as a ResourceList without items, because callers of docker
+// ignore the items of a failed function.
 func writeResults(w io.Writer, failure *functionrunnerv1.FunctionFailure) error {
 	if len(failure.GetResults()) == 0 {
 		return nil

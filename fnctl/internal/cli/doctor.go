@@ -30,24 +30,25 @@ The exit code is 0 if functions can run on this machine or at the gateway, and 2
 const doctorExamples = `  fnctl doctor
   fnctl doctor --registry registry.example:5000 -o json`
 
-// diagnosis is the report of fnctl doctor.
+// diagnosis is the report of fnctl doctor: whether functions can run on this machine and at a gateway.
 type diagnosis struct {
 	Version string `json:"version"`
 	System  string `json:"system"`
 	Local   struct {
-		// Launcher is the name of the working launcher. It is empty if no launcher works.
+		// Launcher is the name of the first method that started a sandbox on this machine, such as bubblewrap, or the
+		// path of a container runtime. It is empty if none works.
 		Launcher string            `json:"launcher,omitempty"`
 		Tried    []runner.Launcher `json:"tried"`
 		Problem  string            `json:"problem,omitempty"`
-		// Mend is a command that makes sandboxes work on this machine. It is empty if sandboxes work already, or if
-		// no command is known.
+		// Mend is a shell command that makes sandboxes work on this machine, such as the installation of bubblewrap. It
+		// is empty if sandboxes work already, or if no command is known.
 		Mend string `json:"mend,omitempty"`
 	} `json:"local"`
 	Registry probe `json:"registry"`
 	Gateway  probe `json:"gateway"`
 }
 
-// probe is the result of a call to a server.
+// probe is the result of a call of fnctl doctor to a server: a registry or the gateway.
 type probe struct {
 	Address string `json:"address"`
 	Version string `json:"version,omitempty"`
@@ -87,7 +88,8 @@ func newDoctor(env Environment) *cobra.Command {
 	return cmd
 }
 
-// checkLocal tries the launchers of this machine.
+// checkLocal finds out how functions can run on this machine: in containers, or in sandboxes. It tries each method
+// to start a sandbox until a method works.
 func (d *diagnosis) checkLocal(ctx context.Context, env Environment) {
 	if names := env.containerNames(runtime.GOOS); len(names) > 0 {
 		containers, err := local.FindContainers(names...)
@@ -114,8 +116,8 @@ func (d *diagnosis) checkLocal(ctx context.Context, env Environment) {
 	}
 }
 
-// namespaceSettings lists kernel settings for user namespaces. Each has a value that forbids namespaces, and a value
-// that permits them.
+// namespaceSettings lists the kernel settings that can forbid user namespaces, which sandboxes require. Each entry
+// contains a value that forbids them, and a value that permits them.
 var namespaceSettings = []struct{ name, refused, permitted string }{
 	{"kernel.apparmor_restrict_unprivileged_userns", "1", "0"},
 	{"kernel.unprivileged_userns_clone", "0", "1"},
@@ -128,7 +130,8 @@ func readSetting(name string) string {
 	return strings.TrimSpace(string(value))
 }
 
-// mendCommand returns a command that makes sandboxes work on this machine. It is empty if no command is known.
+// mendCommand returns a shell command that makes sandboxes work on this machine: it permits user namespaces and
+// installs bubblewrap. It is empty if neither is missing, or if no command is known.
 func mendCommand(setting func(name string) string, lookPath func(program string) (string, error)) string {
 	var commands []string
 	for _, s := range namespaceSettings {
@@ -152,7 +155,8 @@ func mendCommand(setting func(name string) string, lookPath func(program string)
 	return strings.Join(commands, " && ")
 }
 
-// checkRegistry calls the API of a registry. Every answer counts as success, because most registries require a token.
+// checkRegistry checks whether this machine reaches a registry, by a call to the registry's API. Every HTTP
+// response counts as success, because most registries reject calls without a token.
 func checkRegistry(ctx context.Context, host string) probe {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
@@ -170,7 +174,7 @@ func checkRegistry(ctx context.Context, host string) probe {
 	return found
 }
 
-// checkGateway queries the version of the gateway.
+// checkGateway checks whether the gateway answers, and returns its version.
 func (f *gatewayFlags) checkGateway(ctx context.Context, env Environment) probe {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
@@ -220,13 +224,14 @@ func (d *diagnosis) printReport(env Environment, inJSON bool) {
 	out.Line("gateway   %s", d.Gateway.describeAnswer())
 }
 
-// describeAnswer returns the report's line about a server.
+// describeAnswer returns the line of fnctl doctor's report about a server: its version, or the reason for a failed
+// call.
 func (p probe) describeAnswer() string {
 	answer := cmp.Or(p.Problem, strings.TrimSpace("answers "+p.Version))
 	return checkMark(p.Problem == "") + " " + p.Address + ": " + ui.Printable(answer)
 }
 
-// checkMark returns the mark of a check that passed or failed.
+// checkMark returns the symbol of a check in the report: a tick if it passed, a cross if it failed.
 func checkMark(works bool) string {
 	if works {
 		return "✓"

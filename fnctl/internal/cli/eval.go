@@ -68,7 +68,8 @@ func (c *evalCommand) register(cmd *cobra.Command) {
 	c.kpt.reject(flags, "include-meta-resources", errMetaResources.Error())
 }
 
-// parseAndRun runs the command. The arguments after "--" are the function's configuration.
+// parseAndRun parses the command line of fnctl eval and runs the function. The arguments after "--" are key=value
+// pairs of the function's configuration.
 func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
 	where, pairs := targetArgument(cmd, args), []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -82,7 +83,8 @@ func (c *evalCommand) parseAndRun(cmd *cobra.Command, args []string) error {
 	return c.run(cmd.Context(), where, config)
 }
 
-// prepare checks the command line and returns the function's configuration, which may be nil.
+// prepare checks the command line and returns the function's configuration. It is nil if the user gave no
+// configuration.
 func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error) {
 	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs, c.gateway.local)); err != nil {
 		return nil, err

@@ -41,7 +41,8 @@ func (c *evalCommand) runOnFiles(ctx context.Context, renderer *pipeline.Rendere
 	return c.output.writeResources(ctx, c.env, dir, tree, resources)
 }
 
-// readTarget reads a directory or a single file. It returns the directory, or the directory of the file.
+// readTarget reads the resources of a directory or of a single file. It also returns the directory, or the
+// directory that contains the file.
 func readTarget(where string) (string, *pkgtree.Tree, error) {
 	if info, err := os.Stat(where); err == nil && !info.IsDir() {
 		tree, err := pkgtree.ReadFile(where)
@@ -51,8 +52,8 @@ func readTarget(where string) (string, *pkgtree.Tree, error) {
 	return where, tree, err
 }
 
-// runOnInput runs the function on standard input. Without a configuration on the command line, it uses
-// the configuration in the ResourceList.
+// runOnInput runs the function on the resources from standard input, and writes the changed resources to standard
+// output. Without a configuration on the command line, it uses the functionConfig of the ResourceList.
 func (c *evalCommand) runOnInput(ctx context.Context, renderer *pipeline.Renderer, config *yaml.RNode) error {
 	resources, in, err := pkgtree.ReadList(c.env.Stdin, "standard input")
 	if err != nil {
@@ -87,8 +88,9 @@ func (c *evalCommand) runFunction(ctx context.Context, renderer *pipeline.Render
 	return output, errors.Join(err, c.results.write(c.env, []pipeline.Step{step}))
 }
 
-// saveFunction adds the function to the Kptfile if --save is set. With --output, the Kptfile is the only file that
-// changes in the package itself, as in kpt.
+// saveFunction adds the function to the Kptfile if --save is set, so that fnctl render runs it too. --output
+// redirects all resources to another place, but the function is still added to the Kptfile of the package itself,
+// as in kpt.
 func (c *evalCommand) saveFunction(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	if !c.function.save {
 		return nil

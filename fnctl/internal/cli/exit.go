@@ -18,9 +18,9 @@ const (
 	exitDone     = 0
 	exitFunction = 1
 	exitOther    = 2
-	// exitChanges is the code of render --check if files would change.
+	// exitChanges is the exit code of fnctl render --check if a render would change files.
 	exitChanges = 3
-	// exitInterrupted is the code after Ctrl-C: 128 plus the number of SIGINT, as in shells.
+	// exitInterrupted is the exit code after Ctrl-C: 128 plus the number of SIGINT, as in shells.
 	exitInterrupted = 130
 )
 
@@ -34,7 +34,7 @@ func (e usageError) Error() string {
 	return fmt.Sprintf("%v (see %s --help)", e.err, e.command)
 }
 
-// codedError is an error with an exit code of its own.
+// codedError is an error with its own exit code, such as exitChanges.
 type codedError struct {
 	code int
 	text string
@@ -61,8 +61,8 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// summarizeError returns the last line of the output. It omits the reason of a function's failure, because the
-// progress display has shown the reason.
+// summarizeError returns the error that fnctl prints last, with a note whether files were written. For a failed
+// function it omits the reason, because the progress display has shown the reason already.
 func summarizeError(err error) error {
 	written := "nothing was written"
 	partly, isPartly := errors.AsType[*partlyWritten](err)
@@ -82,7 +82,7 @@ func summarizeError(err error) error {
 	return err
 }
 
-// errorLines returns the last lines of the output for an error: the reason, the remedy and the trace.
+// errorLines returns the lines that fnctl prints for an error: the reason, the remedy and the trace id.
 func errorLines(err error) []string {
 	err = summarizeError(err)
 	call, ok := errors.AsType[*client.CallError](err)

@@ -21,7 +21,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// writeResult writes the result of a rendering. With --check, it names and returns the files that would change.
+// writeResult writes the rendered resources to files or to standard output. With --check, it writes nothing, but
+// prints and returns the files that would change.
 func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtree.Tree,
 	rendering *pipeline.Rendering,
 ) ([]pkgtree.Change, error) {
@@ -46,7 +47,8 @@ func (c *renderCommand) writeResult(ctx context.Context, dir string, tree *pkgtr
 	return changes, err
 }
 
-// addAttribution adds attribution annotations to resources, unless [Environment].NoAttribution is set.
+// addAttribution adds kpt's attribution annotation to resources of Google's Config Connector, unless
+// [Environment].NoAttribution is set.
 func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
 	if c.env.NoAttribution {
 		return nil
@@ -54,8 +56,8 @@ func (c *renderCommand) addAttribution(resources []*yaml.RNode) error {
 	return attribution.Mark(resources)
 }
 
-// setStatus writes the status of a rendering into the Kptfile. It does nothing with --no-status, with --output, or if
-// a function deleted the Kptfile.
+// setStatus stores the outcome of a rendering in the status of the Kptfile among the resources. It does nothing
+// with --no-status, with --output, or if a function deleted the Kptfile.
 func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.Rendering, failure error) error {
 	root := pkgtree.KptfileOf(resources)
 	if c.noStatus || c.output.target != "" || root == nil {
@@ -64,8 +66,9 @@ func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.R
 	return report.SetStatus(root, rendering, failure)
 }
 
-// writeFailure writes the status of a failed rendering into the Kptfile, and returns the failure. If the Kptfile
-// requests it by an annotation, the changes of the functions before the failure are written too.
+// writeFailure stores the failure of a rendering in the status of the Kptfile, and returns the failure. If an
+// annotation of the Kptfile requests it, the changes of the functions before the failed function are written too.
+// It writes nothing if the rendering may succeed when the user tries again.
 func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
 	failure error,
 ) error {
@@ -93,9 +96,9 @@ func (c *renderCommand) writeFailure(ctx context.Context, dir string, tree *pkgt
 	return &partlyWritten{failure, written}
 }
 
-// failUnplanned returns the failure of a package that cannot be read or planned. It first writes the failure into the
-// Kptfile, because otherwise the Kptfile would still show the status of an earlier rendering. As in kpt, nothing is
-// written if the Kptfile itself is invalid. The tree is nil if the package cannot be read.
+// failUnplanned returns the failure of a package that cannot be read, or whose functions cannot run. It first
+// stores the failure in the Kptfile, because the Kptfile would otherwise show the status of an earlier rendering.
+// As in kpt, nothing is written if the Kptfile itself is invalid. The tree is nil if the package cannot be read.
 func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkgtree.Tree, failure error) error {
 	invalid, ok := errors.AsType[*kptfile.FieldError](failure)
 	if ok && tree != nil && strings.HasSuffix(invalid.Field, ".configPath") && invalid.File == tree.Root.Kptfile.File &&
@@ -114,7 +117,8 @@ func (c *renderCommand) failUnplanned(ctx context.Context, dir string, tree *pkg
 	return c.writeFailure(ctx, dir, tree, rendering, failure)
 }
 
-// failureChanges returns the changes to write after a failure. It omits deletions, so that a failure deletes no file.
+// failureChanges returns the file changes to write after a failed rendering: the Kptfile's status and, on request,
+// the changes of earlier functions. It omits deletions, so that a failed rendering deletes no file.
 func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.Rendering, failure error,
 ) ([]pkgtree.Change, error) {
 	resources := rendering.Resources
@@ -130,7 +134,8 @@ func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.R
 	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
 }
 
-// partlyWritten is the error of a failed rendering that wrote files. Its text written describes the files.
+// partlyWritten is the error of a failed rendering that wrote files nevertheless. Its field written describes these
+// files for the user.
 type partlyWritten struct {
 	error
 	written string

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagGroups lists the groups of flags in the help, by title. A name that ends with a dash selects all flags that
-// begin with it. Flags in no group belong to the command alone, and the help lists them first.
+// flagGroups lists the groups of flags in the help, each with its title. A name that ends with a dash, such as
+// "match-", selects all flags with this prefix. The help lists flags without a group first.
 var flagGroups = []struct {
 	title string
 	names []string
@@ -32,7 +32,7 @@ func groupFlags(root *cobra.Command) {
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), all, "{{flagGroups .LocalFlags}}", 1))
 }
 
-// describeFlags returns the help of flags, by group.
+// describeFlags returns the help text of a command's flags, in the order of flagGroups.
 func describeFlags(flags *pflag.FlagSet) string {
 	groups := make([]*pflag.FlagSet, len(flagGroups)+1)
 	for i := range groups {
@@ -52,7 +52,8 @@ func describeFlags(flags *pflag.FlagSet) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// groupOf returns the number of a flag's group. The command's own flags are group 0.
+// groupOf returns the number of a flag's group in the help. Number 0 contains all flags that flagGroups does not
+// list.
 func groupOf(flag string) int {
 	for i, group := range flagGroups {
 		for _, name := range group.names {

@@ -17,7 +17,8 @@ import (
 // here is the default target of commands.
 const here = "."
 
-// targetArgument returns the argument before "--". The default is the current directory.
+// targetArgument returns the argument before "--", the directory or file for the command. The default is the
+// current directory.
 func targetArgument(cmd *cobra.Command, args []string) string {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return here
@@ -25,7 +26,8 @@ func targetArgument(cmd *cobra.Command, args []string) string {
 	return args[0]
 }
 
-// oneTarget requires at most one argument before "--". Its error describes the argument by the text what.
+// oneTarget returns a check that a command has at most one argument before "--". The text what describes this
+// argument in the error, such as "DIR, a package".
 func oneTarget(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -38,7 +40,7 @@ func oneTarget(what string) cobra.PositionalArgs {
 	}
 }
 
-// functionFlags are the flags about functions that commands share.
+// functionFlags holds the flags about images that several commands share.
 type functionFlags struct{ prefix string }
 
 func (f *functionFlags) register(flags *pflag.FlagSet, env Environment) {

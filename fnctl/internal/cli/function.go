@@ -57,8 +57,8 @@ func registerSelector(flags *pflag.FlagSet, s *kptfile.Selector, name, what stri
 	flags.Var(pairs{&s.Labels}, name+"-labels", what+" label, KEY=VALUE; may be repeated")
 }
 
-// check checks the flags of a function that runs on the target where. If local is true, the function runs on this
-// machine.
+// check checks the flags that describe the function. where is the target: a package, or "-" for standard input.
+// pairs are the key=value arguments. If local is true, the function runs on this machine, not at a gateway.
 func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	switch {
 	case f.Image == "" && f.Exec == "":
@@ -84,8 +84,8 @@ func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	return nil
 }
 
-// variables returns the variables of the flag --env as KEY=VALUE. As in kpt, a variable without a value gets its
-// value from environ. It is omitted if environ lacks it.
+// variables returns the variables of the flag --env as KEY=VALUE. As in kpt, a bare KEY gets its value from
+// environ. It is omitted if environ lacks the variable.
 func (f *oneFunction) variables(environ []string) []string {
 	var all []string
 	for _, variable := range f.environment {
@@ -102,7 +102,8 @@ func (f *oneFunction) variables(environ []string) []string {
 	return all
 }
 
-// config returns the configuration from a file or from arguments, or nil if neither was given.
+// config returns the function's configuration, from the file of --fn-config or from key=value arguments. It is nil
+// if the user gave neither.
 func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) {
 	switch {
 	case f.configFile != "":
@@ -115,7 +116,8 @@ func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) 
 	return nil, nil
 }
 
-// withoutConfig separates the resources of the file --fn-config from all other resources, if the file is below dir.
+// withoutConfig separates the resources in the file of --fn-config from all other resources, because the
+// configuration is not part of the function's input. configs is empty if the file is outside of dir.
 func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others, configs []*yaml.RNode) {
 	file, err := relativePath(dir, f.configFile)
 	if f.configFile == "" || err != nil {
@@ -144,7 +146,8 @@ func relativePath(dir, file string) (string, error) {
 	return filepath.ToSlash(file), err
 }
 
-// saveTo adds the function to a Kptfile in dir, and returns a message for the user.
+// saveTo adds the function to the Kptfile root, and returns a message for the user. dir is the package's directory,
+// and prefix the prefix of images without a slash.
 func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, error) {
 	saved := f.Function
 	saved.ConfigMap = f.data
@@ -163,7 +166,7 @@ func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, erro
 	return fmt.Sprintf("Added %s as a %s to the Kptfile", saved.Title(), f.kind), err
 }
 
-// pairs is a flag for KEY=VALUE that may be repeated.
+// pairs is the type of a flag with the value KEY=VALUE that may be repeated. It stores the values in a map.
 type pairs struct{ values *map[string]string }
 
 func (p pairs) Set(text string) error {
@@ -181,8 +184,9 @@ func (p pairs) Set(text string) error {
 func (p pairs) String() string { return "" }
 func (p pairs) Type() string   { return "KEY=VALUE" }
 
-// pairsConfig returns the function's configuration from key=value arguments, in their order, and the pairs as a map.
-// The configuration is a ConfigMap unless the first argument names another kind.
+// pairsConfig returns the function's configuration from key=value arguments, and the pairs as a map. The
+// configuration is a ConfigMap with the pairs in the order of the arguments, unless the first argument names
+// another kind.
 func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 	config, values := noConfig(), map[string]string{}
 	if !strings.Contains(args[0], "=") {
@@ -206,14 +210,14 @@ func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
 	return config, values, nil
 }
 
-// noConfig returns the configuration that kpt passes to a function without a configuration. Some functions read their
-// configuration in any case.
+// noConfig returns the empty ConfigMap that kpt passes to a function without a configuration, because some
+// functions read their configuration unconditionally.
 func noConfig() *yaml.RNode {
 	return yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
 }
 
-// readConfig returns the configuration in a file. If the file is inside the package in dir, it must not be a link
-// that leaves the package.
+// readConfig returns the configuration of a function from a file. If the file is inside the package in
+// dir, it must not be a link that leaves the package, because the package may be from an untrusted source.
 func readConfig(file, dir string) (*yaml.RNode, error) {
 	read := os.ReadFile
 	if inside, err := relativePath(dir, file); err == nil && filepath.IsLocal(filepath.FromSlash(inside)) {

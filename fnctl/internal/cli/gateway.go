@@ -20,14 +20,16 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// DefaultAddress is the address of a gateway on this machine.
+// DefaultAddress is the address of a gateway on this machine, for users who set no address.
 const DefaultAddress = "localhost:9445"
 
 const (
 	defaultTimeout = 5 * time.Minute
-	// defaultMaxMessageBytes is the default maximum size of a ResourceList in Porch and in all function runners.
+	// defaultMaxMessageBytes is the default maximum size of a ResourceList that a gateway evaluates: 6 MiB, as in
+	// Porch and in all function runners.
 	defaultMaxMessageBytes = 6 << 20
-	// localMaxMessageBytes is the default maximum size for functions of this machine, because no gateway limits them.
+	// localMaxMessageBytes is the default maximum size of a ResourceList for functions that run on this machine:
+	// 64 MiB, because no gateway limits it.
 	localMaxMessageBytes = 64 << 20
 )
 
@@ -39,11 +41,13 @@ type gatewayFlags struct {
 	local, offline  bool
 	cache           bool
 	cluster         clusterFlags
-	// environment contains variables that are added to the environment of functions, as KEY=VALUE.
+	// environment contains variables for functions in addition to the variables of fnctl or of the image, as
+	// KEY=VALUE.
 	environment []string
 }
 
-// registerAddress adds the flags that all commands share, including commands without evaluations.
+// registerAddress adds the flags that select the gateway. Commands that evaluate no functions, such as fnctl pods,
+// have these flags too.
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default FNCTL_ADDRESS")
@@ -62,7 +66,7 @@ func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 	flags.BoolVar(&f.trace, "trace", false, "show where the time of each evaluation went, as a tree of spans")
 }
 
-// registerLimits adds the flags for the limits of an evaluation.
+// registerLimits adds the flags that limit the time and the size of an evaluation.
 func (f *gatewayFlags) registerLimits(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout,
 		"longest time for one function, with the start of its pod; 0 for no limit")
@@ -96,7 +100,8 @@ func (f *gatewayFlags) newClient(env Environment) (*client.Gateway, error) {
 	return client.New(config)
 }
 
-// clientConfig returns the configuration of the connection to the gateway.
+// evaluator runs functions for the commands of fnctl: images at a gateway or on this machine, and programs on this
+// machine.
 func (f *gatewayFlags) clientConfig(env Environment) (client.Config, error) {
 	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessage(defaultMaxMessageBytes)}
 	if f.cluster.isUsed() {
@@ -113,14 +118,16 @@ func (f *gatewayFlags) clientConfig(env Environment) (client.Config, error) {
 // not set.
 func (f *gatewayFlags) maxMessage(byDefault int) int { return cmp.Or(f.maxMessageBytes, byDefault) }
 
-// evaluator evaluates images at a gateway, and programs of this machine.
+// clientConfig returns the configuration of the client: it connects to the gateway's address, or through kubectl if
+// --namespace is set.
 type evaluator struct {
 	local.Evaluator
 	close func() error
 }
 
-// open returns an evaluator. It evaluates images at the gateway or on this machine, and programs on this machine.
-// Depending on the flags, it shows the phases of an evaluation on progress. Callers must close the evaluator.
+// open returns an evaluator for the functions of a command. It runs images at the gateway or, with --local, on this
+// machine, and programs on this machine. With --phases, it shows the reason for which a function waits. Callers
+// must close the evaluator.
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
 	e := &evaluator{Evaluator: local.Evaluator{
 		Environment:    slices.Concat(env.Environ, f.environment),
@@ -147,8 +154,8 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 	return e, nil
 }
 
-// connect returns a client of the gateway. With --local, it starts a function runner in this process, which ends when
-// the client is closed. The runner is nil without --local.
+// connect returns a client of the gateway. With --local, it starts a gateway in this process and returns its
+// runner, too. Closing the client stops the runner. Without --local, the runner is nil.
 func (f *gatewayFlags) connect(ctx context.Context, env Environment, progress *ui.Progress) (
 	*client.Gateway, runner.Runner, error,
 ) {
@@ -174,7 +181,8 @@ func (f *gatewayFlags) connect(ctx context.Context, env Environment, progress *u
 	return gateway, images, nil
 }
 
-// addCache puts the cache on disk in front of e. It closes e if the cache cannot be opened.
+// addCache makes e return responses from the cache on disk if it contains them (--cache), and run functions
+// otherwise. It closes e if the cache cannot be opened.
 func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
 	cache, err := rendercache.Open(images.Fingerprint, e.Images)
 	if err != nil {
@@ -186,7 +194,8 @@ func (f *gatewayFlags) addCache(e *evaluator, images runner.Runner) error {
 	return nil
 }
 
-// addTraces makes e print the spans of its evaluations when it is closed, if --trace is set.
+// addTraces makes e measure the phases of each evaluation, and print them as trees of spans when e is closed. It
+// does nothing unless --trace is set.
 func (f *gatewayFlags) addTraces(e *evaluator, gateway *client.Gateway, env Environment) {
 	if !f.trace {
 		return

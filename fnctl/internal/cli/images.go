@@ -53,7 +53,8 @@ func newImages(env Environment) *cobra.Command {
 	return cmd
 }
 
-// withImages calls do with the image store of this machine.
+// withImages opens the store of pulled images on this machine, calls do with the store, and closes it. If offline
+// is true, the store calls no registry.
 func withImages(ctx context.Context, offline bool, do func(runner.Images) error) error {
 	images, err := runner.OpenImages(ctx, offline)
 	if err != nil {

@@ -22,7 +22,7 @@ or those of --image. 'render --local --offline' needs no network then.`
 const pullExamples = `  fnctl images pull ./web
   fnctl images pull --image set-namespace:v0.4.5`
 
-// pullCommand is a call of fnctl images pull.
+// pullCommand holds the flags of fnctl images pull, and a lock for its output.
 type pullCommand struct {
 	env       Environment
 	functions functionFlags
@@ -79,7 +79,8 @@ func (c *pullCommand) run(ctx context.Context, dir string) error {
 // maxPulls is the maximum number of concurrent pulls.
 const maxPulls = 4
 
-// listImages returns the images of --image, or the images of the package in a directory.
+// listImages returns the images to pull: the images of --image or, without this flag, the images that the package
+// in dir uses.
 func (c *pullCommand) listImages(dir string) (images []pipeline.ImageTag, err error) {
 	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
 	for _, image := range c.images {

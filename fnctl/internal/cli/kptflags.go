@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ignored contains kpt's flags that fnctl accepts without an effect: the type of each flag, and the reason.
+// ignored contains the flags of kpt that fnctl accepts without an effect, so that command lines for kpt also run
+// with fnctl. Each entry contains the type of the flag, and the reason for users.
 var ignored = map[string]struct{ kind, reason string }{
 	"image-pull-policy":   {"string", "the cluster decides when images are pulled"},
 	"allow-network":       {"bool", "the function runner decides whether functions have a network"},
@@ -22,11 +23,11 @@ var ignored = map[string]struct{ kind, reason string }{
 	"log-flush-frequency": {"string", "nothing is logged"},
 }
 
-// everywhere lists the flags that every command of kpt accepts.
+// everywhere lists the flags that every command of kpt accepts, so that every command of fnctl accepts them too.
 var everywhere = []string{"truncate-output", "stack-trace", "log-flush-frequency"}
 
-// kptFlags are the flags of kpt that a command accepts without an effect, or rejects with a reason.
-// They are not part of the help.
+// kptFlags adds flags of kpt to a command of fnctl, for users who replace kpt by fnctl. The command accepts a flag
+// without an effect, or rejects it with a reason. The help does not show these flags.
 type kptFlags struct {
 	accepted []string
 	rejected map[string]string
@@ -47,7 +48,8 @@ func (k *kptFlags) register(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// reject adds a flag of kpt that takes no value. If a user sets the flag, check returns the reason as an error.
+// reject adds a flag of kpt that fnctl does not support. The flag takes no value. If a user sets it, check returns
+// an error with the reason.
 func (k *kptFlags) reject(flags *pflag.FlagSet, name, reason string) {
 	k.rejectValue(flags, name, reason)
 	flags.Lookup(name).NoOptDefVal = "true"
@@ -62,7 +64,7 @@ func (k *kptFlags) rejectValue(flags *pflag.FlagSet, name, reason string) {
 	_ = flags.MarkHidden(name)
 }
 
-// check returns an error if the user set a rejected flag.
+// check returns an error if the user set a flag of kpt that fnctl does not support.
 func (k *kptFlags) check() error {
 	for name, reason := range k.rejected {
 		if k.flags.Changed(name) {
@@ -72,7 +74,7 @@ func (k *kptFlags) check() error {
 	return nil
 }
 
-// reportIgnored prints the flags without effect, once.
+// reportIgnored prints a line with all flags that the user set although they have no effect, and the reasons.
 func (k *kptFlags) reportIgnored(env Environment, flags *pflag.FlagSet) {
 	var messages []string
 	for _, name := range k.accepted {
@@ -85,5 +87,5 @@ func (k *kptFlags) reportIgnored(env Environment, flags *pflag.FlagSet) {
 	}
 }
 
-// errMetaResources is the error for --include-meta-resources, a flag that kpt removed.
+// errMetaResources is the error for --include-meta-resources, a flag of earlier releases of kpt.
 var errMetaResources = errors.New("takes no --include-meta-resources: they are always included")

@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// containerNames returns the candidates for the container runtime of --local. FNR_SANDBOX may name the runtime on
-// every system. Otherwise, the result is empty on Linux, where functions run in sandboxes. On other systems it is the
+// containerNames returns the container runtimes that --local tries. FNR_SANDBOX may name the runtime on every
+// system. Otherwise, the result is empty on Linux, where functions run in sandboxes. On other systems it is the
 // runtime in KPT_FN_RUNTIME, or else every supported runtime.
 func (e Environment) containerNames(system string) []string {
 	if name := e.lookUp("FNR_SANDBOX"); slices.Contains(local.ContainerRuntimes, name) {
@@ -38,7 +38,8 @@ func (e Environment) lookUp(name string) string {
 	return ""
 }
 
-// useContainers configures e to run images in containers.
+// useContainers configures e to run each image in a container. names lists the container runtimes to try. The first
+// installed runtime is used.
 func (f *gatewayFlags) useContainers(e *evaluator, env Environment, names []string, progress *ui.Progress) error {
 	if f.trace || f.cache {
 		return errors.New("takes --trace and --cache with a function runner or sandboxes, not with containers")

@@ -17,13 +17,14 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// Values of --output that are not a directory, as in kpt.
+// Values of --output that mean standard output, not a directory: as a ResourceList, or unwrapped as YAML documents.
+// kpt uses the same values.
 const (
 	toStdout = "stdout"
 	unwrap   = "unwrap"
 )
 
-// outputFlags are the flags for the destination of the result.
+// outputFlags holds the flags that select the destination of the changed resources.
 type outputFlags struct {
 	target string
 	diff   bool
@@ -40,7 +41,7 @@ func (f *outputFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write no files")
 }
 
-// check rejects invalid destinations before any function runs.
+// check rejects invalid values of --output before any function runs.
 func (f *outputFlags) check() error {
 	if f.target == "" || f.isStream() {
 		return nil
@@ -60,10 +61,11 @@ func (f *outputFlags) check() error {
 	return nil
 }
 
-// isStream reports whether the result goes to standard output.
+// isStream reports whether the resources go to standard output, not to files.
 func (f *outputFlags) isStream() bool { return f.target == toStdout || f.target == unwrap }
 
-// writeResources writes the resources to their destination. Dir is the directory that tree was read from.
+// writeResources shows the diff and writes the resources to their destination: files or standard output. dir is the
+// directory from which tree was read.
 func (f *outputFlags) writeResources(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree,
 	resources []*yaml.RNode,
 ) error {
@@ -98,8 +100,8 @@ func createdPaths(changes []pkgtree.Change) []string {
 	return paths
 }
 
-// reportHidden prints the path of each new hidden file. Functions created these files. Directory listings do not show
-// them, but editors, shells and CI systems run some of them.
+// reportHidden prints the path of each hidden file that functions created. Users would otherwise miss these files,
+// but editors, shells and CI systems run some of them.
 func reportHidden(env Environment, created []string) {
 	for _, path := range created {
 		if pkgtree.IsHiddenFile(path) {
@@ -108,8 +110,8 @@ func reportHidden(env Environment, created []string) {
 	}
 }
 
-// diffPrinter returns the printer for the diff. It is standard error if standard output contains the result or a
-// report.
+// diffPrinter returns the printer for the diff. It prints to standard output, or to standard error if standard
+// output contains the resources or a report.
 func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	if f.isStream() || f.quiet {
 		return env.errPrinter()
@@ -117,7 +119,8 @@ func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	return env.outPrinter()
 }
 
-// saveFiles writes the changed files in place, or all files to a new directory.
+// saveFiles writes the changed files in place or, with --output, all files to a new directory. It does nothing with
+// --dry-run.
 func (f *outputFlags) saveFiles(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
 	changes []pkgtree.Change,
 ) error {

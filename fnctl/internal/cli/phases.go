@@ -16,21 +16,22 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// phasesAfter is the delay before the command shows the phase of an evaluation. Evaluations in warm pods are faster,
-// so that they show no phase.
+// phasesAfter is the delay before fnctl shows the phase of an evaluation, such as the start of its pod. Evaluations
+// in running pods are usually faster, so that users see no phase.
 const phasesAfter = 150 * time.Millisecond
 
-// phasesAgain is the polling interval for the phases of evaluations.
+// phasesAgain is the interval at which fnctl queries the gateway for the phase of a running evaluation.
 const phasesAgain = 500 * time.Millisecond
 
-// phases is an evaluator that shows the phases of evaluations.
+// phases is an evaluator that shows users the phase of a running evaluation, such as the start of its pod.
 type phases struct {
 	*client.Gateway
 	// wanted enables the display.
 	wanted bool
 }
 
-// Evaluate implements pipeline.Evaluator. It shows nothing after it returns.
+// Evaluate implements pipeline.Evaluator. It reports phases through req.Waiting, and never calls it after Evaluate
+// returns.
 func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if !p.wanted {
 		return p.Gateway.Evaluate(ctx, req)
@@ -45,7 +46,8 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, client.WaitedFor(err, last)
 }
 
-// showPhases prints what the evaluations of the function of req wait for until ctx is done, and returns the last text.
+// showPhases queries the gateway until ctx is done, and shows the reason for which the function in req waits. It
+// returns the last reason.
 func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last string) {
 	for delay := phasesAfter; retry.Sleep(ctx, delay); delay = phasesAgain {
 		status, err := p.Status(ctx)
@@ -60,7 +62,8 @@ func (p *phases) showPhases(ctx context.Context, req pipeline.Request) (last str
 	return last
 }
 
-// describeWait describes the longest wait of the function of req. It is empty if no evaluation of the function waits.
+// describeWait returns the reason for the longest wait of the function in req, as text for users. It is empty if no
+// evaluation of the function waits.
 func describeWait(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
 	for _, w := range waiting {
 		if !pods.Is(w.GetImage(), req.Image, req.Tag) {

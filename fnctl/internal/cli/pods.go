@@ -38,7 +38,7 @@ const podsExamples = `  # Show all function pods
   # Count the pods that are ready
   fnctl pods -o json | jq '[.pools[].pods[]? | select(.state == "STATE_READY")] | length'`
 
-// Formats of the output in addition to the narrow table.
+// Values of --output for fnctl pods. Without --output, it prints a narrow table.
 const (
 	asJSON = "json"
 	asWide = "wide"
@@ -163,7 +163,7 @@ func (c *podsCommand) isSelected(k *podmanagerv1.PoolKey) bool {
 	return k != nil && strings.Contains(k.GetReference()+"@"+k.GetDigest(), c.text)
 }
 
-// printRows writes rows, with columns wide enough for all of them.
+// printRows prints rows of the table of pods. It first makes the columns wide enough for all rows.
 func printRows(out *ui.Printer, table *pods.Table, rows []pods.Row) {
 	for _, row := range rows {
 		table.Fit(row)

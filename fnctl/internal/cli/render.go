@@ -108,7 +108,8 @@ func (c *renderCommand) prepare() error {
 	return c.results.prepare()
 }
 
-// prepareCheck checks --check, --results-format and --jobs, and sets the default of --jobs.
+// prepareCheck checks the flags --check, --results-format and --jobs. It sets the default of --jobs, and turns off
+// all writing for --check.
 func (c *renderCommand) prepareCheck() error {
 	switch {
 	case c.check && c.output.target != "":
@@ -130,7 +131,7 @@ func (c *renderCommand) prepareCheck() error {
 	return nil
 }
 
-// run renders a package, and writes the report in the format of --results-format.
+// run renders a package and, with --results-format, writes a report for CI systems to standard output.
 func (c *renderCommand) run(ctx context.Context, dir string) error {
 	rep := &report.Report{Dir: dir}
 	rep.Failure = c.renderPackage(ctx, dir, rep)
@@ -179,7 +180,7 @@ func (c *renderCommand) renderPackage(ctx context.Context, dir string, rep *repo
 		count(len(rep.Changes), "file"), dir)}
 }
 
-// readPlan reads a package, and plans its rendering.
+// readPlan reads a package and determines the functions to run, before any function runs.
 func readPlan(dir string, options pipeline.Options) (*pkgtree.Tree, *pipeline.Plan, error) {
 	tree, err := pkgtree.Read(dir)
 	if err != nil {
@@ -189,7 +190,7 @@ func readPlan(dir string, options pipeline.Options) (*pkgtree.Tree, *pipeline.Pl
 	return tree, plan, err
 }
 
-// count returns a number with a noun in singular or plural.
+// count returns a number with a noun, such as "1 file" or "2 files".
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

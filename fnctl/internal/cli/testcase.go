@@ -22,7 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Names of a test's files and directories, as in kpt's tests of functions.
+// Names in the directory of a test: the directory with the expected outcome, and its files. kpt's tests of
+// functions use the same names.
 const (
 	expectedDir = ".expected"
 	patchFile   = "diff.patch"
@@ -35,7 +36,7 @@ const (
 	evalTest   = "eval"
 )
 
-// testConfig is the configuration of a test. It omits fields that only kpt uses.
+// testConfig is the content of a test's file config.yaml. It omits fields that only kpt uses.
 type testConfig struct {
 	TestType      string            `yaml:"testType"`
 	ExitCode      int               `yaml:"exitCode"`
@@ -76,7 +77,7 @@ func readTestCase(dir string) (*testCase, error) {
 	return c, nil
 }
 
-// skipReason returns the reason why the test does not run. It is empty if the test runs.
+// skipReason returns the reason why fnctl test skips the test. It is empty if the test runs.
 func (c *testCase) skipReason() string {
 	for _, script := range []string{"exec.sh", "setup.sh"} {
 		if _, err := os.Stat(filepath.Join(c.dir, expectedDir, script)); err == nil {
@@ -89,7 +90,8 @@ func (c *testCase) skipReason() string {
 	return ""
 }
 
-// commandLine returns the arguments of fnctl that run the test on a copy of the package.
+// commandLine returns the arguments of fnctl (render or eval) that run the test. dir is a copy of the test's
+// package, and results the directory for results.yaml.
 func (c *testCase) commandLine(dir, results string, flags []string, allowExec bool) ([]string, error) {
 	args := slices.Concat([]string{c.config.TestType, dir, "--results-dir", results}, flags)
 	if c.config.TestType == renderTest {
@@ -120,7 +122,8 @@ func (c *testCase) commandLine(dir, results string, flags []string, allowExec bo
 	return args, nil
 }
 
-// testRun is the outcome of a test's command.
+// testRun is the outcome of a test's command: the files before and after it, the results, the output and the exit
+// code.
 type testRun struct {
 	before, after map[string][]byte
 	results       []byte
@@ -128,8 +131,9 @@ type testRun struct {
 	code          int
 }
 
-// run runs the test twice on a copy of the package, because functions must be idempotent. It compares the outcome
-// with the expectations. If update is true, it replaces the expectations by the outcome instead.
+// run runs the test on a copy of the package and compares the outcome with the expected outcome. It then runs the
+// command again on its own output, because functions must be idempotent. If update is true, run stores the outcome
+// as the expected outcome instead.
 func (c *testCase) run(ctx context.Context, env Environment, flags []string, allowExec, update bool) error {
 	scratch, err := os.MkdirTemp("", "fnctl-test-*")
 	if err != nil {
@@ -210,7 +214,8 @@ func (u *unexpectedFiles) Error() string {
 	return "files differ from " + expectedDir + "/" + patchFile + " (-want +got)"
 }
 
-// isEquivalent reports whether both contents of a file have the same resources. The status of Kptfiles is not compared.
+// isEquivalent reports whether the expected and the actual content of a file have the same resources. It ignores
+// the status of Kptfiles.
 func isEquivalent(change pkgtree.Change) bool {
 	if change.Before == nil || change.After == nil {
 		return false
@@ -232,7 +237,8 @@ func withoutStatus(data []byte) []byte {
 	return []byte(file.MustString())
 }
 
-// compareResults compares results by value, without the logs of functions, which may contain times.
+// compareResults compares the expected and the actual content of results.yaml by value. It ignores the logs of
+// functions, which may contain times.
 func compareResults(want, got []byte) error {
 	var values [2]map[string]any
 	for i, data := range [][]byte{want, got} {
@@ -252,8 +258,8 @@ func compareResults(want, got []byte) error {
 	return &unexpectedFiles{[]pkgtree.Change{{Path: expectedDir + "/" + resultsFile, Before: want, After: got}}}
 }
 
-// updateExpected writes the outcome of a test to the directory of its expectations. As in kpt, it writes results only
-// if the test already has expected results.
+// updateExpected stores the outcome of a test as the expected outcome. As in kpt, it writes results.yaml only if
+// the test already contains this file.
 func (c *testCase) updateExpected(r testRun) error {
 	var patch strings.Builder
 	for _, change := range pkgtree.Diff(r.before, r.after) {
@@ -274,7 +280,7 @@ func (c *testCase) updateExpected(r testRun) error {
 	return os.WriteFile(name, r.results, 0o644) //nolint:gosec // part of a package
 }
 
-// copyPackage copies a directory, except for directories of expectations and of Git.
+// copyPackage copies the package of a test, without the directories .expected and .git.
 func copyPackage(from, to string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
@@ -290,7 +296,7 @@ func copyPackage(from, to string) error {
 	})
 }
 
-// readFiles returns the regular files below a directory.
+// readFiles returns the contents of all regular files below a directory, by path.
 func readFiles(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {

@@ -66,7 +66,8 @@ func newTest(env Environment) *cobra.Command {
 	return cmd
 }
 
-// passedFlags returns the flags that the user set, except for the flags in without.
+// passedFlags returns the flags that the user set, as arguments for another command of fnctl. It omits the flags in
+// without.
 func passedFlags(flags *pflag.FlagSet, without ...string) []string {
 	var set []string
 	flags.Visit(func(f *pflag.Flag) {

@@ -41,11 +41,13 @@ const topExamples = `  # Show what the gateway does, live
 const (
 	defaultInterval = 2 * time.Second
 	minInterval     = 100 * time.Millisecond
-	// maxFailures is the maximum number of failures in a request. It exceeds the number that a gateway stores.
+	// maxFailures is the maximum number of failed evaluations in a request of fnctl top. It exceeds the number that a
+	// gateway stores, so that the gateway returns all of them.
 	maxFailures = 1000
 )
 
-// Escape sequences that show the snapshots on the second screen of a terminal. All terminals support them.
+// Escape sequences that show fnctl top on the alternate screen of a terminal, so that the earlier content of the
+// terminal is restored afterwards. All terminals support them.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -116,7 +118,8 @@ func (c *topCommand) run(ctx context.Context) error {
 	return nil
 }
 
-// followStatus shows snapshots until ctx is done, because users stop the command by a signal.
+// followStatus shows a new snapshot of the gateway's activity at each interval, until the user stops the command by
+// a signal and ctx is done. A failed query does not end it.
 func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, snapshot top.Snapshot) {
 	screen := isTerminal(c.env.Stdout) && c.output == ""
 	if screen {
@@ -139,7 +142,8 @@ func (c *topCommand) followStatus(ctx context.Context, gateway *client.Gateway, 
 	}
 }
 
-// showSnapshot shows the last snapshot. The problem is the error of the latest query, or nil if the query succeeded.
+// showSnapshot shows the last successful snapshot of the gateway's activity. problem is the error of the latest
+// query, or nil. If screen is true, the snapshot replaces the content of the terminal.
 func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen bool) {
 	switch {
 	case screen:
@@ -157,7 +161,8 @@ func (c *topCommand) showSnapshot(snapshot top.Snapshot, problem error, screen b
 	}
 }
 
-// formatSnapshot returns a snapshot as text of at most height lines. Zero means no limit.
+// formatSnapshot returns a snapshot of the gateway's activity, as JSON or as text of at most height lines. A height
+// of zero means no limit.
 func (c *topCommand) formatSnapshot(snapshot top.Snapshot, height int) string {
 	if c.output == asJSON {
 		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s,"problems":%s}`+"\n", ui.JSON(snapshot.Status, ""),
@@ -172,11 +177,12 @@ func problemsJSON(texts []string) string {
 	return ui.EscapeJSON(string(list))
 }
 
-// poolsTimeout is the timeout for the list of pods. The gateway queries all pod-managers, some of which may hang.
+// poolsTimeout is the timeout for the list of function pods, so that a hanging pod-manager does not stop the
+// display. The gateway queries all pod-managers for the list.
 const poolsTimeout = 3 * time.Second
 
-// takeSnapshot queries the gateway's current activity. If the list of pods fails, the error becomes a problem of the
-// snapshot. A gateway without function pods has no pools.
+// takeSnapshot queries the gateway's current activity for fnctl top. If the list of function pods fails, the
+// snapshot contains the error and no pods. A gateway without function pods has no list, which is no error.
 func takeSnapshot(ctx context.Context, gateway *client.Gateway) (top.Snapshot, error) {
 	snapshot := top.Snapshot{Now: time.Now()}
 	var err error

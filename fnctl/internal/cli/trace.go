@@ -16,7 +16,8 @@ import (
 
 const spansTimeout = 5 * time.Second
 
-// traces is an evaluator that records the spans of each evaluation.
+// traces is an evaluator for the flag --trace. It queries the gateway for the phases of each evaluation, with their
+// durations.
 type traces struct {
 	pipeline.Evaluator
 
@@ -36,7 +37,8 @@ func (t *traces) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, err
 }
 
-// findSpans queries the gateway for the spans of a call, also after the call was interrupted.
+// findSpans queries the gateway for its record of a call, and adds the record to the call. It runs even if the user
+// interrupted the call.
 func (t *traces) findSpans(ctx context.Context, call *spantree.Call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spansTimeout)
 	defer cancel()
@@ -51,7 +53,7 @@ func (t *traces) findSpans(ctx context.Context, call *spantree.Call) {
 	}
 }
 
-// printSpans writes the span trees of all evaluations.
+// printSpans prints the phases of all evaluations as trees of spans.
 func (t *traces) printSpans(out *ui.Printer, width int) {
 	for _, call := range t.calls {
 		for _, line := range call.Lines(width) {

@@ -9,10 +9,11 @@ import (
 	"connectrpc.com/connect"
 )
 
-// account is the template of a failed call's error text.
+// account is a template of the error text for a failed call: the problem and the advice. Placeholders such as
+// {image} are replaced by values of the call.
 type account struct{ problem, advice string }
 
-// accounts contains the templates by code. All other codes use otherAccount.
+// accounts contains the templates of error texts by gRPC code. All other codes use otherAccount.
 var accounts = map[connect.Code]account{
 	connect.CodeNotFound: {
 		"no evaluator of the gateway serves function {image}",
@@ -36,7 +37,8 @@ var accounts = map[connect.Code]account{
 	},
 }
 
-// localAccounts returns the texts for a gateway in this process.
+// localAccounts returns the templates of error texts for a gateway in fnctl's own process (--local). Its users need
+// other advice on some errors.
 func localAccounts() map[connect.Code]account {
 	texts := maps.Clone(accounts)
 	texts[connect.CodeDeadlineExceeded] = account{
@@ -47,10 +49,12 @@ func localAccounts() map[connect.Code]account {
 	return texts
 }
 
-// tooLarge matches messages about the size of a ResourceList from the client, the server and local programs.
+// tooLarge matches error messages about a ResourceList over the size limit, from the client, the server and local
+// programs.
 var tooLarge = regexp.MustCompile(`message size|larger than|too large|MaxBytes`)
 
-// sizeAccount and localSizeAccount are the texts for lists over the size limit.
+// sizeAccount and localSizeAccount are the templates of error texts for a ResourceList over the size limit: at a
+// remote gateway, and on this machine.
 var (
 	sizeAccount = account{
 		"the package is too large for {image}: {size} bytes ({message})",
@@ -66,13 +70,14 @@ var unreachable = account{
 	"start it, or give its address with --address or FNCTL_ADDRESS",
 }
 
-// timedOut is the text for timeouts with a reason from the gateway.
+// timedOut is the template of the error text for an evaluation that timed out, if the gateway sent the reason for
+// the wait.
 var timedOut = account{
 	"function {image} did not answer in time ({message})",
 	"if what it waits for takes longer, raise --timeout",
 }
 
-// otherAccount is the template for codes that accounts does not contain.
+// otherAccount is the template of the error text for gRPC codes that accounts does not contain.
 var otherAccount = account{
 	"function {image} could not be evaluated ({code}: {message})",
 	"check the gateway at {address} and its log",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client calls gateways of the function runner, and other servers of evaluator.FunctionEvaluator, over gRPC.
+// Package client calls gateways of the function runner over gRPC. It also calls other servers with the service
+// evaluator.FunctionEvaluator, such as the function runner of Porch.
 package client
 
 import (
@@ -27,22 +28,24 @@ type Config struct {
 	Address string
 	// MaxMessageBytes is the maximum size of a request and of a response. It is required.
 	MaxMessageBytes int
-	// Dial connects to the gateway. If it is nil, Address is dialled.
+	// Dial opens connections to the gateway, for example through kubectl. If it is nil, the client connects to
+	// Address.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Close frees the resources of Dial. It may be nil.
+	// Close frees the resources of Dial, such as a kubectl process. It may be nil.
 	Close func() error
 	// InProcess is true for a gateway in this process. It requires Dial, and Address is ignored.
 	InProcess bool
-	// Unreachable is the advice for connection errors. Empty means the default advice.
+	// Unreachable is the advice to users if the gateway cannot be reached. Empty means the default advice.
 	Unreachable string
 }
 
-// Gateway evaluates functions at a gateway.
+// Gateway is a client of a gateway. It evaluates functions and queries the gateway's status.
 type Gateway struct {
 	address string
 	limit   int
 	local   bool // true for a gateway in this process
-	// texts contains the templates for evaluation errors by code. unreachable is the template for connection errors.
+	// texts contains the templates of error texts for failed evaluations, by gRPC code. unreachable is the template
+	// for failed connections.
 	texts       map[connect.Code]account
 	unreachable account
 	rpc         evaluatorconnect.FunctionEvaluatorClient
@@ -52,7 +55,7 @@ type Gateway struct {
 	close       func() error // may be nil
 }
 
-// New returns a gateway. It connects at the first call.
+// New returns a client of a gateway. The client connects at the first call.
 func New(config Config) (*Gateway, error) {
 	texts := accounts
 	if config.InProcess {
@@ -86,8 +89,8 @@ func New(config Config) (*Gateway, error) {
 	}, nil
 }
 
-// transport returns the transport of connections to the gateway. It verifies certificates with the system's
-// authorities.
+// transport returns the HTTP/2 transport of connections to the gateway. It verifies certificates with the
+// certificate authorities of the operating system.
 func (c Config) transport() *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
@@ -108,7 +111,8 @@ func (g *Gateway) Close() error {
 	return nil
 }
 
-// Evaluate runs a function once. It returns a [FunctionError] if the function failed, and else a [CallError].
+// Evaluate runs a function once at the gateway. It returns a [FunctionError] if the function itself failed, and a
+// [CallError] for all other errors.
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if ctx.Value(traceKey{}) == nil {
 		ctx, _ = Traced(ctx) // users find a failed evaluation in the gateway's log by the trace id

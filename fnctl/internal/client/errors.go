@@ -22,21 +22,23 @@ type FunctionError struct {
 	Image string
 	// Message is the gateway's description of the failure.
 	Message string
-	// Failure contains the details. It is nil if the gateway sent no details.
+	// Failure contains the details, such as the exit code, the log and the results. It is nil if the gateway sent no
+	// details.
 	Failure *functionrunnerv1.FunctionFailure
 }
 
 func (e *FunctionError) Error() string { return e.Message }
 
-// CallError reports an evaluation that failed although the function did not.
+// CallError reports an evaluation that failed for a reason outside of the function, such as an unreachable gateway.
 type CallError struct {
 	// Problem is the reason.
 	Problem string
 	// Advice is the remedy. It may be empty.
 	Advice string
-	// Lasting is true if the evaluation will fail again.
+	// Lasting is true if the evaluation would fail again in the same way, so that a retry is useless.
 	Lasting bool
-	// Trace is the trace id of the evaluation, for the gateway's log. It is empty unless the gateway failed.
+	// Trace is the trace id of the evaluation, by which users find it in the gateway's log. It is empty unless the
+	// gateway or a server behind it failed.
 	Trace string
 	Cause error
 }
@@ -50,9 +52,9 @@ func (e *CallError) Error() string {
 
 func (e *CallError) Unwrap() error { return e.Cause }
 
-// explain translates an RPC error for users.
+// explain converts the RPC error of an evaluation to a [FunctionError] or to a [CallError] with texts for users.
 func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) error {
-	// The context contains the reason for a canceled call.
+	// The context, not the RPC error, shows whether the user canceled the call.
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted; nothing was written", Cause: ctx.Err()}
 	}
@@ -61,7 +63,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 		cerr = connect.NewError(connect.CodeUnknown, err)
 	}
 	failure := failureOf(cerr)
-	// Runners without details report failed functions as internal errors.
+	// Function runners that send no failure details report a failed function as an internal error.
 	if failure != nil || (cerr.Code() == connect.CodeInternal && connect.IsWireError(cerr)) {
 		return &FunctionError{Image: req.Image, Message: cerr.Message(), Failure: failure}
 	}
@@ -74,7 +76,8 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	return call
 }
 
-// failureOf returns the details of a failed function. It returns nil if the error contains no details.
+// failureOf returns the details that a server attached to the error of a failed function. It returns nil if the
+// error contains no details.
 func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 	for _, detail := range cerr.Details() {
 		msg, err := detail.Value()
@@ -88,7 +91,7 @@ func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 	return nil
 }
 
-// lasting reports whether a retry would fail in the same way.
+// lasting reports whether a retry of the call would fail in the same way.
 func lasting(cerr *connect.Error) bool {
 	switch cerr.Code() {
 	case connect.CodeNotFound, connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
@@ -98,7 +101,8 @@ func lasting(cerr *connect.Error) bool {
 	}
 }
 
-// systemFailed reports whether the gateway or its dependencies failed, not the caller.
+// systemFailed reports whether the gateway or a server behind it failed, so that the reason is in the gateway's
+// log.
 func systemFailed(cerr *connect.Error) bool {
 	switch cerr.Code() {
 	case connect.CodeUnknown, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss, connect.CodeAborted:
@@ -108,7 +112,7 @@ func systemFailed(cerr *connect.Error) bool {
 	}
 }
 
-// explainText returns the reason of a failed call and its remedy.
+// explainText returns the texts for users about a failed call: the reason and the remedy.
 func (g *Gateway) explainText(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
 	a, ok := g.texts[cerr.Code()]
 	if !ok {
@@ -137,7 +141,8 @@ func (g *Gateway) explainText(req pipeline.Request, cerr *connect.Error) (proble
 	return fill.Replace(a.problem), fill.Replace(a.advice)
 }
 
-// filler returns the replacer for the templates of accounts.
+// filler returns a replacer for the placeholders in templates of error texts, such as {image}. The values are from
+// the failed call.
 func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Replacer {
 	return strings.NewReplacer(
 		"{image}", strconv.Quote(req.Image), "{address}", g.address,
@@ -146,7 +151,8 @@ func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Rep
 		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
 }
 
-// retryHint returns the retry delay of the server in words. It is empty without a delay.
+// retryHint returns the retry delay that the server sent, as a phrase such as " (in 5s)". It is empty if the server
+// sent no delay.
 func retryHint(cerr *connect.Error) string {
 	for _, detail := range cerr.Details() {
 		if msg, err := detail.Value(); err == nil {
@@ -172,14 +178,15 @@ func brokenConnection(cerr *connect.Error) bool {
 	}
 }
 
-// explainsTimeout reports whether a timeout contains the gateway's reason. Other servers report the timeout alone.
+// explainsTimeout reports whether the error of a timeout contains the gateway's reason for the wait. Other servers
+// report only the timeout.
 func explainsTimeout(cerr *connect.Error) bool {
 	return cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr) &&
 		cerr.Message() != context.DeadlineExceeded.Error()
 }
 
-// WaitedFor adds a reason to the error of an evaluation that timed out without the gateway's reason. It returns all
-// other errors unchanged.
+// WaitedFor adds the text what, the last known reason for waiting, to the error of an evaluation that timed out
+// without a reason from the gateway. It returns all other errors unchanged.
 func WaitedFor(err error, what string) error {
 	call, ok := errors.AsType[*CallError](err)
 	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {

@@ -8,23 +8,24 @@ import (
 	"strings"
 )
 
-// passedOn matches the prefixes that programs between the registry and fnctl add to an error. They contain the
-// image's name.
+// passedOn matches prefixes such as "resolve IMAGE: ", which servers between the registry and fnctl add to an
+// error. fnctl removes them, because its own error text contains the image's name already.
 var passedOn = regexp.MustCompile(
 	`^(?:unable to (?:get the [a-z ]+ for|evaluate) \S+(?: with pod evaluator)?: |resolve \S+: )+`)
 
 // registryError matches an error about a registry: the registry's name, the request and the reason.
 var registryError = regexp.MustCompile(`^registry (\S+): (?:[a-z ]+: )?((?s:.*))$`)
 
-// gatewayAdvice matches the advice at the end of a gateway's error. It recognizes the first words of an advice.
+// gatewayAdvice matches the advice at the end of a gateway's error message, which begins with a word such as
+// "check". fnctl shows the advice on a separate line.
 var gatewayAdvice = regexp.MustCompile(
 	`: ((?:check|add|use|if it|renew|it has to|its certificate has|it refused|no credentials|the registry limits) .*)$`)
 
-// pullCause is a reason for a failed pull.
+// pullCause is a known reason for a failed pull of an image, with texts for users.
 type pullCause struct {
 	pattern *regexp.Regexp
-	// reason contains %s for the registry's name. local is the advice for functions of this machine, and remote the
-	// advice for functions of a gateway.
+	// reason is the text about the problem, with %s for the registry's name. local is the advice if functions run on
+	// this machine, and remote the advice if they run at a gateway.
 	reason, local, remote string
 }
 
@@ -54,8 +55,8 @@ var pullCauses = []pullCause{
 	},
 }
 
-// explainImage returns the reason and the remedy if a gateway's message is about an image. It returns false for all
-// other messages.
+// explainImage returns the reason and the remedy if a gateway's error message is about a failed pull of an image.
+// It returns false for all other messages.
 func explainImage(image, message string, local bool) (problem, advice string, ok bool) {
 	reason := passedOn.ReplaceAllString(message, "")
 	if strings.Contains(reason, "registries are not called offline") {

@@ -20,7 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/typo"
 )
 
-// poolAccounts contains the templates for errors of pool queries. They override the templates in accounts.
+// poolAccounts contains the templates of error texts for queries of function pods, by gRPC code.
 var poolAccounts = map[connect.Code]account{
 	connect.CodeUnimplemented: {
 		"the gateway at {address} knows of no pods",
@@ -32,7 +32,8 @@ var poolAccounts = map[connect.Code]account{
 	},
 }
 
-// ListPools returns the pools of function pods. Errors are a [CallError].
+// ListPools returns the pools of function pods: for each image, its pods and its queue. All errors are a
+// [CallError].
 func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsResponse, error) {
 	resp, err := g.pools.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
 	if err != nil {
@@ -41,8 +42,9 @@ func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsRespons
 	return resp, nil
 }
 
-// WatchPools calls changed with all pools and then with each change until ctx expires or changed returns an error,
-// which WatchPools returns. All further errors are a [CallError].
+// WatchPools calls changed with all pools of function pods, and then with each change of a pool. It ends when ctx
+// expires or when changed returns an error. WatchPools returns the error of changed unchanged, and all other errors
+// as a [CallError].
 func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.WatchPoolsResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -62,7 +64,8 @@ func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.Wat
 	return &CallError{Problem: "the gateway ended the watch", Advice: "start again"}
 }
 
-// explainQuery translates the RPC error of a query for users. The accounts override the default texts.
+// explainQuery converts the RPC error of a query, such as ListPools, to a [CallError] with texts for users.
+// accounts contains the texts that are specific to the query, by gRPC code.
 func (g *Gateway) explainQuery(ctx context.Context, accounts map[connect.Code]account, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted", Cause: ctx.Err()}
@@ -84,7 +87,7 @@ func (g *Gateway) explainQuery(ctx context.Context, accounts map[connect.Code]ac
 	return &CallError{Problem: fill.Replace(a.problem), Advice: fill.Replace(a.advice), Cause: err}
 }
 
-// statusAccounts contains the templates for errors of status queries. They override the templates in accounts.
+// statusAccounts contains the templates of error texts for queries of the gateway's activity, by gRPC code.
 var statusAccounts = map[connect.Code]account{
 	connect.CodeUnimplemented: {
 		"the gateway at {address} does not show what it does", "its version is older than fnctl's",
@@ -100,8 +103,8 @@ func (g *Gateway) Status(ctx context.Context) (*gatewayv1.GetStatusResponse, err
 	return resp, nil
 }
 
-// Evaluations returns the recent evaluations that req selects, starting with the newest evaluation. Errors are a
-// [CallError].
+// Evaluations returns the recent evaluations that match the filter in req, starting with the newest evaluation. All
+// errors are a [CallError].
 func (g *Gateway) Evaluations(
 	ctx context.Context, req *gatewayv1.ListEvaluationsRequest,
 ) ([]*gatewayv1.Evaluation, error) {
@@ -112,14 +115,15 @@ func (g *Gateway) Evaluations(
 	return resp.GetEvaluations(), nil
 }
 
-// IsUnimplemented reports whether an error says that the gateway lacks the method.
+// IsUnimplemented reports whether a call failed because the gateway lacks the method, for example because its
+// version is older.
 func IsUnimplemented(err error) bool {
 	call, ok := errors.AsType[*CallError](err)
 	return ok && connect.CodeOf(call.Cause) == connect.CodeUnimplemented
 }
 
-// Images returns the images that run as local binaries of the gateway or in function pods, in order. Errors are a
-// [CallError].
+// Images returns the names of the images that the gateway runs as local binaries or in function pods, sorted.
+// Errors are a [CallError].
 func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 	status, statusErr := g.Status(ctx)
 	pools, poolsErr := g.ListPools(ctx)
@@ -137,10 +141,11 @@ func (g *Gateway) Images(ctx context.Context) ([]string, error) {
 	return slices.Compact(images), nil
 }
 
-// suggestTimeout is the timeout for the images of a suggestion.
+// suggestTimeout is the timeout of the query for the gateway's images, which finds a suggestion for a misspelled
+// image.
 const suggestTimeout = 2 * time.Second
 
-// suggestImage adds the most similar image of the gateway to the advice of an error about an unknown image.
+// suggestImage adds a suggestion to the error about an unknown image: the most similar image of the gateway.
 func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallError) {
 	if g.local || connect.CodeOf(call.Cause) != connect.CodeNotFound {
 		return
@@ -153,8 +158,8 @@ func (g *Gateway) suggestImage(ctx context.Context, image string, call *CallErro
 	}
 }
 
-// nearestImage returns the image with the most similar repository, with the registry if the wrong image has one. It is
-// empty if no repository is similar.
+// nearestImage returns the image whose repository is most similar to the misspelled image wrong. The result
+// contains the registry only if wrong contains a slash. It is empty if no repository is similar.
 func nearestImage(wrong string, images []string) string {
 	byRepository := map[string]string{} // the last image of a repository has the highest tag
 	for _, image := range images {

@@ -19,14 +19,14 @@ const (
 // traceKey is the key of the trace id in a context.
 type traceKey struct{}
 
-// Traced returns a context whose evaluation starts a trace, and the trace id.
+// Traced returns a context that starts a new trace for the next evaluation, and the id of the trace.
 func Traced(ctx context.Context) (traced context.Context, id string) {
 	id = randomHex(traceBytes)
 	return context.WithValue(ctx, traceKey{}, id), id
 }
 
-// withTraceparent returns a context for an evaluation. If ctx contains a trace, the request gets the header of W3C
-// Trace Context with the flag "sampled".
+// withTraceparent returns a context for an RPC. If ctx contains a trace id, the request gets the header Traceparent
+// of W3C Trace Context, so that the gateway records the evaluation under this id.
 func withTraceparent(ctx context.Context) context.Context {
 	id, ok := ctx.Value(traceKey{}).(string)
 	if !ok {

@@ -55,7 +55,7 @@ type patcher struct {
 	renamed string // new path of the last renamed file
 }
 
-// nextLine returns the next line, or an empty string at the end.
+// nextLine returns the next line of the patch, or an empty string at the end of the patch.
 func (p *patcher) nextLine() string {
 	if p.next >= len(p.lines) {
 		return ""
@@ -64,8 +64,8 @@ func (p *patcher) nextLine() string {
 	return p.lines[p.next-1]
 }
 
-// applyFile applies the hunks of a file, which has the path before and gets the path after. An empty path means no
-// file.
+// applyFile applies the hunks of a file in the patch. before is the file's old path, and after its new path. An
+// empty path means that the file does not exist.
 func (p *patcher) applyFile(before, after string) error {
 	if p.renamed != "" && p.renamed == after {
 		before = after
@@ -91,7 +91,8 @@ func (p *patcher) applyFile(before, after string) error {
 	return nil
 }
 
-// hunkStart returns the number of lines before a hunk, from its header such as "@@ -3,4 +3,5 @@".
+// hunkStart returns the number of lines before a hunk in the old file, from the hunk's header, such as
+// "@@ -3,4 +3,5 @@".
 func hunkStart(header string) (int, error) {
 	fields := strings.Fields(header)
 	if len(fields) < 3 {
@@ -105,8 +106,8 @@ func hunkStart(header string) (int, error) {
 	return start - 1, err
 }
 
-// applyHunk appends the new lines of a hunk to content. The hunk begins after the first done lines of old. It returns
-// the number of lines of old up to the end of the hunk.
+// applyHunk appends the new lines of a hunk to content. old contains all lines of the old file, and done is the
+// number of lines before the hunk. It returns the number of old lines up to the end of the hunk.
 func (p *patcher) applyHunk(content *strings.Builder, old []string, done int) (int, error) {
 	for p.next < len(p.lines) && p.lines[p.next] != "" && strings.ContainsRune(" +-", rune(p.lines[p.next][0])) &&
 		!strings.HasPrefix(p.lines[p.next], "--- ") {

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
-// missing is the path that patches contain for a file that does not exist.
+// missing is the path in a patch of a file that does not exist, before its creation or after its deletion.
 const missing = "/dev/null"
 
 // Unified returns a change as a unified diff that `patch -p1` accepts.
@@ -31,8 +31,8 @@ func Unified(c pkgtree.Change) string {
 }
 
 // quotePath returns a path for the header of a diff. It quotes a path with control characters, hidden characters or
-// invalid UTF-8, because they would end the line or control the terminal. The quotes are those of C, which patch
-// reads.
+// invalid UTF-8, which would otherwise end the line or control the terminal. It quotes as in C, because patch reads
+// such quotes.
 func quotePath(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) &&
 		!strings.ContainsFunc(path, excerpt.IsHidden) {
@@ -70,8 +70,8 @@ type Line struct {
 	Text string
 }
 
-// Lines splits the unified diff of a file. All lines before the first hunk are header lines. Below it, a line that
-// begins with "---" is a removed line whose text begins with dashes.
+// Lines splits the unified diff of a file into lines. All lines before the first hunk are header lines. After it, a
+// line that begins with "---" is a removed line whose text begins with dashes, not a header.
 func Lines(unified string) []Line {
 	lines := make([]Line, 0, strings.Count(unified, "\n"))
 	header := true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain shows the changes of each function of a rendering as a web page.
+// Package explain shows the changes of each function of a rendering on a web page.
 package explain
 
 import (
